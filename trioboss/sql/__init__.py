@@ -1,0 +1,82 @@
+"""The statements, as they stand in their files.
+
+A file in ``statements/`` holds one statement. Parameters are psql variables (``:queue``), so that a file
+can be pasted into psql after ``\\set queue '''email'''``; here they become ``$1``, ``$2``, …
+The schema is spelled ``trioboss`` and the job table ``trioboss.job_common``; a boss in another schema, or
+a queue with a table of its own, gets the same text with those two names replaced. Nothing else is ever
+spliced into SQL.
+"""
+
+import re
+from importlib import resources
+
+import attrs
+
+__all__ = ["COMMON_LEAF", "Catalog", "Statement", "check_schema", "qualify"]
+
+COMMON_LEAF = "job_common"
+
+_SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
+_LEAF = re.compile(r"job_common|j[0-9a-f]{32}")
+_PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
+_COMMENT = re.compile(r"--[^\n]*")
+
+
+@attrs.frozen
+class Statement:
+    """One statement: its name, its text with ``$n`` placeholders, and what each placeholder means."""
+
+    name: str
+    text: str
+    parameters: tuple[str, ...]
+
+
+def check_schema(schema: str) -> str:
+    """Return ``schema`` if it can be the name of a trioboss schema, else raise ValueError."""
+    if not isinstance(schema, str) or not _SCHEMA.fullmatch(schema):
+        raise ValueError(
+            f"schema: {schema!r} is not a schema name: use a letter or underscore, then letters, "
+            "digits and underscores, at most 50 in all"
+        )
+    return schema
+
+
+def qualify(text: str, schema: str) -> str:
+    """Rename the schema in ``text``: as a qualifier, as a quoted name, and as the notify channel."""
+    check_schema(schema)
+    text = re.sub(r"\btrioboss\.", f'"{schema}".', text)
+    text = re.sub(r'"trioboss"', f'"{schema}"', text)
+    return re.sub(r"'trioboss'", f"'{schema}'", text)
+
+
+def _number_parameters(text: str) -> tuple[str, tuple[str, ...]]:
+    names: dict[str, int] = {}
+
+    def placeholder(match: re.Match[str]) -> str:
+        return f"${names.setdefault(match[1], len(names) + 1)}"
+
+    return _PARAMETER.sub(placeholder, text), tuple(names)
+
+
+@attrs.frozen
+class Catalog:
+    """All statements of one schema. Reads each file once."""
+
+    schema: str = attrs.field(validator=lambda _, __, value: check_schema(value))
+    _loaded: dict[tuple[str, str], Statement] = attrs.field(factory=dict, init=False, eq=False)
+
+    def get(self, name: str, leaf: str = COMMON_LEAF) -> Statement:
+        """Return the statement in ``statements/<name>.sql``, addressed to the given job table."""
+        statement = self._loaded.get((name, leaf))
+        if statement is None:
+            statement = self._loaded[name, leaf] = self._load(name, leaf)
+        return statement
+
+    def _load(self, name: str, leaf: str) -> Statement:
+        if not _LEAF.fullmatch(leaf):
+            raise ValueError(f"leaf: {leaf!r} is not a job table")
+        source = resources.files(__name__).joinpath("statements", f"{name}.sql").read_text("utf-8")
+        text = qualify(_COMMENT.sub("", source), self.schema).strip().rstrip(";")
+        text = re.sub(rf"\b{COMMON_LEAF}\b", leaf, text)
+        text, parameters = _number_parameters(text)
+        return Statement(name if leaf == COMMON_LEAF else f"{name}@{leaf}", text, parameters)
