@@ -1,21 +1,21 @@
 """Every exception trioboss raises, by whose fault it is.
 
-    TriobossError
-    ├── UsageError (also a ValueError)    you: fix the call
-    │   ├── UnknownQueue
-    │   ├── QueueExists
-    │   ├── QueueInUse
-    │   └── PayloadError
-    ├── JobNotFound                       you, or somebody who was faster: no such job in that state
-    ├── LeaseLost                         somebody else owns the job now: stop working on it
-    ├── BatchFailed                       your handler: some jobs of a batch failed
-    ├── DatabaseUnavailable               the world: try again later
-    │   ├── PoolTimeout
-    │   └── OutcomeUnknown
-    ├── SchemaOutOfDate                   the operator: run `trioboss migrate`
-    ├── NoPostgres                        the operator: install or name a Postgres
-    ├── SupervisorGaveUp                  an actor crashed too often
-    └── InternalError                     us: please report it
+TriobossError
+├── UsageError (also a ValueError)    you: fix the call
+│   ├── UnknownQueue
+│   ├── QueueExists
+│   ├── QueueInUse
+│   └── PayloadError
+├── JobNotFound                       you, or somebody who was faster: no such job in that state
+├── LeaseLost                         somebody else owns the job now: stop working on it
+├── BatchFailed                       your handler: some jobs of a batch failed
+├── DatabaseUnavailable               the world: try again later
+│   ├── PoolTimeout
+│   └── OutcomeUnknown
+├── SchemaOutOfDate                   the operator: run `trioboss migrate`
+├── NoPostgres                        the operator: install or name a Postgres
+├── SupervisorGaveUp                  an actor crashed too often
+└── InternalError                     us: please report it
 """
 
 from collections.abc import Mapping, Sequence
@@ -102,7 +102,7 @@ class JobNotFound(TriobossError):
 
 
 class LeaseLost(TriobossError):
-    """These attempts are over: the job expired, was cancelled, or runs elsewhere. Nothing was written for them."""
+    """The attempt is over: the job expired, was cancelled, or runs elsewhere. Nothing was written."""
 
     def __init__(self, queue: str, ids: Sequence[UUID]) -> None:
         listed = ", ".join(map(str, ids))

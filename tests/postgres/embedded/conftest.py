@@ -1,0 +1,93 @@
+"""Real servers and real processes. Every home is checked at its end: no process of a server may be left."""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from server_processes import Client, kill_hard, processes_of, wait_until
+
+import trioboss.errors
+import trioboss.postgres.embedded
+from trioboss.postgres.embedded import EmbeddedPostgres
+from trioboss.postgres.embedded.binaries import find_binaries
+
+VARIABLES = ("TRIOBOSS_DSN", "DATABASE_URL", "TRIOBOSS_HOME", "TRIOBOSS_PG_BIN", "TRIOBOSS_PG_USER")
+
+
+def pytest_collection_modifyitems(items):
+    if not hasattr(os, "pidfd_open"):
+        for item in items:
+            item.add_marker(
+                pytest.mark.skip(reason=f"processes are watched through /proc, not on {sys.platform}")
+            )
+
+
+@pytest.fixture(autouse=True)
+def nothing_named(monkeypatch):
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def major():
+    return find_binaries().major
+
+
+@pytest.fixture(scope="session")
+def initialised(tmp_path_factory):
+    """A home with data in it. A copy is there much faster than initdb makes a new one."""
+    home = tmp_path_factory.mktemp("initialised")
+    with EmbeddedPostgres(home, durable=False):
+        pass
+    wait_until(lambda: not processes_of(home))
+    return home
+
+
+@pytest.fixture
+def empty_home(tmp_path, monkeypatch):
+    """A home that does not exist yet, named by TRIOBOSS_HOME."""
+    home = tmp_path / "home"
+    monkeypatch.setenv("TRIOBOSS_HOME", str(home))
+    yield home
+    try:
+        wait_until(lambda: not processes_of(home))
+    finally:
+        for pid in processes_of(home):
+            kill_hard(pid)
+
+
+@pytest.fixture
+def home(initialised, empty_home):
+    """A home with an empty database in it, named by TRIOBOSS_HOME."""
+    shutil.copytree(initialised, empty_home)
+    return empty_home
+
+
+@pytest.fixture(scope="session")
+def bare_package():
+    """A folder with nothing of trioboss but the embedded package and the errors, readable by everybody."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    embedded = folder / "trioboss" / "postgres" / "embedded"
+    source = Path(trioboss.postgres.embedded.__file__).parent
+    shutil.copytree(source, embedded, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(trioboss.errors.__file__, folder / "trioboss")
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def start_client(empty_home, bare_package):
+    """Start another process that joins or starts the server of the test's home."""
+    clients = []
+
+    def start(**options):
+        clients.append(Client(bare_package, **options))
+        return clients[-1]
+
+    yield start
+    for client in clients:
+        client.clean_up()

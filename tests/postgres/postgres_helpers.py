@@ -1,0 +1,106 @@
+"""What several tests of the package postgres need."""
+
+from contextlib import asynccontextmanager
+
+import attrs
+import trio
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from trioboss.postgres import Connection, Step
+from trioboss.sql import Statement
+
+ONE = Statement("one", "select 1", ())
+ADD = Statement("add", "select $1::int4 + $2::int4", ("a", "b"))
+SLEEP = Statement("sleep", "select pg_sleep($1::float8)", ("seconds",))
+ECHO = Statement("echo", "select $1::text", ("value",))
+
+
+def step(statement: Statement, *values: object) -> Step:
+    return Step(statement, [None if value is None else str(value).encode() for value in values])
+
+
+def as_int(result) -> int:
+    """The one binary integer of a result."""
+    return int.from_bytes(result.get_value(0, 0), "big", signed=True)
+
+
+@attrs.frozen
+class Table:
+    name: str
+    admin: Connection
+
+    @property
+    def insert(self) -> Statement:
+        return Statement(
+            f"insert_{self.name}", f"insert into {self.name} values ($1, $2) returning i", ("i", "s")
+        )
+
+    async def rows(self, where: str = "true") -> list[int]:
+        cursor = await self.admin.execute(f"select i from {self.name} where {where} order by i, s")
+        return [i for (i,) in await cursor.fetchall()]
+
+
+async def scalar(connection, query, params=None):
+    cursor = await connection.execute(query, params)
+    row = await cursor.fetchone()
+    return None if row is None else row[0]
+
+
+async def until_blocked(admin, pid: int, on: str = "Lock") -> None:
+    """Return when that backend waits for a lock (or on something else)."""
+    with trio.fail_after(10):
+        while await scalar(admin, "select wait_event_type from pg_stat_activity where pid = %s", [pid]) != on:
+            pass
+
+
+async def until_gone(admin, pid: int) -> None:
+    """Return when that backend has ended."""
+    with trio.fail_after(10):
+        while await scalar(admin, "select 1 from pg_stat_activity where pid = %s", [pid]) is not None:
+            pass
+
+
+async def is_usable(connection) -> bool:
+    """Whether the connection answers its own question, not somebody else's."""
+    return as_int((await connection.run([[step(ADD, 20, 22)]]))[0][0]) == 42
+
+
+@attrs.define(eq=False)
+class Proxy:
+    """Between a client and the server: passes everything on until it is told to be mute."""
+
+    dsn: str
+    mute: bool = False
+    accepted: int = 0
+
+
+@asynccontextmanager
+async def open_proxy(server_dsn: str):
+    """A TCP port that leads to the server's Unix socket."""
+    params = conninfo_to_dict(server_dsn)
+    path = f"{params.pop('host')}/.s.PGSQL.{params.pop('port')}"
+
+    async def pass_on(source, target):
+        async for data in source:
+            if proxy.mute:
+                await trio.sleep_forever()
+            await target.send_all(data)
+        await target.aclose()
+
+    async def serve(client):
+        proxy.accepted += 1
+        if proxy.mute:
+            await trio.sleep_forever()
+        try:
+            async with client, await trio.open_unix_socket(path) as server, trio.open_nursery() as both:
+                both.start_soon(pass_on, client, server)
+                both.start_soon(pass_on, server, client)
+        except* (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(trio.serve_tcp, serve, 0)
+        port = listeners[0].socket.getsockname()[1]
+        proxy = Proxy(make_conninfo("", host="127.0.0.1", port=port, **params))
+        yield proxy
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,339 @@
+"""What a cancelled scope does to a connection: it is left usable or closed, and nothing is reported wrongly."""
+
+from contextlib import aclosing
+
+import psycopg
+import pytest
+import trio
+from postgres_helpers import SLEEP, is_usable, open_proxy, scalar, step, until_blocked
+from trio.testing import wait_all_tasks_blocked
+
+from trioboss.postgres import Connection, open_connection
+from trioboss.sql import Statement
+
+
+@pytest.fixture
+async def blocker(server_dsn):
+    """A session that holds advisory lock 1, so that whoever asks for it waits."""
+    async with open_connection(server_dsn) as connection:
+        await connection.execute("select pg_advisory_lock(1)")
+        yield connection
+
+
+async def cancel_when_blocked(admin, connection, operation, *args):
+    """Run the operation, cancel it once its backend waits, and tell whether it was cancelled."""
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+
+            async def cancel():
+                await until_blocked(admin, connection.info.backend_pid)
+                scope.cancel()
+
+            nursery.start_soon(cancel)
+            with trio.CancelScope() as scope:
+                await operation(*args)
+    return scope.cancelled_caught
+
+
+async def is_at_work(admin, connection) -> bool:
+    state = await scalar(
+        admin, "select state from pg_stat_activity where pid = %s", [connection.info.backend_pid]
+    )
+    return state == "active"
+
+
+async def test_an_operation_in_a_cancelled_scope_sends_nothing(conn, table):
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await conn.execute(f"insert into {table.name} values (1)")
+    with trio.CancelScope() as other:
+        other.cancel()
+        await conn.run([[step(table.insert, 1, "a")]])
+
+    assert scope.cancelled_caught
+    assert other.cancelled_caught
+    assert [] == await table.rows()
+
+
+async def test_a_cancelled_query_is_cancelled_on_the_server(conn, admin, blocker):
+    assert await cancel_when_blocked(admin, conn, conn.execute, "select pg_advisory_lock(1)")
+
+    assert not await is_at_work(admin, conn)
+    assert await is_usable(conn)
+
+
+async def test_a_cancelled_run_is_cancelled_on_the_server(conn, admin, blocker):
+    lock = Statement("lock", "select pg_advisory_lock(1)", ())
+
+    for _ in range(2):  # in a pipeline with its Parse, then alone
+        assert await cancel_when_blocked(admin, conn, conn.run, [[step(lock)]])
+
+        assert not await is_at_work(admin, conn)
+        assert await is_usable(conn)
+
+
+async def test_a_cancelled_run_of_several_transactions_is_stopped_in_the_first(conn, admin, blocker, table):
+    lock = Statement("lock", "select pg_advisory_lock(1)", ())
+
+    assert await cancel_when_blocked(admin, conn, conn.run, [[step(table.insert, 1, "a"), step(lock)]])
+
+    assert [] == await table.rows()
+    assert await is_usable(conn)
+
+
+class LateCancel(Connection):
+    """Its cancel requests come too late: it lets the statement complete first."""
+
+    blocker: Connection
+    admin: Connection
+
+    async def cancel_safe(self, *, timeout=30.0):
+        await self.blocker.execute("select pg_advisory_unlock(1)")
+        while await is_at_work(self.admin, self):
+            pass
+        await super().cancel_safe(timeout=timeout)
+
+
+@pytest.fixture
+async def late(server_dsn, blocker, admin):
+    async with await LateCancel.connect(server_dsn, autocommit=True) as connection:
+        connection.blocker, connection.admin = blocker, admin
+        yield connection
+
+
+async def test_a_query_that_completes_in_spite_of_the_cancellation_returns_its_result(late, admin, table):
+    got = []
+
+    async def insert():
+        cursor = await late.execute(
+            f"insert into {table.name} select 7 from pg_advisory_lock(1) returning i"
+        )
+        got.append(await cursor.fetchone())
+        await trio.lowlevel.checkpoint()
+        got.append("not cancelled")
+
+    assert await cancel_when_blocked(admin, late, insert)
+
+    assert [(7,)] == got
+    assert [7] == await table.rows()
+    assert await is_usable(late)
+
+
+async def test_a_run_that_completes_in_spite_of_the_cancellation_returns_its_result(late, admin, table):
+    insert = Statement("ins", f"insert into {table.name} select 7 from pg_advisory_lock(1)", ())
+    got = []
+
+    async def run():
+        got.extend(await late.run([[step(insert)]]))
+
+    assert not await cancel_when_blocked(admin, late, run)
+
+    assert 1 == len(got)
+    assert [7] == await table.rows()
+    assert await is_usable(late)
+
+
+async def test_an_error_of_the_statement_itself_is_raised_in_spite_of_the_cancellation(late, admin):
+    async def divide():
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            await late.execute("select 1 / (case when pg_advisory_lock(1) is null then 1 else 0 end)")
+
+    assert not await cancel_when_blocked(admin, late, divide)
+
+    assert await is_usable(late)
+
+
+async def test_once_one_of_its_transactions_is_committed_a_run_is_seen_through(conn, admin, blocker, table):
+    lock = Statement("lock", "select pg_advisory_lock(1)", ())
+    got = []
+
+    async def run():
+        got.extend(await conn.run([[step(table.insert, 1, "a")], [step(lock), step(table.insert, 2, "b")]]))
+
+    async def cancel_then_unlock():
+        await until_blocked(admin, conn.info.backend_pid)
+        scope.cancel()
+        await wait_all_tasks_blocked()
+        await blocker.execute("select pg_advisory_unlock(1)")
+
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cancel_then_unlock)
+            with trio.CancelScope() as scope:
+                await run()
+
+    assert not scope.cancelled_caught
+    assert [1, 2] == [len(steps) for steps in got]
+    assert [1, 2] == await table.rows()
+
+
+async def test_a_transaction_that_is_cancelled_is_rolled_back(conn, admin, blocker, table):
+    async def work():
+        async with conn.transaction():
+            await conn.execute(f"insert into {table.name} values (1)")
+            await conn.execute("select pg_advisory_lock(1)")
+
+    assert await cancel_when_blocked(admin, conn, work)
+
+    assert [] == await table.rows()
+    assert await is_usable(conn)
+
+
+async def test_a_transaction_cancelled_before_its_commit_is_rolled_back(conn, table):
+    with trio.CancelScope() as scope:
+        async with conn.transaction():
+            await conn.execute(f"insert into {table.name} values (1)")
+            scope.cancel()
+
+    assert scope.cancelled_caught
+    assert [] == await table.rows()
+    assert await is_usable(conn)
+
+
+async def test_a_commit_under_way_is_not_torn_by_a_cancellation(conn, admin, blocker, table):
+    # A deferred trigger makes the COMMIT itself wait.
+    await admin.execute(
+        f"create function {table.name}_wait() returns trigger language plpgsql as "
+        "'begin perform pg_advisory_lock(1); return null; end';"
+        f"create constraint trigger wait after insert on {table.name} deferrable initially deferred "
+        f"for each row execute function {table.name}_wait()"
+    )
+
+    async def work():
+        async with conn.transaction():
+            await conn.execute(f"insert into {table.name} values (1)")
+
+    async def cancel_then_unlock():
+        await until_blocked(admin, conn.info.backend_pid)
+        scope.cancel()
+        await wait_all_tasks_blocked()
+        await blocker.execute("select pg_advisory_unlock(1)")
+
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cancel_then_unlock)
+            with trio.CancelScope() as scope:
+                await work()
+
+    assert not scope.cancelled_caught
+    assert [1] == await table.rows()
+    await admin.execute(f"drop function {table.name}_wait cascade")
+
+
+async def test_leaving_a_connections_block_in_a_cancelled_scope_closes_it(server_dsn, table):
+    with trio.CancelScope() as scope:
+        async with await Connection.connect(server_dsn) as connection:
+            await connection.execute(f"insert into {table.name} values (1)")
+            scope.cancel()
+
+    assert connection.closed
+    assert [] == await table.rows()
+
+
+async def test_a_cancelled_pipeline_leaves_the_connection_usable_or_closed(conn, admin, blocker):
+    async def work():
+        async with conn.pipeline():
+            for _ in range(3):
+                await conn.execute("select pg_advisory_lock(1)")
+
+    assert await cancel_when_blocked(admin, conn, work)
+
+    assert conn.closed or await is_usable(conn)
+
+
+async def test_a_cancelled_executemany_leaves_the_connection_usable_or_closed(conn, admin, blocker):
+    async def work():
+        await conn.cursor().executemany("select pg_advisory_lock(%s)", [(1,), (1,)])
+
+    assert await cancel_when_blocked(admin, conn, work)
+
+    assert conn.closed or await is_usable(conn)
+
+
+async def test_a_cancelled_copy_in_leaves_no_rows(conn, table):
+    with trio.move_on_after(0.05) as scope:
+        async with conn.cursor().copy(f"copy {table.name} from stdin") as copy:
+            while True:
+                await copy.write_row((1, "x" * 1000))
+
+    assert scope.cancelled_caught
+    assert [] == await table.rows()
+    assert await is_usable(conn)
+
+
+async def test_a_copy_in_that_is_cancelled_before_its_end_leaves_no_rows(conn, table):
+    with trio.CancelScope() as scope:
+        async with conn.cursor().copy(f"copy {table.name} from stdin") as copy:
+            await copy.write_row((1, "x"))
+            scope.cancel()
+
+    assert scope.cancelled_caught
+    assert [] == await table.rows()
+    assert await is_usable(conn)
+
+
+async def test_a_cancelled_copy_out_leaves_the_connection_usable(conn):
+    with trio.move_on_after(0.05) as scope:
+        async with conn.cursor().copy("copy (select generate_series(1, 10000000)) to stdout") as copy:
+            async with aclosing(copy.rows()) as rows:
+                async for _ in rows:
+                    await trio.lowlevel.checkpoint()
+
+    assert scope.cancelled_caught
+    assert await is_usable(conn)
+
+
+async def test_a_cancelled_stream_leaves_the_connection_usable(conn):
+    with trio.move_on_after(0.05) as scope:
+        async with aclosing(conn.cursor().stream("select generate_series(1, 10000000)")) as rows:
+            async for _ in rows:
+                pass
+
+    assert scope.cancelled_caught
+    assert await is_usable(conn)
+
+
+async def test_a_cancelled_server_side_cursor_leaves_the_connection_usable(conn, admin, blocker):
+    async def work():
+        async with conn.transaction(), conn.cursor("c") as cursor:
+            await cursor.execute("select generate_series(1, 5), pg_advisory_lock(1)")
+            await cursor.fetchall()
+
+    assert await cancel_when_blocked(admin, conn, work)
+
+    assert await is_usable(conn)
+
+
+async def test_a_task_cancelled_while_it_waits_for_the_connection_does_not_disturb_it(conn, admin, blocker):
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(conn.execute, "select pg_advisory_lock(1)")
+        await until_blocked(admin, conn.info.backend_pid)
+        with trio.move_on_after(0.01) as scope:
+            await conn.execute("select 1")
+        await blocker.execute("select pg_advisory_unlock(1)")
+
+    assert scope.cancelled_caught
+    assert await is_usable(conn)
+
+
+async def test_a_server_that_falls_silent_loses_the_connection_after_the_grace(server_dsn, caplog):
+    async with open_proxy(server_dsn) as proxy, open_connection(proxy.dsn) as connection:
+        connection.cancel_grace = 0.2
+        proxy.mute = True
+        with trio.fail_after(10), trio.move_on_after(0.05) as scope:
+            await connection.run([[step(SLEEP, 0)]])
+
+        assert scope.cancelled_caught
+        assert connection.closed
+    assert "closing the connection" in caplog.text
+
+
+async def test_a_rollback_on_a_silent_server_gives_up_after_the_grace(server_dsn):
+    async with open_proxy(server_dsn) as proxy, open_connection(proxy.dsn) as connection:
+        connection.cancel_grace = 0.2
+        with trio.fail_after(10), trio.CancelScope() as scope:
+            async with connection.transaction():
+                proxy.mute = True
+                scope.cancel()
+
+        assert connection.closed

@@ -1,0 +1,240 @@
+"""psycopg's own interface, working under trio."""
+
+from contextlib import aclosing
+
+import psycopg
+import pytest
+import trio
+from postgres_helpers import is_usable, open_proxy, scalar, until_blocked
+from psycopg.rows import dict_row
+from psycopg.types import TypeInfo
+
+from trioboss.postgres import Connection
+
+
+async def test_leaving_the_block_commits_and_closes(server_dsn, table):
+    async with await Connection.connect(server_dsn) as connection:
+        await connection.execute(f"insert into {table.name} values (1)")
+
+    assert connection.closed
+    assert [1] == await table.rows()
+
+
+async def test_leaving_the_block_by_an_error_rolls_back_and_closes(server_dsn, table):
+    with pytest.raises(ZeroDivisionError):
+        async with await Connection.connect(server_dsn) as connection:
+            await connection.execute(f"insert into {table.name} values (1)")
+            raise ZeroDivisionError
+
+    assert connection.closed
+    assert [] == await table.rows()
+
+
+async def test_a_savepoint_is_rolled_back_alone(conn, table):
+    async with conn.transaction():
+        await conn.execute(f"insert into {table.name} values (1)")
+        with pytest.raises(ZeroDivisionError):
+            async with conn.transaction():
+                await conn.execute(f"insert into {table.name} values (2)")
+                raise ZeroDivisionError
+
+    assert [1] == await table.rows()
+
+
+async def test_psycopgs_rollback_exception_is_swallowed(conn, table):
+    async with conn.transaction() as transaction:
+        await conn.execute(f"insert into {table.name} values (1)")
+        raise psycopg.Rollback(transaction)
+
+    assert [] == await table.rows()
+    assert await is_usable(conn)
+
+
+async def test_row_factories_and_binary_results(server_dsn):
+    async with await Connection.connect(server_dsn, row_factory=dict_row) as connection:
+        cursor = await connection.execute("select 1 as a, 'b' as b", binary=True)
+
+        assert {"a": 1, "b": "b"} == await cursor.fetchone()
+
+
+async def test_psycopg_prepares_what_is_repeated(server_dsn):
+    async with await Connection.connect(server_dsn) as connection:
+        for n in range(8):
+            assert n == await scalar(connection, "select %s::int4", [n])
+
+        assert 1 == await scalar(
+            connection, "select count(*)::int from pg_prepared_statements where statement like '%int4'"
+        )
+
+
+async def test_a_pipeline_returns_each_result_to_its_cursor(conn):
+    async with conn.pipeline() as pipeline:
+        cursors = [await conn.execute("select %s::int4", [n]) for n in range(300)]
+        await pipeline.sync()
+        got = [(await cursor.fetchone())[0] for cursor in cursors]
+
+    assert list(range(300)) == got
+
+
+async def test_a_pipeline_that_fills_both_socket_buffers_gets_through(conn):
+    blob = "x" * 200_000
+
+    with trio.fail_after(20):
+        async with conn.pipeline():
+            cursors = [await conn.execute("select %s::text", [blob]) for _ in range(50)]
+            got = [len((await cursor.fetchone())[0]) for cursor in cursors]
+
+    assert [200_000] * 50 == got
+
+
+async def test_a_transaction_inside_a_pipeline(conn, table):
+    async with conn.pipeline():
+        async with conn.transaction():
+            await conn.execute(f"insert into {table.name} values (1)")
+        with pytest.raises(ZeroDivisionError):
+            async with conn.transaction():
+                await conn.execute(f"insert into {table.name} values (2)")
+                raise ZeroDivisionError
+
+    assert [1] == await table.rows()
+
+
+async def test_executemany_returns_every_row(conn, table):
+    cursor = conn.cursor()
+    await cursor.executemany(
+        f"insert into {table.name} values (%s) returning i", [(n,) for n in range(200)], returning=True
+    )
+    got = [(await cursor.fetchone())[0]]
+    while cursor.nextset():
+        got.append((await cursor.fetchone())[0])
+
+    assert list(range(200)) == got
+
+
+async def test_copy_in_and_copy_out(conn, table):
+    async with conn.cursor().copy(f"copy {table.name} from stdin") as copy:
+        for n in range(20_000):
+            await copy.write_row((n, "some text that fills the buffers of the socket"))
+    seen = 0
+    async with conn.cursor().copy(f"copy {table.name} to stdout") as copy:
+        async for _ in copy.rows():
+            seen += 1
+
+    assert 20_000 == seen == len(await table.rows())
+
+
+async def test_a_copy_in_that_fails_leaves_no_rows(conn, table):
+    with pytest.raises(ZeroDivisionError):
+        async with conn.cursor().copy(f"copy {table.name} from stdin") as copy:
+            await copy.write_row((1, "a"))
+            raise ZeroDivisionError
+
+    assert [] == await table.rows()
+    assert await is_usable(conn)
+
+
+async def test_a_server_side_cursor_iterates(conn):
+    async with conn.transaction(), conn.cursor("some_cursor") as cursor:
+        cursor.itersize = 30
+        await cursor.execute("select generate_series(1, 100)")
+        got = [n async for (n,) in cursor]
+
+    assert list(range(1, 101)) == got
+
+
+async def test_a_stream_yields_row_by_row(conn):
+    got = [n async for (n,) in conn.cursor().stream("select generate_series(1, 1000)")]
+
+    assert list(range(1, 1001)) == got
+
+
+async def test_a_stream_left_half_way_leaves_the_connection_usable(conn):
+    async with aclosing(conn.cursor().stream("select generate_series(1, 10000000)")) as rows:
+        async for _ in rows:
+            break
+
+    assert await is_usable(conn)
+
+
+async def test_type_information_is_fetched(conn):
+    info = await TypeInfo.fetch(conn, "int4")
+
+    assert 23 == info.oid
+
+
+async def test_two_phase_commit(server_dsn, table):
+    connection = await Connection.connect(server_dsn)
+    async with connection:
+        await connection.tpc_begin(connection.xid(1, table.name, "x"))
+        await connection.execute(f"insert into {table.name} values (1)")
+        await connection.tpc_prepare()
+        assert [] == await table.rows()
+        await connection.tpc_commit()
+
+    assert [1] == await table.rows()
+
+
+async def test_closing_wakes_a_task_that_waits_on_the_connection(conn, admin):
+    raised = []
+
+    async def wait():
+        try:
+            await conn.execute("select pg_sleep(60)")
+        except psycopg.OperationalError as error:
+            raised.append(error)
+
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            await until_blocked(admin, conn.info.backend_pid, on="Timeout")
+            await conn.close()
+
+    assert 1 == len(raised)
+
+
+async def test_a_task_that_waits_for_itself_is_told_so(conn):
+    async with aclosing(conn.cursor().stream("select generate_series(1, 3)")) as rows:
+        async for _ in rows:
+            with pytest.raises(RuntimeError, match="deadlock"):
+                await conn.execute("select 1")
+
+    assert await is_usable(conn)
+
+
+async def test_a_name_is_resolved_and_every_address_tried(server_dsn):
+    async with open_proxy(server_dsn) as proxy:
+        dsn = proxy.dsn.replace("host=127.0.0.1", "host=localhost")
+        async with await Connection.connect(dsn, autocommit=True) as connection:
+            assert await is_usable(connection)
+
+
+async def test_a_second_host_is_tried_when_the_first_refuses(server_dsn):
+    host = psycopg.conninfo.conninfo_to_dict(server_dsn)["host"]
+    async with await Connection.connect(server_dsn, host=f"127.0.0.1,{host}", port="1,5432") as connection:
+        assert await is_usable(connection)
+
+
+async def test_a_refused_connection_is_an_operational_error():
+    with pytest.raises(psycopg.OperationalError, match="refused"):
+        await Connection.connect("host=127.0.0.1 port=1 user=nobody")
+
+
+async def test_a_name_that_nobody_knows_is_an_operational_error():
+    with pytest.raises(psycopg.OperationalError, match="resolve"):
+        await Connection.connect("host=no-such-host.invalid user=nobody")
+
+
+async def test_a_server_that_does_not_answer_runs_into_the_connect_timeout(server_dsn):
+    async with open_proxy(server_dsn) as proxy:
+        proxy.mute = True
+        with trio.fail_after(15), pytest.raises(psycopg.errors.ConnectionTimeout):
+            await Connection.connect(proxy.dsn, connect_timeout=2)
+
+
+async def test_connecting_to_a_server_that_does_not_answer_can_be_cancelled(server_dsn):
+    async with open_proxy(server_dsn) as proxy:
+        proxy.mute = True
+        with trio.fail_after(10), trio.move_on_after(0.1) as scope:
+            await Connection.connect(proxy.dsn)
+
+    assert scope.cancelled_caught

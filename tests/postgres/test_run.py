@@ -1,0 +1,293 @@
+"""The hot path: transactions of prepared statements in one flush."""
+
+import psycopg
+import pytest
+import trio
+from postgres_helpers import ADD, ECHO, ONE, as_int, is_usable, step
+
+from trioboss.postgres import Connection, Step, open_connection
+from trioboss.sql import Statement
+
+
+async def prepared(connection) -> set[str]:
+    cursor = await connection.execute("select name from pg_prepared_statements")
+    return {name for (name,) in await cursor.fetchall()}
+
+
+async def test_a_step_returns_its_result_in_binary(conn):
+    ((result,),) = await conn.run([[step(ADD, 40, 2)]])
+
+    assert result.get_value(0, 0) == b"\x00\x00\x00\x2a"
+    assert result.fformat(0) == 1
+
+
+async def test_results_come_one_list_a_transaction_and_one_result_a_step(conn):
+    results = await conn.run([[step(ADD, 1, 2), step(ADD, 3, 4)], [], [step(ONE)]])
+
+    assert [[3, 7], [], [1]] == [[as_int(result) for result in steps] for steps in results]
+
+
+async def test_nothing_to_run_is_fine(conn):
+    assert [] == await conn.run([])
+
+
+async def test_null_goes_and_comes_back_as_none(conn):
+    ((result,),) = await conn.run([[step(ECHO, None)]])
+
+    assert result.get_value(0, 0) is None
+
+
+async def test_each_transaction_commits_by_itself(conn, table):
+    await conn.run([[step(table.insert, 1, "a"), step(table.insert, 2, "b")], [step(table.insert, 3, "c")]])
+
+    assert [1, 2, 3] == await table.rows()
+    cursor = await table.admin.execute(f"select xmin::text, count(*)::int from {table.name} group by 1")
+    assert [1, 2] == sorted(count for _, count in await cursor.fetchall())
+
+
+async def test_a_failing_step_undoes_its_transaction_and_no_other(conn, table):
+    with pytest.raises(psycopg.errors.InvalidTextRepresentation):
+        await conn.run(
+            [
+                [step(table.insert, 1, "a")],
+                [step(table.insert, 2, "b"), step(table.insert, "x", "c")],
+                [step(table.insert, 4, "d")],
+            ]
+        )
+
+    assert [1, 4] == await table.rows()
+    assert await is_usable(conn)
+
+
+async def test_the_first_error_is_the_one_that_is_raised(conn):
+    division = Statement("division", "select 1 / $1::int", ("by",))
+
+    with pytest.raises(psycopg.errors.DivisionByZero) as caught:
+        await conn.run([[step(ONE)], [step(division, 0)], [step(ADD, "x", 1)]])
+
+    assert ["in statement 'division'"] == caught.value.__notes__
+
+
+async def test_a_failing_implicit_commit_is_an_error(conn, table):
+    await table.admin.execute(f"alter table {table.name} add unique (i) deferrable initially deferred")
+    twice = Statement("twice", f"insert into {table.name} values ($1), ($1)", ("i",))
+
+    for _ in range(2):  # parsed in a pipeline, then known and alone
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            await conn.run([[step(twice, 1)]])
+
+    assert [] == await table.rows()
+    assert await is_usable(conn)
+
+
+async def test_a_statement_is_prepared_once_under_its_own_name(conn):
+    for _ in range(3):
+        await conn.run([[step(ADD, 1, 1)]])
+
+    assert {"add"} == await prepared(conn)
+
+
+async def test_a_statement_used_twice_in_a_transaction_is_prepared_once(conn):
+    await conn.run([[step(ADD, 1, 1), step(ADD, 2, 2)]])
+
+    assert {"add"} == await prepared(conn)
+
+
+async def test_a_statement_that_cannot_be_prepared_is_not_taken_for_prepared(conn, table):
+    later = Statement("later", f"select count(*)::int4 from {table.name}_later", ())
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        await conn.run([[step(later)]])
+    await table.admin.execute(f"create table {table.name}_later ()")
+
+    ((result,),) = await conn.run([[step(later)]])
+
+    assert 0 == as_int(result)
+    await table.admin.execute(f"drop table {table.name}_later")
+
+
+async def test_a_transaction_does_not_depend_on_a_parse_in_a_failed_one(conn):
+    with pytest.raises(psycopg.errors.InvalidTextRepresentation):
+        await conn.run([[step(ADD, "x", 1), step(ONE)], [step(ONE)]])
+
+    ((result,),) = await conn.run([[step(ONE)]])
+    assert 1 == as_int(result)
+
+
+async def test_statements_of_the_same_name_and_different_text_are_told_apart(conn):
+    other = Statement("one", "select 2", ())
+
+    results = [await conn.run([[step(statement)]]) for statement in (ONE, other, ONE, other)]
+
+    assert [1, 2, 1, 2] == [as_int(result) for ((result,),) in results]
+
+
+async def test_a_name_longer_than_the_server_compares_is_shortened(conn):
+    long = [Statement("x" * 70 + str(n), f"select {n}", ()) for n in range(2)]
+
+    results = await conn.run([[step(statement) for statement in long]])
+
+    assert [0, 1] == [as_int(result) for result in results[0]]
+
+
+@pytest.mark.parametrize("spoil", ["discard all", "deallocate all"])
+async def test_statements_that_vanished_are_prepared_anew(conn, table, spoil):
+    flush = [[step(table.insert, 1, "a"), step(ADD, 1, 1)]]
+    await conn.run(flush)
+    await conn.execute(spoil)
+
+    results = await conn.run(flush)
+
+    assert [1, 2] == [as_int(result) for result in results[0]]
+    assert [1, 1] == await table.rows()
+
+
+async def test_a_statement_whose_columns_changed_is_prepared_anew(conn, table):
+    everything = Statement("everything", f"select * from {table.name}", ())
+    await conn.run([[step(everything)]])
+    await table.admin.execute(f"alter table {table.name} add column extra int")
+
+    ((result,),) = await conn.run([[step(everything)]])
+
+    assert 3 == result.nfields
+
+
+async def test_a_flush_is_not_repeated_once_some_of_it_is_committed(conn, table):
+    await conn.run([[step(ADD, 1, 1)]])
+    await conn.execute("deallocate all")
+
+    with pytest.raises(psycopg.errors.InvalidSqlStatementName):
+        await conn.run([[step(ADD, 1, 1)], [step(table.insert, 1, "a")]])
+
+    assert [1] == await table.rows()
+    assert 5 == as_int((await conn.run([[step(ADD, 2, 3)]]))[0][0])
+
+
+async def test_a_stale_statement_is_not_repeated_inside_a_transaction_block(conn):
+    await conn.run([[step(ADD, 1, 1)]])
+    await conn.execute("deallocate all")
+
+    with pytest.raises(psycopg.errors.InvalidSqlStatementName):
+        async with conn.transaction():
+            await conn.run([[step(ADD, 1, 1)]])
+
+    assert 5 == as_int((await conn.run([[step(ADD, 2, 3)]]))[0][0])
+
+
+async def test_psycopg_may_deallocate_everything_behind_our_back(server_dsn, conn):
+    async with await Connection.connect(server_dsn, autocommit=True, prepare_threshold=0) as connection:
+        await connection.run([[step(ADD, 1, 1)]])
+        await connection.execute("select 1")
+        async with connection.transaction(force_rollback=True):
+            pass  # psycopg now drops the statements of the session
+        async with connection.transaction():
+            ((result,),) = await connection.run([[step(ADD, 1, 1)]])
+
+    assert 2 == as_int(result)
+
+
+async def test_inside_a_transaction_block_nothing_commits_before_its_end(conn, table):
+    with pytest.raises(ZeroDivisionError):
+        async with conn.transaction():
+            await conn.run([[step(table.insert, 1, "a")], [step(table.insert, 2, "b")]])
+            raise ZeroDivisionError
+    assert [] == await table.rows()
+
+    async with conn.transaction():
+        await conn.run([[step(table.insert, 1, "a")], [step(table.insert, 2, "b")]])
+
+    assert [1, 2] == await table.rows()
+
+
+async def test_without_autocommit_psycopgs_implicit_begin_is_honoured(server_dsn, table):
+    async with await Connection.connect(server_dsn) as connection:
+        await connection.run([[step(table.insert, 1, "a")], [step(table.insert, 2, "b")]])
+        assert [] == await table.rows()
+        await connection.rollback()
+        await connection.run([[step(table.insert, 3, "c")]])
+        await connection.run([[step(table.insert, 4, "d")]])
+        await connection.commit()
+
+    assert [3, 4] == await table.rows()
+
+
+async def test_the_implicit_begin_keeps_the_isolation_level(server_dsn):
+    level = Statement("level", "select current_setting('transaction_isolation')", ())
+    async with await Connection.connect(server_dsn) as connection:
+        await connection.set_isolation_level(psycopg.IsolationLevel.SERIALIZABLE)
+        ((result,),) = await connection.run([[step(level)]])
+
+    assert b"serializable" == result.get_value(0, 0)
+
+
+async def test_a_flush_larger_than_every_buffer_gets_through(conn):
+    blob = "x" * 200_000
+
+    with trio.fail_after(20):
+        results = await conn.run([[step(ECHO, blob), step(ECHO, blob)] for _ in range(20)])
+
+    assert [[200_000] * 2] * 20 == [[len(result.get_value(0, 0)) for result in steps] for steps in results]
+
+
+async def test_a_thousand_transactions_in_one_flush(conn, table):
+    await conn.run([[step(table.insert, n, "x")] for n in range(1000)])
+
+    assert list(range(1000)) == await table.rows()
+
+
+async def test_a_parameter_that_is_not_bytes_leaves_nothing_half_sent(conn, table):
+    wrong = Step(table.insert, ["7", "not bytes"])
+    with pytest.raises(TypeError):
+        await conn.run([[step(table.insert, 1, "a"), wrong]])
+
+    assert conn.closed or await is_usable(conn)
+    assert [] == await table.rows()
+
+
+async def test_a_copy_statement_is_refused_without_hanging(conn, table):
+    with trio.fail_after(10), pytest.raises(psycopg.Error):
+        await conn.run([[step(Statement("copy", f"copy {table.name} from stdin", ()))]])
+
+    assert conn.closed or await is_usable(conn)
+
+
+async def test_run_inside_psycopgs_pipeline_is_refused(conn):
+    async with conn.pipeline():
+        with pytest.raises(psycopg.ProgrammingError, match="run_in_caller"):
+            await conn.run([[step(ONE)]])
+
+    assert await is_usable(conn)
+
+
+async def test_several_tasks_share_a_connection(conn):
+    got: dict[int, int] = {}
+
+    async def ask(n):
+        got[n] = as_int((await conn.run([[step(ADD, n, 1000)]]))[0][0])
+
+    async with trio.open_nursery() as nursery:
+        for n in range(50):
+            nursery.start_soon(ask, n)
+
+    assert {n: n + 1000 for n in range(50)} == got
+
+
+async def test_the_loss_of_the_connection_is_told_in_the_servers_last_words(conn):
+    suicide = Statement("suicide", "select pg_terminate_backend(pg_backend_pid())", ())
+
+    with pytest.raises(psycopg.errors.AdminShutdown):
+        await conn.run([[step(suicide)], [step(ONE)]])
+
+    assert conn.closed
+    with pytest.raises(psycopg.OperationalError):
+        await conn.run([[step(ONE)]])
+
+
+async def test_for_a_pooler_nothing_is_prepared_under_a_name(server_dsn, table):
+    async with open_connection(server_dsn, prepare=False) as connection:
+        for n in range(8):
+            await connection.run([[step(table.insert, n, "a")]])
+            await connection.run([[step(ADD, n, 1)], [step(ADD, n, 2), step(ONE)]])
+            await connection.execute("select %s::int", [n])
+
+        assert set() == await prepared(connection)
+    assert list(range(8)) == await table.rows()

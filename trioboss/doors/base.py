@@ -1,0 +1,50 @@
+"""How a door runs a verb: on our pool, or in the caller's transaction."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import attrs
+
+from trioboss.postgres import Connection, Pool
+from trioboss.postgres.conversation import Conversation
+from trioboss.postgres.driving import AnyConnection, drive, drive_in
+from trioboss.store import Store
+
+__all__ = ["PLANNER_SETTINGS", "Door"]
+
+T = TypeVar("T")
+
+# Our statements are walks along an index. A plan made while a table was nearly empty is kept when it is full,
+# so the planner must not choose to read all of it, however small it looks.
+PLANNER_SETTINGS = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
+
+_PLAN_AS_USUAL = b"SET LOCAL enable_seqscan TO DEFAULT; SET LOCAL enable_bitmapscan TO DEFAULT"
+
+
+@attrs.define(eq=False)
+class Door:
+    """Runs verbs of a store."""
+
+    _pool: Pool
+    _store: Store
+
+    async def _run(self, verb: Callable[[bool], Conversation[T]], conn: AnyConnection | None) -> T:
+        """Run a verb, telling it whether the transaction is our own."""
+        if conn is None:
+            return await drive(verb(True), self._pool)
+        return await drive_in(conn, verb(False), self._pool)
+
+    async def _say(self, conversation: Conversation[T], conn: AnyConnection | None = None) -> T:
+        """Run a verb that does the same in anybody's transaction."""
+        return await self._run(lambda own: conversation, conn)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection[Any]]:
+        """A transaction on a connection of the pool, for your own statements and for ``conn=``.
+
+        It commits when the block ends and rolls back when it raises.
+        """
+        async with self._pool.connection() as conn, conn.transaction():
+            await conn.execute(_PLAN_AS_USUAL)
+            yield conn

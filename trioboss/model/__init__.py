@@ -1,0 +1,1 @@
+"""What a job is: frozen values and the rules between them. No I/O, no clock."""

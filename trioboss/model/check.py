@@ -1,0 +1,141 @@
+"""Checks of one field: the value in its final form, or a UsageError that names the field."""
+
+import math
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import attrs
+
+from trioboss.errors import UsageError
+
+__all__ = [
+    "check_count",
+    "check_duration",
+    "check_flag",
+    "check_fraction",
+    "check_key",
+    "check_name",
+    "check_priority",
+    "check_start",
+    "check_uuid",
+    "checked",
+]
+
+_NAME = re.compile(r"[\w.\-/]{1,200}", re.ASCII)
+_LONGEST = 100 * 365.25 * 86400.0  # seconds; more is a unit mistaken for another
+_LATEST = datetime(2200, 1, 1, tzinfo=UTC)  # later instants do not survive 64-bit nanoseconds
+_INT4 = 2**31 - 1
+_KEY_BYTES = 1000  # keys are indexed, and an index entry has at most 2704 bytes
+
+
+def check_name(field: str, value: object) -> str:
+    """A queue's or event's name."""
+    if isinstance(value, str) and _NAME.fullmatch(value):
+        return value
+    raise UsageError(
+        f"{field}: {value!r} is not a name: use 1 to 200 ASCII letters, digits and any of _ . - /"
+    )
+
+
+def check_key(field: str, value: object) -> str:
+    """A singleton key: any text Postgres can hold."""
+    if not isinstance(value, str) or not value:
+        raise UsageError(f"{field}: {value!r} is not a key: use a string that is not empty")
+    if "\0" in value:
+        raise UsageError(f"{field}: a key cannot contain the NUL character")
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise UsageError(f"{field}: a key cannot contain half a surrogate pair") from None
+    if size > _KEY_BYTES:
+        raise UsageError(f"{field}: the key has {size} bytes, {_KEY_BYTES} are allowed")
+    return value
+
+
+def check_uuid(field: str, value: object) -> UUID:
+    """A job's id, as UUID or as its text."""
+    if isinstance(value, UUID):
+        return value
+    if isinstance(value, str):
+        try:
+            return UUID(value)
+        except ValueError:
+            pass
+    raise UsageError(f"{field}: {value!r} is not a UUID")
+
+
+def check_flag(field: str, value: object) -> bool:
+    """A yes or no."""
+    if isinstance(value, bool):
+        return value
+    raise UsageError(f"{field}: {value!r} is not True or False")
+
+
+def _check_int(field: str, value: object, low: int) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and low <= value <= _INT4:
+        return int(value)
+    raise UsageError(f"{field}: {value!r} is not a whole number from {low} to {_INT4}")
+
+
+def check_count(field: str, value: object, low: int = 0) -> int:
+    """A whole number that is not negative."""
+    return _check_int(field, value, low)
+
+
+def check_priority(field: str, value: object) -> int:
+    """A priority: higher runs first."""
+    return _check_int(field, value, -_INT4 - 1)
+
+
+def check_fraction(field: str, value: object) -> float:
+    """A number from 0 to 1."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        return float(value)
+    raise UsageError(f"{field}: {value!r} is not a number from 0 to 1")
+
+
+def check_duration(field: str, value: object, low: float = 0.0, above: bool = False) -> float:
+    """A length of time in seconds, from a number or a timedelta; ``above`` excludes ``low`` itself."""
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    bound = f"more than {low:g}" if above else f"at least {low:g}"
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not math.isfinite(seconds):
+        raise UsageError(f"{field}: {value!r} is not a duration: use seconds or a timedelta")
+    if seconds < low or (above and seconds == low) or seconds > _LONGEST:
+        raise UsageError(f"{field}: {value!r} is out of range: use {bound} seconds and less than 100 years")
+    return float(seconds)
+
+
+def check_start(field: str, value: object) -> float | datetime:
+    """When to start: seconds from now (number, timedelta), or an instant (datetime, ISO 8601 text)."""
+    if isinstance(value, str):
+        value = _parse_instant(field, value)
+    if not isinstance(value, datetime):
+        return check_duration(field, value)
+    if value.tzinfo is None:
+        raise UsageError(f"{field}: {value!r} has no time zone: say which is meant, e.g. with tzinfo=UTC")
+    if value >= _LATEST:
+        raise UsageError(f"{field}: {value!r} is too far away: use an instant before {_LATEST.year}")
+    return value
+
+
+def _parse_instant(field: str, text: str) -> datetime:
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{field}: {text!r} is not a time in ISO 8601") from None
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def checked(
+    check: Callable[..., object], *, default: Any = None, optional: bool = True, **limits: Any
+) -> Any:
+    """An attrs field that passes ``check``, which is told the field's name for its message."""
+
+    def convert(value: object, _: Any, field: "attrs.Attribute[Any]") -> object:
+        return None if value is None and optional else check(field.name, value, **limits)
+
+    converter = attrs.Converter(convert, takes_self=True, takes_field=True)
+    return attrs.field(default=default, kw_only=True, converter=converter)

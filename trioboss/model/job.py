@@ -1,0 +1,165 @@
+"""A job: as it is sent, and as it stands in the database."""
+
+import os
+import time
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, TypedDict
+from uuid import UUID
+
+import attrs
+
+from trioboss.model.check import (
+    check_count,
+    check_duration,
+    check_flag,
+    check_fraction,
+    check_key,
+    check_name,
+    check_priority,
+    check_start,
+    check_uuid,
+    checked,
+)
+from trioboss.model.payload import Json
+from trioboss.model.states import JobState
+
+__all__ = ["Duration", "Job", "Lease", "NewJob", "SendOptions", "Settled", "Start", "make_id"]
+
+
+Duration = float | timedelta
+"""A length of time: seconds, or a timedelta."""
+
+Start = float | timedelta | datetime | str
+"""When a job may start: seconds from now, a timedelta, an aware datetime, or ISO 8601 text."""
+
+
+def make_id() -> UUID:
+    """Return a new UUIDv7: ids made one after the other stand side by side in the index."""
+    random = int.from_bytes(os.urandom(10), "big")
+    millis = time.time_ns() // 1_000_000
+    return UUID(
+        int=(millis & (1 << 48) - 1) << 80
+        | 0x7 << 76
+        | (random >> 62 & 0xFFF) << 64
+        | 0b10 << 62
+        | random & (1 << 62) - 1
+    )
+
+
+class SendOptions(TypedDict, total=False):
+    """What `send` accepts besides queue and data. What is left out comes from the queue."""
+
+    id: UUID | str | None
+    priority: int | None
+    start_after: Start | None
+    singleton_key: str | None
+    singleton_seconds: Duration | None
+    singleton_next_slot: bool | None
+    dead_letter: str | None
+    retry_limit: int | None
+    retry_delay: Duration | None
+    retry_backoff: bool | None
+    retry_delay_max: Duration | None
+    retry_jitter: float | None
+    retry_window: Duration | None
+    expire_in: Duration | None
+    heartbeat: Duration | None
+    auto_heartbeat: bool | None
+    max_lease_extensions: int | None
+    retention: Duration | None
+    delete_after: Duration | None
+
+
+@attrs.frozen
+class NewJob:
+    """A job to be sent. Options are checked and kept as seconds and instants; None: as the queue says."""
+
+    data: Json = None
+    id: UUID | str | None = checked(check_uuid)
+    priority: int | None = checked(check_priority)
+    start_after: Start | None = checked(check_start)
+    singleton_key: str | None = checked(check_key)
+    singleton_seconds: Duration | None = checked(check_duration, above=True)
+    singleton_next_slot: bool | None = checked(check_flag)
+    dead_letter: str | None = checked(check_name)
+    retry_limit: int | None = checked(check_count)
+    retry_delay: Duration | None = checked(check_duration)
+    retry_backoff: bool | None = checked(check_flag)
+    retry_delay_max: Duration | None = checked(check_duration)
+    retry_jitter: float | None = checked(check_fraction)
+    retry_window: Duration | None = checked(check_duration, above=True)
+    expire_in: Duration | None = checked(check_duration, above=True)
+    heartbeat: Duration | None = checked(check_duration, low=1.0)
+    auto_heartbeat: bool | None = checked(check_flag)
+    max_lease_extensions: int | None = checked(check_count)
+    retention: Duration | None = checked(check_duration, above=True)
+    delete_after: Duration | None = checked(check_duration)
+
+    @classmethod
+    def from_options(cls, data: Json, options: Mapping[str, Any]) -> "NewJob":
+        """A job from the keyword arguments of `send`."""
+        return cls(data, **options)
+
+
+@attrs.frozen
+class Lease:
+    """The right to settle one attempt of one job. No other attempt ever has the same lease."""
+
+    id: UUID
+    attempt: int
+    started_on: datetime
+
+
+@attrs.frozen
+class Job:
+    """A job as it was when it was read. A claimed one carries its lease."""
+
+    id: UUID
+    queue: str
+    data: Json
+    state: JobState = attrs.field(converter=JobState)
+    priority: int
+    attempt: int
+    retry_count: int
+    retry_limit: int
+    retry_delay: float
+    retry_backoff: bool
+    retry_delay_max: float | None
+    singleton_key: str | None
+    created_on: datetime
+    start_after: datetime
+    started_on: datetime | None
+    completed_on: datetime | None
+    keep_until: datetime
+    expire_in: float
+    heartbeat: float | None
+    heartbeat_on: datetime | None
+    auto_heartbeat: bool
+    max_lease_extensions: int
+    lease_extensions: int
+    output: Json
+    progress: Json
+    dead_letter: str | None
+    worker: UUID | None
+    source_queue: str | None
+    source_id: UUID | None
+    source_created_on: datetime | None
+    source_retry_count: int | None
+    seq: int
+
+    @property
+    def lease(self) -> Lease | None:
+        """What settles this attempt, if the job was active when it was read."""
+        if self.state is JobState.ACTIVE and self.started_on is not None:
+            return Lease(self.id, self.attempt, self.started_on)
+        return None
+
+
+@attrs.frozen
+class Settled:
+    """What a call did: how many jobs it was asked for, how many it changed, and which."""
+
+    requested: int
+    affected: int
+    ids: tuple[UUID, ...]

@@ -1,0 +1,149 @@
+"""JSON that comes back as it was sent, or is refused.
+
+``jsonb`` alters some of what ``json.dumps`` writes: -0.0 loses its sign, 1e16 comes back as an integer, a
+tuple as a list, an integer key as a string. What cannot come back unchanged is refused here, with its path.
+"""
+
+import json
+import math
+import traceback
+from decimal import Decimal
+from typing import TypeAlias
+
+from trioboss.errors import PayloadError
+
+__all__ = ["MAX_BYTES", "Json", "describe_error", "encode"]
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+MAX_BYTES = 10 * 1024 * 1024
+_MAX_DEPTH = 200
+_MAX_BITS = 13_000  # Python itself refuses to print much longer integers
+_EXACT_BELOW = 1e16  # from here on repr() writes an exponent, which jsonb turns into an integer
+_ERROR_CHARACTERS = 8000
+_dumps = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode  # _check ends circles
+
+
+def encode(value: object, path: str = "data", max_bytes: int = MAX_BYTES) -> str:
+    """Return ``value`` as JSON text that Postgres gives back unchanged, or raise PayloadError."""
+    try:
+        plain = _check(value, 0)
+    except _Refused as refused:
+        raise PayloadError(path + "".join(reversed(refused.steps)), refused.problem) from None
+    text = _dumps(value) if plain else _write(value)
+    if len(text) > max_bytes:
+        raise PayloadError(path, f"{len(text)} bytes of JSON, {max_bytes} are allowed")
+    return text
+
+
+class _Refused(Exception):
+    """A problem on its way out: each container adds the step that leads to it."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        self.steps: list[str] = []
+
+
+def _check(value: object, depth: int) -> bool:
+    """Raise for what JSON cannot hold; return whether json.dumps writes the rest exactly."""
+    if isinstance(value, str):
+        return _check_text(value)
+    if value is None or value is True or value is False:
+        return True
+    if isinstance(value, int):
+        return _check_integer(value)
+    if isinstance(value, float):
+        return _check_float(value)
+    if depth >= _MAX_DEPTH:
+        raise _Refused(f"nested more than {_MAX_DEPTH} deep")
+    if isinstance(value, dict):
+        return _check_object(value, depth)
+    if isinstance(value, list):
+        return _check_array(value, depth)
+    raise _Refused(f"{type(value).__name__} is not JSON")
+
+
+def _check_object(value: dict[object, object], depth: int) -> bool:
+    plain = True
+    for key, item in value.items():
+        if not isinstance(key, str):
+            raise _Refused(f"the key {key!r} is not a string")
+        try:
+            _check_text(key)
+            plain &= _check(item, depth + 1)
+        except _Refused as refused:
+            refused.steps.append(f".{key}")
+            raise
+    return plain
+
+
+def _check_array(value: list[object], depth: int) -> bool:
+    plain = True
+    for i, item in enumerate(value):
+        try:
+            plain &= _check(item, depth + 1)
+        except _Refused as refused:
+            refused.steps.append(f"[{i}]")
+            raise
+    return plain
+
+
+def _check_text(value: str) -> bool:
+    if "\0" in value:
+        raise _Refused("text with a NUL character")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise _Refused("text with half a surrogate pair") from None
+    return True
+
+
+def _check_integer(value: int) -> bool:
+    if value.bit_length() > _MAX_BITS:
+        raise _Refused(f"an integer of more than {_MAX_BITS} bits")
+    return True
+
+
+def _check_float(value: float) -> bool:
+    if not math.isfinite(value):
+        raise _Refused(f"{value} is not JSON")
+    if value == 0 and math.copysign(1, value) < 0:
+        raise _Refused("-0.0 would come back as 0.0")
+    return abs(value) < _EXACT_BELOW
+
+
+def _write(value: object) -> str:
+    """JSON text with large floats written out, so that jsonb keeps them floats."""
+    if isinstance(value, float) and abs(value) >= _EXACT_BELOW:
+        return f"{Decimal(repr(value)):f}.0"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(k)}:{_write(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_write, value)) + "]"
+    return json.dumps(value)
+
+
+def describe_error(error: object) -> str | None:
+    """Return the JSON text that is stored as a failed job's output. Never raises for an exception."""
+    if error is None:
+        return None
+    if isinstance(error, BaseException):
+        return json.dumps(
+            {
+                "name": type(error).__name__,
+                "message": _storable(str(error)),
+                "stack": _storable("".join(traceback.format_exception(error))),
+            }
+        )
+    if isinstance(error, str):
+        return json.dumps({"message": _storable(error)})
+    return encode(error, "error")
+
+
+def _storable(text: str) -> str:
+    """The text as Postgres can hold it, and of a long one the beginning and the end."""
+    if len(text) > _ERROR_CHARACTERS:
+        half = _ERROR_CHARACTERS // 2
+        text = f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
+    return text.replace("\0", "\\0").encode(errors="replace").decode()

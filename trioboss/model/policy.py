@@ -1,0 +1,43 @@
+"""What a queue allows to stand side by side."""
+
+import enum
+
+from trioboss.errors import UsageError
+
+__all__ = ["Policy"]
+
+
+class Policy(enum.StrEnum):
+    """The rule a queue keeps, for the whole queue or, with ``singleton_key``, for each key."""
+
+    STANDARD = "standard"
+    """No limit."""
+
+    SHORT = "short"
+    """One created; any number active."""
+
+    SINGLETON = "singleton"
+    """One active; any number queued."""
+
+    STATELY = "stately"
+    """One in each state: created, retry, active."""
+
+    EXCLUSIVE = "exclusive"
+    """One in all: created, retry or active."""
+
+    KEY_STRICT_FIFO = "key_strict_fifo"
+    """One at a time for each key, in the order of commit; a failed job blocks its key."""
+
+    @classmethod
+    def parse(cls, value: object) -> "Policy":
+        """Return the policy of that name; the older names of two policies are understood."""
+        older = {"debounced": cls.SHORT, "singleton_strict_fifo": cls.KEY_STRICT_FIFO}
+        known = {**older, **{policy.value: policy for policy in cls}}
+        if isinstance(value, str) and value in known:
+            return known[value]
+        raise UsageError(f"policy: {value!r} is not a policy: use one of {', '.join(known)}")
+
+    @property
+    def is_keyed(self) -> bool:
+        """True where jobs of one key take turns: such jobs are placed before they can be claimed."""
+        return self in (Policy.SINGLETON, Policy.STATELY, Policy.KEY_STRICT_FIFO)

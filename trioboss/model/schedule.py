@@ -1,0 +1,64 @@
+"""Schedules: when cron says that a job is due."""
+
+import enum
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import attrs
+from croniter import CroniterBadCronError, croniter
+
+from trioboss.errors import UsageError
+from trioboss.model.payload import Json
+
+__all__ = ["Missed", "Schedule", "check_cron", "check_missed", "check_timezone"]
+
+
+class Missed(enum.StrEnum):
+    """What to do about ticks that nobody was there to fire."""
+
+    SKIP = "skip"
+    LATEST = "latest"
+    ALL = "all"
+
+
+@attrs.frozen
+class Schedule:
+    """A schedule as it was when it was read."""
+
+    queue: str
+    key: str
+    cron: str
+    timezone: str
+    missed: Missed = attrs.field(converter=Missed)
+    data: Json
+    options: dict[str, Any]
+    created_on: datetime
+    updated_on: datetime
+
+
+def check_cron(value: object) -> str:
+    """A cron expression of five fields, or six with seconds at the end."""
+    if not isinstance(value, str) or len(value.split()) not in (5, 6):
+        raise UsageError(f"cron: {value!r} is not a cron expression of five or six fields")
+    try:
+        croniter.expand(value)
+    except CroniterBadCronError as error:
+        raise UsageError(f"cron: {value!r}: {error}") from None
+    return value
+
+
+def check_timezone(value: object) -> str:
+    """The name of a time zone."""
+    try:
+        return ZoneInfo(value).key  # type: ignore[arg-type]
+    except (OSError, TypeError, ValueError):
+        raise UsageError(f"tz: {value!r} is not a time zone: use a name like Europe/Berlin") from None
+
+
+def check_missed(value: object) -> Missed:
+    """What to do about missed ticks."""
+    try:
+        return Missed(value)  # type: ignore[arg-type]
+    except ValueError:
+        raise UsageError(f"missed: {value!r} is not one of {', '.join(Missed)}") from None

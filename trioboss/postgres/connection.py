@@ -1,0 +1,221 @@
+"""The connection that trioboss works with, and hands to users for their own transactions."""
+
+import math
+from collections import deque
+from collections.abc import AsyncGenerator, Mapping
+from typing import Self
+
+import psycopg
+import trio
+from psycopg import AsyncCursor, Notify, errors, generators, pq
+from psycopg.abc import AdaptContext, ConnParam, PQGen
+from psycopg.adapt import AdaptersMap
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq.abc import PGconn
+from psycopg.rows import AsyncRowFactory, Row
+from psycopg.waiting import Ready
+from trio.lowlevel import checkpoint_if_cancelled, wait_readable
+
+from trioboss.postgres.care import Care
+from trioboss.postgres.connecting import open_pgconn
+from trioboss.postgres.driver import TrioConnection
+from trioboss.postgres.flush import Flush, PreparedStatements, Results, Step, Transactions
+from trioboss.postgres.settings import settings_step
+from trioboss.postgres.waiting import Conversation, poll_now
+
+__all__ = ["Connection"]
+
+_OK = pq.ConnStatus.OK
+_IDLE = pq.TransactionStatus.IDLE
+
+
+class Connection(TrioConnection[Row]):
+    """psycopg under trio, and besides: `run`, `wait_notifies`, `ping` and `is_stale`."""
+
+    def __init__(self, pgconn: PGconn, row_factory: AsyncRowFactory[Row] | None = None) -> None:
+        super().__init__(pgconn, row_factory)
+        self._statements: PreparedStatements | None = None
+
+    @classmethod
+    async def connect(  # type: ignore[override]  # psycopg would take `settings` for a word of the conninfo
+        cls,
+        conninfo: str = "",
+        *,
+        autocommit: bool = False,
+        prepare_threshold: int | None = 5,
+        context: AdaptContext | None = None,
+        row_factory: AsyncRowFactory[Row] | None = None,
+        cursor_factory: type[AsyncCursor[Row]] | None = None,
+        prepare: bool = True,
+        settings: Mapping[str, str] | None = None,
+        **kwargs: ConnParam,
+    ) -> Self:
+        """Connect as psycopg does, then apply the run-time `settings` in one round trip.
+
+        `prepare=False` is for transaction poolers: nothing is prepared under a name, by `run` or by psycopg.
+        """
+        connection = cls(await open_pgconn(conninfo_to_dict(conninfo, **kwargs)))
+        if settings:
+            await connection.begin_session(settings_step(settings))
+        connection._autocommit = autocommit
+        connection._statements = PreparedStatements() if prepare else None
+        connection.prepare_threshold = prepare_threshold if prepare else None
+        if row_factory is not None:
+            connection.row_factory = row_factory
+        if cursor_factory is not None:
+            connection.cursor_factory = cursor_factory
+        if context is not None:
+            connection._adapters = AdaptersMap(context.adapters)
+        return connection
+
+    async def begin_session(self, step: Step) -> None:
+        """Execute the first statement of a new session, or close the connection."""
+        flush = Flush(self.pgconn, [[step]], None)
+        try:
+            await self.converse(flush.converse(), Care.ORDINARY)
+        except BaseException:
+            await self.close()
+            raise
+
+    # -- the hot path
+
+    async def run(self, transactions: Transactions) -> Results:
+        """Send these transactions in one flush; return the results of their steps, in binary format.
+
+        In autocommit, outside a transaction block, each commits by itself: after an error the others ran.
+        Otherwise all of them are part of the transaction that is open, or that psycopg would open now.
+        The first error is raised when everything has been read, so that the connection stays usable.
+        A cancellation stops the flush on the server unless one of its transactions is committed.
+        """
+        await self.lock.acquire()
+        try:
+            await checkpoint_if_cancelled()
+            if self._pipeline is not None:
+                raise errors.ProgrammingError("run() cannot be used inside pipeline(): see run_in_caller()")
+            return await self._run(transactions)
+        finally:
+            self.lock.release()
+
+    async def _run(self, transactions: Transactions) -> Results:
+        flush = self._new_flush(transactions)
+        try:
+            return await self.converse(flush.converse(), Care.STARTED, flush.is_committed)
+        except psycopg.Error as error:
+            if self._statements is None or not flush.repeatable(error):
+                raise
+            self._statements.forget_all()
+        finally:
+            self.close_unless_settled()
+        flush = self._new_flush(transactions)
+        try:
+            return await self.converse(flush.converse(), Care.STARTED, flush.is_committed)
+        finally:
+            self.close_unless_settled()
+
+    def _new_flush(self, transactions: Transactions) -> Flush:
+        idle = self.pgconn.transaction_status == _IDLE
+        begin = None if self._autocommit or not idle else self._get_tx_start_command()
+        return Flush(self.pgconn, transactions, self._statements, begin, not (idle and self._autocommit))
+
+    def _deallocate(self, name: bytes | None) -> PQGen[None]:
+        # psycopg drops every prepared statement of the session after a ROLLBACK or DDL, ours among them.
+        if name is None and self._statements is not None:
+            self._statements.forget_all()
+        return super()._deallocate(name)
+
+    # -- notifications and health
+
+    async def wait_notifies(self, timeout: float | None = None) -> list[Notify]:
+        """Return the notifications that came since the last call, waiting for one if there are none.
+
+        Returns an empty list after `timeout` seconds. A cancelled call loses nothing: what it has read is
+        returned by the next one. Notifications go to the handlers instead if there are any, as in psycopg.
+        """
+        await checkpoint_if_cancelled()
+        with trio.move_on_after(math.inf if timeout is None else timeout):
+            async with self.lock:
+                await self._receive_notifies()
+        backlog = self._backlog()
+        received = list(backlog)
+        backlog.clear()
+        return received
+
+    async def _receive_notifies(self) -> None:
+        pgconn = self.pgconn
+        self._collect_notifies()
+        if not self._backlog() and poll_now(pgconn.socket) & Ready.R:
+            pgconn.consume_input()
+            self._collect_notifies()
+        while not self._backlog():
+            try:
+                await wait_readable(pgconn.socket)
+            except (OSError, trio.ClosedResourceError) as error:
+                raise errors.OperationalError("the connection is closed") from error
+            pgconn.consume_input()
+            self._collect_notifies()
+
+    def _collect_notifies(self) -> None:
+        handler = self.pgconn.notify_handler
+        while (notify := self.pgconn.notifies()) is not None:
+            if handler is not None:
+                handler(notify)
+
+    def _backlog(self) -> deque[Notify]:
+        # psycopg keeps here what arrives during any operation.
+        assert self._notifies_backlog is not None
+        return self._notifies_backlog
+
+    async def notifies(
+        self, *, timeout: float | None = None, stop_after: int | None = None
+    ) -> AsyncGenerator[Notify]:
+        """As in psycopg, but other tasks may use the connection while the caller looks at a notification."""
+        deadline = trio.current_time() + (math.inf if timeout is None else timeout)
+        count = 0
+        while stop_after is None or count < stop_after:
+            remaining = max(0.0, deadline - trio.current_time())
+            received = await self.wait_notifies(remaining)
+            for notify in received:
+                yield notify
+            count += len(received)
+            if trio.current_time() >= deadline:
+                return
+
+    async def ping(self, timeout: float = 5.0) -> None:
+        """Prove that the server answers on this connection, or close it and raise OperationalError.
+
+        A bare Sync goes there and back: no statement is executed, so none is counted or logged. It is
+        not interrupted by a cancellation, but it never takes longer than the timeout.
+        """
+        async with self.lock:
+            await checkpoint_if_cancelled()
+            if self._pipeline is not None:
+                raise errors.ProgrammingError("ping() cannot be used inside pipeline()")
+            conversation = Conversation(self._sync_gen(), self.pgconn.socket)
+            try:
+                with trio.move_on_after(timeout, shield=True):
+                    await conversation.carry_on()
+                    return
+            finally:
+                self.close_unless_settled()
+            raise errors.OperationalError(f"the server did not answer within {timeout} s")
+
+    def _sync_gen(self) -> PQGen[None]:
+        self.pgconn.enter_pipeline_mode()
+        self.pgconn.pipeline_sync()
+        yield from generators.send(self.pgconn)
+        yield from generators.fetch_many(self.pgconn)
+        self.pgconn.exit_pipeline_mode()
+
+    def is_stale(self) -> bool:
+        """Tell, without a round trip, whether the server has closed this idle connection."""
+        pgconn = self.pgconn
+        try:
+            # An idle connection has nothing to say but notices, notifications and good-bye, and the good-bye
+            # is a message followed by the end of the stream.
+            for _ in range(4):
+                if pgconn.status != _OK or not poll_now(pgconn.socket) & Ready.R:
+                    break
+                pgconn.consume_input()
+        except (psycopg.Error, OSError):
+            return True
+        return pgconn.status != _OK

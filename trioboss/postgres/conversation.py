@@ -1,0 +1,52 @@
+"""How a verb talks to the database without waiting for it.
+
+A verb is a generator: it yields what to run, is sent the results, and returns its answer. Whoever drives it
+brings the connection and decides how to wait, so each verb is written once, for trio and for blocking code.
+"""
+
+from collections.abc import Generator, Iterator
+from typing import TypeAlias, TypeVar
+
+import attrs
+
+from trioboss.postgres.flush import Results, Step
+
+__all__ = ["Aside", "Conversation", "Copy", "Flush", "Request", "Script"]
+
+T = TypeVar("T")
+
+
+@attrs.frozen(init=False)
+class Flush:
+    """Transactions to run, in one round trip. In the caller's transaction they all become part of it."""
+
+    transactions: tuple[tuple[Step, ...], ...]
+
+    def __init__(self, *transactions: tuple[Step, ...]) -> None:
+        self.__attrs_init__(tuple(filter(None, transactions)))
+
+
+@attrs.frozen
+class Aside:
+    """A flush for one of our own connections, even if the verb runs in the caller's transaction."""
+
+    flush: Flush
+
+
+@attrs.frozen
+class Copy:
+    """A COPY FROM STDIN with blocks of its binary format. Answered with no results."""
+
+    statement: str
+    blocks: Iterator[bytes]
+
+
+@attrs.frozen
+class Script:
+    """Several statements without parameters, as text. Answered with no results."""
+
+    text: str
+
+
+Request: TypeAlias = Flush | Aside | Copy | Script
+Conversation: TypeAlias = Generator[Request, Results, T]

@@ -1,0 +1,103 @@
+"""The folders a server needs: a home for its data, and a private one for its sockets.
+
+Rule: only folders that were made here get a mode. Nobody else's is ever changed.
+"""
+
+import hashlib
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+from trioboss.errors import NoPostgres
+from trioboss.postgres.embedded.account import Account
+
+__all__ = ["make_home", "make_socket_folder", "make_temporary_home", "socket_folder_of"]
+
+_LONGEST_SOCKET = 103  # bytes of a socket's path on the strictest system, macOS
+_ROOTS_HOME = Path("/var/lib/trioboss")  # for a server account that cannot enter root's own home
+
+
+def make_home(named: Path | None, account: Account) -> Path:
+    """Return the folder for the data, made if need be: the one named, TRIOBOSS_HOME, or the default."""
+    home = (named or _choose_home(account)).expanduser().resolve()
+    if not home.exists():
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        home.chmod(_mode_for(account))
+    if account.uid is not None and not account.can_enter(home):
+        raise NoPostgres(
+            f"the server runs as user {account.uid}, who cannot enter {home}: set TRIOBOSS_HOME to a folder "
+            f"that this user can reach, such as {_ROOTS_HOME}"
+        )
+    return home
+
+
+def make_temporary_home(account: Account) -> Path:
+    """Return a new folder for data that nobody will miss."""
+    home = Path(tempfile.mkdtemp(prefix="trioboss-")).resolve()
+    home.chmod(_mode_for(account))
+    return home
+
+
+def _mode_for(account: Account) -> int:
+    # An account other than ours must get through to the data, which is its own, and see nothing else.
+    return 0o700 if account.uid is None else 0o711
+
+
+def _choose_home(account: Account) -> Path:
+    if named := os.environ.get("TRIOBOSS_HOME"):
+        return Path(named)
+    home = _user_data_folder() / "trioboss"
+    if account.uid is not None and not account.can_enter(_nearest_existing(home)):
+        return _ROOTS_HOME
+    return home
+
+
+def _user_data_folder() -> Path:
+    if named := os.environ.get("XDG_DATA_HOME"):
+        return Path(named)
+    try:
+        user = Path.home()
+    except RuntimeError as error:
+        raise NoPostgres(
+            "this user has no home folder: set TRIOBOSS_HOME to a folder for the data"
+        ) from error
+    return user / ("Library/Application Support" if sys.platform == "darwin" else ".local/share")
+
+
+def _nearest_existing(path: Path) -> Path:
+    return path if path.exists() else _nearest_existing(path.parent)
+
+
+def make_socket_folder(data: Path, account: Account) -> Path:
+    """Return a folder for sockets that only the server's owner can enter.
+
+    It lies among everybody's temporary files, where somebody may have taken its name. Then a random one will
+    do as well: clients read the place from the server's pid file.
+    """
+    folder = socket_folder_of(data)
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        if _is_private(folder, account.owner):
+            return folder
+        folder = Path(tempfile.mkdtemp(prefix="trioboss-", dir=folder.parent))
+    account.give(folder)
+    return folder
+
+
+def socket_folder_of(data: Path) -> Path:
+    """Return where the sockets belong. The same data has the same place, so that a restarted server is found.
+
+    The path is short enough for a socket and without a comma, which would make two hosts of it in a dsn.
+    """
+    name = f"trioboss-{os.geteuid()}-{hashlib.sha256(os.fsencode(data)).hexdigest()[:10]}"
+    folder = Path(tempfile.gettempdir()).resolve() / name
+    fits = len(os.fsencode(folder / ".s.PGSQL.65535")) <= _LONGEST_SOCKET
+    return folder if fits and "," not in str(folder) else Path("/tmp", name)
+
+
+def _is_private(folder: Path, owner: int) -> bool:
+    found = folder.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == owner and not found.st_mode & 0o077

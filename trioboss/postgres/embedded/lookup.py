@@ -1,0 +1,28 @@
+"""Which database to use: one that was named, or an embedded server."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from trioboss.postgres.embedded.server import EmbeddedPostgres
+
+__all__ = ["find_dsn", "resolve_dsn"]
+
+
+def find_dsn(dsn: str | None = None) -> str | None:
+    """Return the database that was named: the argument, TRIOBOSS_DSN, DATABASE_URL. None if none was."""
+    return dsn or os.environ.get("TRIOBOSS_DSN") or os.environ.get("DATABASE_URL") or None
+
+
+@contextlib.contextmanager
+def resolve_dsn(dsn: str | None = None) -> Iterator[str]:
+    """Give the database that was named, else an embedded server, held for as long as the block lasts.
+
+    Each block holds a share of its own. Entering may start a server and leaving may start its reaper: trio
+    callers do both in a thread, not necessarily the same one.
+    """
+    if (named := find_dsn(dsn)) is not None:
+        yield named
+        return
+    with EmbeddedPostgres() as server:
+        yield server.dsn

@@ -1,0 +1,379 @@
+"""A pool of our sessions: bounded, first come first served, and silent when nothing is due."""
+
+import enum
+import math
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+
+import attrs
+import psycopg
+import trio
+from psycopg import errors, pq
+from psycopg.rows import TupleRow
+from trio.lowlevel import Task, checkpoint_if_cancelled, current_task
+
+from trioboss.errors import PoolTimeout, UsageError
+from trioboss.postgres.connection import Connection
+from trioboss.postgres.flush import Results, Transactions
+from trioboss.postgres.session import open_session
+from trioboss.postgres.settings import parse_dsn
+from trioboss.postgres.translate import is_refusal, translated, unavailable
+
+__all__ = ["CloseReason", "Pool", "PoolSettings", "PoolStatistics", "open_pool"]
+
+
+class CloseReason(enum.StrEnum):
+    """Why the pool closed a connection."""
+
+    EXPIRED = "expired"
+    """It had lived for `max_lifetime`."""
+    IDLE = "idle"
+    """Nobody had needed it for `max_idle`."""
+    STALE = "stale"
+    """The server had closed it, or did not answer any more."""
+    BROKEN = "broken"
+    """It came back in a state that could not be undone."""
+    SHUTDOWN = "shutdown"
+    """The pool was closed."""
+
+
+@attrs.frozen
+class PoolStatistics:
+    """What a pool is doing, and what it has done."""
+
+    size: int
+    idle: int
+    in_use: int
+    waiting: int
+    opened: int
+    closed: Mapping[CloseReason, int]
+
+
+@attrs.frozen(kw_only=True)
+class PoolSettings:
+    """How a pool behaves; `open_pool` says what each means."""
+
+    size: int
+    min_size: int
+    timeout: float
+    max_idle: float
+    max_lifetime: float
+    ping_after: float
+    ping_timeout: float
+    prepare: bool
+    session: Mapping[str, str]
+
+    def __attrs_post_init__(self) -> None:
+        if self.size < 1:
+            raise UsageError(f"size: {self.size} is not a number of connections: use 1 or more")
+        if not 0 <= self.min_size <= self.size:
+            raise UsageError(f"min_size: {self.min_size} is not between 0 and size ({self.size})")
+
+
+@attrs.define(eq=False)
+class _Member:
+    connection: Connection[TupleRow]
+    expires: float
+    idle_since: float = math.inf
+
+
+@attrs.define(eq=False)
+class _Checkout:
+    pool: "Pool"
+    timeout: float | None
+    member: _Member | None = None
+
+    async def __aenter__(self) -> Connection[TupleRow]:
+        self.member = await self.pool._take(self.timeout)
+        return self.member.connection
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        assert self.member is not None
+        await self.pool._give_back(self.member)
+
+
+@attrs.define(eq=False)
+class Pool:
+    """Connections for whoever needs one. Made by `open_pool`."""
+
+    _dsn: str = attrs.field(repr=False)
+    settings: PoolSettings
+
+    # Invariants: a turn is held for every member in use or being opened, so there are never more than `size`.
+    # The idle ones are ordered by idle_since and taken from the end, so that the surplus ages at the front.
+    _turns: trio.Semaphore = attrs.field(init=False, repr=False)
+    _idle: list[_Member] = attrs.field(factory=list, init=False, repr=False)
+    _in_use: dict[_Member, Task] = attrs.field(factory=dict, init=False, repr=False)
+    _waiting: int = attrs.field(default=0, init=False)
+    _opened: int = attrs.field(default=0, init=False)
+    _closed: Counter[CloseReason] = attrs.field(factory=Counter, init=False)
+    _is_shut: bool = attrs.field(default=False, init=False)
+    # The tender sleeps until the alarm, or until the bell says that something is due earlier.
+    _alarm: float = attrs.field(default=math.inf, init=False, repr=False)
+    _bell: trio.Event = attrs.field(factory=trio.Event, init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._turns = trio.Semaphore(self.settings.size)
+
+    def connection(self, timeout: float | None = None) -> _Checkout:
+        """Borrow a connection for the length of an `async with` block.
+
+        Raises PoolTimeout if all stay in use, and DatabaseUnavailable if none can be opened. What the block
+        leaves open is rolled back.
+        """
+        return _Checkout(self, timeout)
+
+    async def run(self, transactions: Transactions, *, timeout: float | None = None) -> Results:
+        """Run transactions on some connection: `Connection.run`, with its errors translated."""
+        async with self.connection(timeout) as connection:
+            with translated(connection, commits=True):
+                return await connection.run(transactions)
+
+    def statistics(self) -> PoolStatistics:
+        """Return what the pool is doing now, and what it has done since it was opened."""
+        return PoolStatistics(
+            size=self.settings.size,
+            idle=len(self._idle),
+            in_use=self.settings.size - self._turns.value,
+            waiting=self._waiting,
+            opened=self._opened,
+            closed=dict(self._closed),
+        )
+
+    # -- checking out
+
+    async def _take(self, timeout: float | None) -> _Member:
+        await checkpoint_if_cancelled()
+        patience = self.settings.timeout if timeout is None else timeout
+        deadline = trio.current_time() + patience
+        await self._wait_turn(deadline, patience)
+        try:
+            self._check_open()
+            member = await self._fit_member(deadline) or await self._new_member(deadline)
+        except BaseException:
+            self._turns.release()
+            raise
+        self._in_use[member] = current_task()
+        return member
+
+    def _check_open(self) -> None:
+        if self._is_shut:
+            raise UsageError("the pool is closed: use it inside its `async with open_pool(...)` block")
+
+    async def _wait_turn(self, deadline: float, patience: float) -> None:
+        try:
+            self._turns.acquire_nowait()
+            return
+        except trio.WouldBlock:
+            pass
+        held = list(self._in_use.values()).count(current_task())
+        if held == self.settings.size:
+            raise PoolTimeout(
+                f"this task holds all the connections of the pool ({held}) and asks for one more, for which "
+                "it would wait for ever: use the connection it has, or raise `pool_size`"
+            )
+        self._waiting += 1
+        try:
+            with trio.move_on_at(deadline):
+                await self._turns.acquire()
+                return
+        finally:
+            self._waiting -= 1
+        own = f", {held} of them by this task" if held else ""
+        raise PoolTimeout(
+            f"no connection became free within {patience:g} s: all {self.settings.size} are in use{own}; "
+            "raise `pool_size`, or hold connections for shorter"
+        )
+
+    async def _fit_member(self, deadline: float) -> _Member | None:
+        while self._idle:
+            member = self._idle.pop()
+            reason: CloseReason | None = CloseReason.BROKEN
+            try:
+                reason = await self._why_unfit(member, deadline)
+            finally:
+                if reason is not None:
+                    await self._close(member, reason)
+            if reason is None:
+                return member
+        return None
+
+    async def _why_unfit(self, member: _Member, deadline: float) -> CloseReason | None:
+        now = trio.current_time()
+        if now >= member.expires:
+            return CloseReason.EXPIRED
+        if member.connection.is_stale():
+            return CloseReason.STALE
+        if now - member.idle_since < self.settings.ping_after:
+            return None
+        try:
+            await member.connection.ping(min(self.settings.ping_timeout, max(0.0, deadline - now)))
+        except psycopg.Error:
+            # What happened to this one, happened to those that were idle for longer; each of them would cost
+            # another ping_timeout to find out.
+            while self._idle:
+                await self._close(self._idle.pop(), CloseReason.STALE)
+            return CloseReason.STALE
+        return None
+
+    async def _new_member(self, deadline: float) -> _Member:
+        failure: psycopg.Error = errors.ConnectionTimeout("no answer")
+        with trio.move_on_at(deadline):
+            for delay in _backoff():
+                try:
+                    return await self._connect()
+                except psycopg.OperationalError as error:
+                    failure = error
+                    if is_refusal(error):
+                        break
+                await trio.sleep(delay)
+        raise unavailable(failure) from failure
+
+    async def _connect(self) -> _Member:
+        settings = self.settings
+        connection = await open_session(self._dsn, prepare=settings.prepare, settings=settings.session)
+        self._opened += 1
+        lifetime = settings.max_lifetime * random.uniform(0.9, 1.0)
+        return _Member(connection, trio.current_time() + lifetime)
+
+    # -- checking in
+
+    async def _give_back(self, member: _Member) -> None:
+        # Runs in cancelled scopes, so whatever waits in here is shielded, and bounded.
+        del self._in_use[member]
+        try:
+            if not _is_clean(member.connection):
+                await _undo(member.connection)
+            reason = self._why_not_keep(member)
+            if reason is None:
+                self._keep(member)
+            else:
+                await self._close(member, reason)
+        finally:
+            self._turns.release()
+
+    def _why_not_keep(self, member: _Member) -> CloseReason | None:
+        if self._is_shut:
+            return CloseReason.SHUTDOWN
+        if not _is_clean(member.connection):
+            return CloseReason.BROKEN
+        return CloseReason.EXPIRED if trio.current_time() >= member.expires else None
+
+    def _keep(self, member: _Member) -> None:
+        member.idle_since = trio.current_time()
+        self._idle.append(member)
+        if min(member.expires, self._idle_due()) < self._alarm:
+            self._bell.set()
+
+    async def _close(self, member: _Member, reason: CloseReason) -> None:
+        self._closed[reason] += 1
+        await member.connection.close()
+
+    # -- tending
+
+    async def tend(self) -> None:
+        """Close what has been idle or alive for too long, at the moment it is due."""
+        while True:
+            self._alarm = min((member.expires for member in self._idle), default=math.inf)
+            self._alarm = min(self._alarm, self._idle_due())
+            with trio.move_on_at(self._alarm):
+                await self._bell.wait()
+            self._bell = trio.Event()
+            await self._retire(trio.current_time())
+
+    async def _retire(self, now: float) -> None:
+        for member in [member for member in self._idle if now >= member.expires]:
+            self._idle.remove(member)
+            await self._close(member, CloseReason.EXPIRED)
+        while now >= self._idle_due():
+            await self._close(self._idle.pop(0), CloseReason.IDLE)
+
+    def _idle_due(self) -> float:
+        surplus = len(self._idle) + len(self._in_use) > self.settings.min_size
+        return self._idle[0].idle_since + self.settings.max_idle if self._idle and surplus else math.inf
+
+    async def shut(self) -> None:
+        """Close the idle connections; those in use are closed as they come back."""
+        self._is_shut = True
+        while self._idle:
+            await self._close(self._idle.pop(), CloseReason.SHUTDOWN)
+
+
+def _is_clean(connection: Connection[TupleRow]) -> bool:
+    pgconn = connection.pgconn
+    return (
+        pgconn.status == pq.ConnStatus.OK
+        and pgconn.transaction_status == pq.TransactionStatus.IDLE
+        and pgconn.pipeline_status == pq.PipelineStatus.OFF
+        and connection.autocommit
+    )
+
+
+async def _undo(connection: Connection[TupleRow]) -> None:
+    with trio.move_on_after(connection.cancel_grace, shield=True):
+        try:
+            await connection.rollback()
+            await connection.set_autocommit(True)
+        except psycopg.Error:
+            return  # it is not clean, and will be closed
+
+
+def _backoff() -> Iterator[float]:
+    # Jitter, so that the clients of a server that comes back do not all arrive at once.
+    delay = 0.05
+    while True:
+        yield delay * random.uniform(0.5, 1.0)
+        delay = min(delay * 2, 2.0)
+
+
+@asynccontextmanager
+async def open_pool(
+    dsn: str = "",
+    *,
+    size: int = 10,
+    min_size: int = 1,
+    timeout: float = 30.0,
+    max_idle: float = 60.0,
+    max_lifetime: float = 3600.0,
+    ping_after: float = 30.0,
+    ping_timeout: float = 5.0,
+    prepare: bool = True,
+    settings: Mapping[str, str] | None = None,
+) -> AsyncIterator[Pool]:
+    """A pool of at most `size` connections, opened as they are needed. Times are in seconds.
+
+    A checkout has `timeout` seconds for all its waiting and connecting. A connection idle for `ping_after`
+    has to answer within `ping_timeout` before it is handed out. Those above `min_size` are closed after
+    `max_idle` without use, and any after `max_lifetime`, less up to a tenth, so that what was opened together
+    is not replaced together. `prepare=False` is for transaction poolers; `settings` are run-time settings
+    over our own.
+    """
+    parse_dsn(dsn)
+    pool = Pool(
+        dsn,
+        PoolSettings(
+            size=size,
+            min_size=min_size,
+            timeout=timeout,
+            max_idle=max_idle,
+            max_lifetime=max_lifetime,
+            ping_after=ping_after,
+            ping_timeout=ping_timeout,
+            prepare=prepare,
+            session=settings or {},
+        ),
+    )
+    failure: BaseException | None = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(pool.tend)
+        try:
+            yield pool
+        except BaseException as error:
+            # Raised again outside the nursery, which would make a group of it.
+            failure = error
+        await pool.shut()
+        nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure

@@ -1,0 +1,10 @@
+DROP FUNCTION trioboss.drop_job_table(text);
+DROP FUNCTION trioboss.add_job_table(text, text);
+DROP TABLE trioboss.job;
+DROP TABLE trioboss.throttle;
+DROP TABLE trioboss.freed_key;
+DROP FUNCTION trioboss.complete_job();
+DROP FUNCTION trioboss.turn(text, text);
+DROP FUNCTION trioboss.free_key();
+DROP SEQUENCE trioboss.job_seq;
+DROP TYPE trioboss.job_state;

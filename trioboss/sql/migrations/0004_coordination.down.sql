@@ -1,0 +1,7 @@
+DROP TABLE trioboss.staging;
+DROP TABLE trioboss.worker;
+DROP TABLE trioboss.watcher;
+DROP TABLE trioboss.sleeper;
+DROP TABLE trioboss.subscription;
+DROP TABLE trioboss.tick;
+DROP TABLE trioboss.schedule;

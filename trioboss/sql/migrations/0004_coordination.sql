@@ -1,0 +1,78 @@
+-- What bosses tell each other through the database: schedules, subscriptions, who sleeps, who is alive.
+
+CREATE TABLE trioboss.schedule (
+    name        text COLLATE "C" NOT NULL REFERENCES trioboss.queue ON DELETE CASCADE,
+    key         text COLLATE "C" NOT NULL DEFAULT '',
+    cron        text NOT NULL,
+    timezone    text NOT NULL DEFAULT 'UTC',
+    missed      text NOT NULL DEFAULT 'skip' CHECK (missed IN ('skip', 'latest', 'all')),
+    data        jsonb,
+    options     jsonb NOT NULL DEFAULT '{}',
+    created_on  timestamptz NOT NULL DEFAULT now(),
+    updated_on  timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (name, key)
+);
+
+-- The ledger of cron: a tick is fired by whoever writes its row, so it is fired once.
+CREATE TABLE trioboss.tick (
+    name     text COLLATE "C" NOT NULL,
+    key      text COLLATE "C" NOT NULL,
+    due      timestamptz NOT NULL,
+    fired_on timestamptz NOT NULL DEFAULT now(),
+    job_id   uuid,
+    PRIMARY KEY (name, key, due),
+    FOREIGN KEY (name, key) REFERENCES trioboss.schedule ON DELETE CASCADE
+);
+
+CREATE TABLE trioboss.subscription (
+    event       text COLLATE "C" NOT NULL,
+    name        text COLLATE "C" NOT NULL REFERENCES trioboss.queue ON DELETE CASCADE,
+    created_on  timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (event, name)
+);
+
+-- Dispatchers that want to be woken when a job of the queue is due before `until`. Lost in a crash, and
+-- written again when the dispatchers reconnect.
+CREATE UNLOGGED TABLE trioboss.sleeper (
+    name    text COLLATE "C" NOT NULL,
+    worker  uuid NOT NULL,
+    until   timestamptz NOT NULL,
+    PRIMARY KEY (name, worker)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+-- Callers that wait for one job to end.
+CREATE UNLOGGED TABLE trioboss.watcher (
+    job_id  uuid NOT NULL,
+    watcher uuid NOT NULL,
+    until   timestamptz NOT NULL,
+    PRIMARY KEY (job_id, watcher)
+);
+
+-- Workers. Each holds a session lock on its `lock` for as long as it is there; a row whose lock nobody
+-- holds belongs to a dead worker.
+CREATE TABLE trioboss.worker (
+    id          uuid PRIMARY KEY,
+    name        text NOT NULL,
+    lock        bigint NOT NULL,
+    started_on  timestamptz NOT NULL DEFAULT now(),
+    seen_on     timestamptz NOT NULL DEFAULT now(),
+    gone_since  timestamptz,
+    queues      text[] NOT NULL DEFAULT '{}'
+);
+
+-- Bulk loads land here first: checked as a set, then released in one commit.
+CREATE UNLOGGED TABLE trioboss.staging (
+    load            uuid NOT NULL,
+    position        bigint NOT NULL,
+    id              uuid NOT NULL,
+    data            jsonb,
+    priority        integer,
+    start_after     timestamptz,
+    delay           double precision,
+    singleton_key   text COLLATE "C",
+    options         jsonb
+);
+CREATE INDEX staging_load ON trioboss.staging (load, position);
+
+-- Functions are for the roles they are granted to, not for everybody.
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "trioboss" FROM PUBLIC;

@@ -1,0 +1,80 @@
+"""Migrations, and the SQL that carries them out, as text that also works in psql."""
+
+import re
+from importlib import resources
+
+import attrs
+
+from trioboss.sql import qualify
+
+__all__ = [
+    "LATEST",
+    "Migration",
+    "construction_plans",
+    "lock_text",
+    "migration_plans",
+    "migrations",
+    "rollback_plans",
+]
+
+_FILE = re.compile(r"(\d{4})_(\w+)\.sql")
+
+
+@attrs.frozen
+class Migration:
+    """One step of the schema: how to take it, and how to take it back."""
+
+    version: int
+    name: str
+    up: str
+    down: str
+
+    def apply_text(self, schema: str) -> str:
+        """The SQL that takes the step and writes it down."""
+        note = f"INSERT INTO trioboss.version (version) VALUES ({self.version});\n"
+        return f"-- {self.version}: {self.name}\n{qualify(self.up + note, schema)}"
+
+    def revert_text(self, schema: str) -> str:
+        """The SQL that takes the step back."""
+        # The first step takes the table of versions away with it.
+        note = f"DELETE FROM trioboss.version WHERE version = {self.version};\n" if self.version > 1 else ""
+        return f"-- back from {self.version}: {self.name}\n{qualify(note + self.down, schema)}"
+
+
+def migrations() -> list[Migration]:
+    """All migrations, in order."""
+    files = {file.name: file for file in resources.files(__package__).joinpath("migrations").iterdir()}
+    found = []
+    for name in sorted(files):
+        if match := _FILE.fullmatch(name):
+            down = files[f"{match[1]}_{match[2]}.down.sql"].read_text("utf-8")
+            found.append(Migration(int(match[1]), match[2], files[name].read_text("utf-8"), down))
+    return found
+
+
+LATEST = migrations()[-1].version
+"""The version of the schema that this program needs."""
+
+
+def lock_text(schema: str) -> str:
+    """The SQL that lets one migrator at a time work on a schema, until its transaction ends."""
+    return qualify("SELECT pg_advisory_xact_lock(hashtextextended('trioboss' || ' migrate', 0));\n", schema)
+
+
+def construction_plans(schema: str = "trioboss") -> str:
+    """SQL that creates everything in a database that has nothing of it yet."""
+    return migration_plans(schema, 0)
+
+
+def migration_plans(schema: str = "trioboss", version: int = 0) -> str:
+    """SQL that takes a schema from ``version`` to the latest."""
+    steps = "\n".join(step.apply_text(schema) for step in migrations() if step.version > version)
+    return f"BEGIN;\n{lock_text(schema)}\n{steps}\nCOMMIT;\n"
+
+
+def rollback_plans(schema: str = "trioboss", version: int = LATEST) -> str:
+    """SQL that takes a schema from ``version`` back to the one before. What only it holds is lost."""
+    known = {step.version: step for step in migrations()}
+    if version not in known:
+        raise ValueError(f"version: {version!r} is not between 1 and {LATEST}")
+    return f"BEGIN;\n{lock_text(schema)}\n{known[version].revert_text(schema)}\nCOMMIT;\n"

@@ -1,0 +1,7 @@
+-- After a send that gave no id: does the queue exist, what is its policy, does the dead letter queue exist,
+-- and is a job of that id there already, live or ended?
+SELECT q.policy,
+       EXISTS (SELECT FROM trioboss.queue d WHERE d.name = :dead_letter::text) AS dead_letter_exists,
+       EXISTS (SELECT FROM trioboss.job_common j WHERE j.name = :queue AND j.id = :id::uuid)
+           OR EXISTS (SELECT FROM trioboss.archive a WHERE a.id = :id AND a.name = :queue) AS sent_before
+FROM (SELECT) one LEFT JOIN trioboss.queue q ON q.name = :queue::text;

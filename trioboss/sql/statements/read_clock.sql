@@ -1,0 +1,2 @@
+-- The time of the database.
+SELECT coalesce(:now::timestamptz, statement_timestamp());

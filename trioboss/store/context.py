@@ -1,0 +1,68 @@
+"""What all verbs share: the statements of one schema, and what is known of its queues."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeVar
+
+import attrs
+
+from trioboss.errors import UnknownQueue
+from trioboss.model.payload import MAX_BYTES
+from trioboss.model.queue import Queue
+from trioboss.postgres import Step
+from trioboss.postgres.conversation import Conversation, Flush
+from trioboss.postgres.verdicts import table_is_gone
+from trioboss.sql import COMMON_LEAF, Catalog
+from trioboss.store.parameters import step
+from trioboss.store.rows import read_queues
+
+__all__ = ["Context"]
+
+T = TypeVar("T")
+
+
+@attrs.define(eq=False)
+class Context:
+    """The statements of a schema, the queues seen so far, and the time if it is not the database's."""
+
+    catalog: Catalog
+    max_bytes: int = MAX_BYTES
+    now: datetime | None = None
+    """For tests: what statements take for the time. None: the clock of the database."""
+    _queues: dict[str, Queue] = attrs.field(factory=dict, init=False)
+
+    def step(self, name: str, leaf: str = COMMON_LEAF, /, **values: object) -> Step:
+        """The named statement with these parameters, addressed to one job table."""
+        values["now"] = self.now
+        return step(self.catalog.get(name, leaf), values)
+
+    def know(self, name: str) -> Conversation[Queue]:
+        """The queue of that name. What is remembered may be old: statements check what matters themselves."""
+        queue = self._queues.get(name)
+        if queue is None:
+            found = read_queues((yield Flush((self.step("get_queues", queue=name),))))
+            if not found:
+                raise UnknownQueue(name)
+            queue = self._queues[name] = found[0]
+        return queue
+
+    def remember(self, queues: list[Queue]) -> None:
+        """Take note of queues just read."""
+        self._queues.update((queue.name, queue) for queue in queues)
+
+    def forget(self, name: str | None = None) -> None:
+        """Read a queue, or all of them, anew when next needed."""
+        if name is None:
+            self._queues.clear()
+        else:
+            self._queues.pop(name, None)
+
+    def on_queue(self, name: str, verb: Callable[[Queue], Conversation[T]]) -> Conversation[T]:
+        """Run a verb on a queue; once more if the queue's table turns out to be another one now."""
+        try:
+            return (yield from verb((yield from self.know(name))))
+        except Exception as error:
+            if not table_is_gone(error):
+                raise
+        self.forget(name)
+        return (yield from verb((yield from self.know(name))))

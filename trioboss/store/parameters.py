@@ -1,0 +1,49 @@
+"""Python values as Postgres reads them in a statement's parameters."""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from trioboss.postgres import Step
+from trioboss.sql import Statement
+
+__all__ = ["fence", "step", "text_array", "uuid_array"]
+
+
+def step(statement: Statement, values: Mapping[str, object]) -> Step:
+    """A statement with its parameters; those that are not among the values are null."""
+    get = values.get
+    return Step(statement, [None if (v := get(name)) is None else _text(v) for name in statement.parameters])
+
+
+def _text(value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bool):
+        return b"t" if value else b"f"
+    if isinstance(value, datetime):
+        return value.isoformat().encode()
+    return str(value).encode()
+
+
+def uuid_array(ids: Iterable[UUID]) -> str:
+    """An array of ids, as text."""
+    return "{" + ",".join(map(str, ids)) + "}"
+
+
+def text_array(values: Iterable[str]) -> str:
+    """An array of strings, as text."""
+    return "{" + ",".join(json.dumps(v, ensure_ascii=False) for v in values) + "}"
+
+
+def fence(leases: Mapping[UUID, tuple[int | None, datetime | None]], rest: Mapping[UUID, str]) -> str:
+    """The JSON that fences a statement: id → [attempt, started_on, …]; ``rest`` is the … as JSON text."""
+    entries = []
+    for id, (attempt, started_on) in leases.items():
+        lease = (
+            "null,null" if attempt is None or started_on is None else f'{attempt},"{started_on.isoformat()}"'
+        )
+        entries.append(f'"{id}":[{lease},{rest[id]}]')
+    return "{" + ",".join(entries) + "}"

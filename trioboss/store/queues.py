@@ -1,0 +1,151 @@
+"""Verbs on queues."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from trioboss.errors import QueueExists, QueueInUse, UnknownQueue, UsageError
+from trioboss.model.check import check_name
+from trioboss.model.policy import Policy
+from trioboss.model.queue import Queue, QueueSettings, QueueStats, changed_settings
+from trioboss.model.states import JobState
+from trioboss.postgres.conversation import Conversation, Flush
+from trioboss.sql import COMMON_LEAF
+from trioboss.store.context import Context
+from trioboss.store.parameters import text_array
+from trioboss.store.rows import read_first, read_queues, read_stats
+
+__all__ = ["QueueVerbs"]
+
+
+@attrs.frozen
+class QueueVerbs:
+    """Create, change, read and delete queues."""
+
+    _context: Context
+
+    def create(self, name: str, options: Mapping[str, Any]) -> Conversation[None]:
+        """Make a queue; the same queue again is fine, another one of that name is not."""
+        check_name("queue", name)
+        settings = QueueSettings(**options)
+        yield from self._check_dead_letter(name, settings.dead_letter)
+        table = f"j{hashlib.md5(name.encode()).hexdigest()}" if settings.partition else COMMON_LEAF
+        values = attrs.asdict(settings) | {"queue": name, "table_name": table}
+        made = read_first((yield Flush((self._context.step("create_queue", **values),))))
+        self._context.forget(name)
+        if not made:
+            existing = yield from self._context.know(name)
+            if differing := existing.differences(settings):
+                raise QueueExists(name, differing)
+
+    def update(self, name: str, options: Mapping[str, Any]) -> Conversation[None]:
+        """Change the options given."""
+        check_name("queue", name)
+        changed = changed_settings(options)
+        yield from self._check_dead_letter(name, changed.get("dead_letter"))
+        step = self._context.step("update_queue", queue=name, given=text_array(changed), **changed)
+        yield from self._expect_queue(name, Flush((step,)))
+
+    def delete(self, name: str) -> Conversation[None]:
+        """Remove a queue with its live jobs. A queue that does not exist is fine."""
+        check_name("queue", name)
+        users = read_first((yield Flush((self._context.step("dead_letter_users", queue=name),))))
+        if users:
+            raise QueueInUse(name, [user for (user,) in users])
+        yield Flush((self._context.step("delete_queue", queue=name),))
+        self._context.forget(name)
+
+    def pause(self, name: str, paused: bool) -> Conversation[None]:
+        """Stop or resume handing out the queue's jobs."""
+        check_name("queue", name)
+        yield from self._expect_queue(name, Flush((self._context.step("pause", queue=name, paused=paused),)))
+
+    def get(self, name: str) -> Conversation[Queue | None]:
+        """The queue of that name, read anew."""
+        check_name("queue", name)
+        found = read_queues((yield Flush((self._context.step("get_queues", queue=name),))))
+        self._context.forget(name)
+        self._context.remember(found)
+        return found[0] if found else None
+
+    def get_all(self) -> Conversation[list[Queue]]:
+        """All queues, by name."""
+        found = read_queues((yield Flush((self._context.step("get_queues"),))))
+        self._context.forget()
+        self._context.remember(found)
+        return found
+
+    def get_stats(self, name: str) -> Conversation[QueueStats]:
+        """Count the queue's jobs now."""
+
+        def count(queue: Queue) -> Conversation[QueueStats]:
+            step = self._context.step("get_queue_stats", queue.table_name, queue=name)
+            stats = read_stats((yield Flush((step,))))
+            if stats is None:
+                raise self._gone(name)
+            return stats
+
+        check_name("queue", name)
+        return (yield from self._context.on_queue(name, count))
+
+    def get_size(self, name: str, before: str) -> Conversation[int]:
+        """Count the jobs in the states before the given one."""
+
+        def count(queue: Queue) -> Conversation[int]:
+            step = self._context.step("get_queue_size", queue.table_name, queue=name, before=before)
+            rows = read_first((yield Flush((step,))))
+            if not rows:
+                raise self._gone(name)
+            return int(rows[0][0])
+
+        check_name("queue", name)
+        if before not in list(JobState):
+            raise UsageError(f"before: {before!r} is not a state: use one of {', '.join(JobState)}")
+        return (yield from self._context.on_queue(name, count))
+
+    def get_blocked_keys(self, name: str) -> Conversation[list[str]]:
+        """The keys of a strict FIFO queue that a failed job blocks."""
+
+        def look(queue: Queue) -> Conversation[list[str]]:
+            if queue.policy is not Policy.KEY_STRICT_FIFO:
+                raise UsageError(
+                    f"queue: {name!r} has policy {queue.policy}: only key_strict_fifo blocks keys"
+                )
+            step = self._context.step("get_blocked_keys", queue.table_name, queue=name)
+            return [key for (key,) in read_first((yield Flush((step,))))]
+
+        check_name("queue", name)
+        return (yield from self._context.on_queue(name, look))
+
+    def tell_completions(self, name: str, *, history: bool) -> Conversation[str]:
+        """Have the queue's completions told, and return the name of the queue where they are."""
+        check_name("queue", name)
+        step = self._context.step("tell_completions", queue=name, history=history)
+        rows = read_first((yield Flush((step,))))
+        self._context.forget(name)
+        if not rows:
+            raise UnknownQueue(name)
+        return str(rows[0][0])
+
+    def _check_dead_letter(self, name: str, dead_letter: str | None) -> Conversation[None]:
+        """The dead letter queue exists, and dead letters sent there never come back here."""
+        step = dead_letter
+        while step is not None:
+            if step == name:
+                raise UsageError(f"dead_letter: {dead_letter!r} would lead back to {name!r}")
+            found = read_queues((yield Flush((self._context.step("get_queues", queue=step),))))
+            if not found:
+                raise UnknownQueue(step)
+            step = found[0].dead_letter
+
+    def _expect_queue(self, name: str, flush: Flush) -> Conversation[None]:
+        rows = read_first((yield flush))
+        self._context.forget(name)
+        if not rows:
+            raise UnknownQueue(name)
+
+    def _gone(self, name: str) -> UnknownQueue:
+        self._context.forget(name)
+        return UnknownQueue(name)

@@ -1,0 +1,67 @@
+"""Verbs on schedules."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from trioboss.errors import UnknownQueue, UsageError
+from trioboss.model.check import check_name
+from trioboss.model.job import NewJob
+from trioboss.model.payload import encode
+from trioboss.model.schedule import Schedule, check_cron, check_missed, check_timezone
+from trioboss.postgres.conversation import Conversation, Flush
+from trioboss.store.context import Context
+from trioboss.store.rows import read_first, read_schedules
+
+__all__ = ["ScheduleVerbs"]
+
+
+@attrs.frozen
+class ScheduleVerbs:
+    """Create, read and remove schedules."""
+
+    _context: Context
+
+    def schedule(
+        self, name: str, cron: str, data: object, tz: str, key: str, missed: str, options: Mapping[str, Any]
+    ) -> Conversation[None]:
+        """Create or replace the schedule of that key."""
+        check_name("queue", name)
+        values = {
+            "queue": name,
+            "key": _check_key(key),
+            "cron": check_cron(cron),
+            "timezone": check_timezone(tz),
+            "missed": check_missed(missed),
+            "data": None if data is None else encode(data, "data", self._context.max_bytes),
+            "options": json.dumps(_check_options(options)),
+        }
+        if not read_first((yield Flush((self._context.step("schedule", **values),)))):
+            raise UnknownQueue(name)
+
+    def unschedule(self, name: str, key: str) -> Conversation[None]:
+        """Remove the schedule of that key; one that does not exist is fine."""
+        check_name("queue", name)
+        yield Flush((self._context.step("unschedule", queue=name, key=_check_key(key)),))
+
+    def get_all(self, name: str | None) -> Conversation[list[Schedule]]:
+        """The schedules of one queue, or all of them."""
+        if name is not None:
+            check_name("queue", name)
+        return read_schedules((yield Flush((self._context.step("get_schedules", queue=name),))))
+
+
+def _check_key(key: object) -> str:
+    """The key of a schedule: empty, or like a name."""
+    return "" if key == "" else check_name("key", key)
+
+
+def _check_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options each job of the schedule is sent with, as JSON keeps them."""
+    for name in ("id", "start_after"):
+        if options.get(name) is not None:
+            raise UsageError(f"{name}: the schedule decides this for each job")
+    job = attrs.asdict(NewJob.from_options(None, options))
+    return {name: value for name, value in job.items() if value is not None}

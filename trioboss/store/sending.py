@@ -1,0 +1,154 @@
+"""Verbs that make jobs, one at a time. Bulk loads are in loading.py."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import attrs
+
+from trioboss.errors import UnknownQueue, UsageError
+from trioboss.model.check import check_name
+from trioboss.model.job import NewJob, make_id
+from trioboss.model.payload import encode
+from trioboss.model.policy import Policy
+from trioboss.model.queue import Queue
+from trioboss.postgres import Step
+from trioboss.postgres.conversation import Conversation, Flush
+from trioboss.store.context import Context
+from trioboss.store.parameters import uuid_array
+from trioboss.store.rows import read_first
+
+__all__ = ["SendVerbs", "job_options", "require_key"]
+
+_OPTIONS = [field.name for field in attrs.fields(NewJob) if field.name not in ("data", "id", "start_after")]
+
+
+def job_options(job: NewJob) -> dict[str, Any]:
+    """The options of a job as parameters of send.sql; a backoff of its own brings its own jitter."""
+    options = {name: getattr(job, name) for name in _OPTIONS}
+    if job.retry_backoff is not None and job.retry_jitter is None:
+        options["retry_jitter"] = 0.5 if job.retry_backoff else 0.0
+    key = "start_after" if isinstance(job.start_after, datetime) else "delay"
+    options[key] = job.start_after
+    return options
+
+
+def require_key(queue: Queue, job: NewJob) -> None:
+    """Strict FIFO is order for each key, so every job needs one."""
+    if queue.policy is Policy.KEY_STRICT_FIFO and job.singleton_key is None:
+        raise UsageError("key_strict_fifo queues require a singleton_key")
+
+
+@attrs.frozen
+class SendVerbs:
+    """Send jobs and publish events. ``own`` says whether the transaction is ours or the caller's."""
+
+    _context: Context
+
+    def send(
+        self, name: str, job: NewJob, *, own: bool, unique_until: str | None = None
+    ) -> Conversation[UUID | None]:
+        """Put a job into a queue; None if the policy or a throttle refused it."""
+        check_name("queue", name)
+        id = UUID(str(job.id)) if job.id else make_id()
+        data = None if job.data is None else encode(job.data, "data", self._context.max_bytes)
+        return (yield from self.send_encoded(name, job, id, data, own=own, unique_until=unique_until))
+
+    def send_encoded(
+        self,
+        name: str,
+        job: NewJob,
+        id: UUID,
+        data: str | None,
+        *,
+        own: bool,
+        unique_until: str | None = None,
+    ) -> Conversation[UUID | None]:
+        """Send a job whose id is chosen and whose data is JSON text already."""
+
+        def send(queue: Queue) -> Conversation[UUID | None]:
+            step = self._step(queue, job, id, data, ring=not own, unique_until=unique_until)
+            # An id of the caller's own may be one that was sent, and has ended, before.
+            unless_ended = (self.drop_if_ended(queue, [id]),) if job.id else ()
+            wake = (self.wake(name, job),) if own else ()
+            rows = read_first((yield Flush((step, *unless_ended), wake)))
+            if rows and rows[0][0] is not None:
+                return id
+            return (yield from self._refused(queue, job, id))
+
+        return (yield from self._context.on_queue(name, send))
+
+    def _step(
+        self, queue: Queue, job: NewJob, id: UUID, data: str | None, *, ring: bool, unique_until: str | None
+    ) -> Step:
+        require_key(queue, job)
+        statement = "send" if job.singleton_seconds is None else "send_throttled"
+        values = job_options(job) | {"queue": queue.name, "id": id, "data": data}
+        values |= {"ring": ring, "unique_until": unique_until}
+        values["singleton_next_slot"] = bool(job.singleton_next_slot)
+        return self._context.step(statement, queue.table_name, **values)
+
+    def wake(self, name: str, job: NewJob | None = None) -> Step:
+        """The step that wakes who sleeps past the job's time; for a transaction of its own."""
+        start = None if job is None else job.start_after
+        due = {"due": start} if isinstance(start, datetime) else {"delay": start}
+        return self._context.step("wake", queue=name, **due)
+
+    def drop_if_ended(self, queue: Queue, ids: Iterable[UUID]) -> Step:
+        """The step that takes back jobs just sent whose ids ended before."""
+        return self._context.step("drop_if_ended", queue.table_name, queue=queue.name, ids=uuid_array(ids))
+
+    def ring(self, name: str, *, own: bool) -> Conversation[None]:
+        """The word to the workers that the queue has jobs: at once, or when the caller commits."""
+        yield Flush((self.wake(name) if own else self._context.step("ring", queue=name),))
+
+    def _refused(self, queue: Queue, job: NewJob, id: UUID) -> Conversation[UUID | None]:
+        """Nothing was sent. Whose fault is it? None: the policy said no. The id: it was sent before."""
+        step = self._context.step(
+            "explain_refusal", queue.table_name, queue=queue.name, id=id, dead_letter=job.dead_letter
+        )
+        slot = self._context.step("give_back_slot", queue.table_name, id=id)
+        results = yield Flush((step,) if job.singleton_seconds is None else (slot, step))
+        policy, dead_letter_exists, sent_before = read_first([results[0][-1:]])[0]
+        if policy is None:
+            self._context.forget(queue.name)
+            raise UnknownQueue(queue.name)
+        if job.dead_letter is not None and not dead_letter_exists:
+            raise UnknownQueue(job.dead_letter)
+        if policy != queue.policy:
+            self._context.forget(queue.name)
+            require_key((yield from self._context.know(queue.name)), job)
+        return id if sent_before else None
+
+    def publish(self, event: str, job: NewJob, *, own: bool) -> Conversation[list[UUID]]:
+        """Send the job to every queue that subscribed to the event: to all of them, or to none."""
+        check_name("event", event)
+        if job.id is not None:
+            raise UsageError("id: an event becomes a job in each queue, so it cannot have one id")
+        data = None if job.data is None else encode(job.data, "data", self._context.max_bytes)
+        rows = read_first((yield Flush((self._context.step("get_subscribers", event=event),))))
+        steps, names = [], []
+        for (name,) in rows:
+            queue = yield from self._context.know(name)
+            steps.append(self._step(queue, job, make_id(), data, ring=not own, unique_until=None))
+            names.append(name)
+        if not steps:
+            return []
+        wakes = tuple((self.wake(name, job),) for name in names) if own else ()
+        results = yield Flush(tuple(steps), *wakes)
+        sent = [read_first([[result]]) for result in results[0]]
+        return [rows[0][0] for rows in sent if rows and rows[0][0] is not None]
+
+    def subscribe(self, event: str, name: str) -> Conversation[None]:
+        """Let a queue get a job for each event of that name."""
+        check_name("event", event)
+        check_name("queue", name)
+        if not read_first((yield Flush((self._context.step("subscribe", event=event, queue=name),)))):
+            raise UnknownQueue(name)
+
+    def unsubscribe(self, event: str, name: str) -> Conversation[None]:
+        """End a subscription; one that does not exist is fine."""
+        check_name("event", event)
+        check_name("queue", name)
+        yield Flush((self._context.step("unsubscribe", event=event, queue=name),))

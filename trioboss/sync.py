@@ -1,0 +1,281 @@
+"""The front door for blocking programs: `SyncBoss`. The same verbs as Boss, driven by blocking."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Self, TypeVar, Unpack
+from uuid import UUID
+
+import psycopg
+
+from trioboss.doors.sending import once, throttled
+from trioboss.model.explanation import Explanation
+from trioboss.model.job import Duration, Job, NewJob, SendOptions, Settled, Start
+from trioboss.model.payload import MAX_BYTES, Json
+from trioboss.model.queue import Queue, QueueOptions, QueueStats
+from trioboss.postgres.blocking_session import open_blocking
+from trioboss.postgres.conversation import Conversation
+from trioboss.postgres.driving import drive_blocking
+from trioboss.postgres.embedded import resolve_dsn
+from trioboss.postgres.migrate import check_version
+from trioboss.postgres.migrate import migrate as bring_up_to_date
+from trioboss.postgres.redact import hide_password
+from trioboss.postgres.translate import translated
+from trioboss.sql import Catalog, check_schema
+from trioboss.store import Context, Store, Targets, make_store
+
+__all__ = ["SyncBoss"]
+
+T = TypeVar("T")
+AnyConn = psycopg.Connection[Any] | None
+
+
+class SyncBoss:
+    """Sends, settles and reads jobs from code without trio: Django, scripts, Spark executors.
+
+    Use it as a context manager, in one thread at a time; it has one connection, and replaces a broken one.
+    What each method does stands with its namesake on `Boss`.
+    """
+
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        schema: str = "trioboss",
+        migrate: bool = True,
+        max_payload: int = MAX_BYTES,
+    ) -> None:
+        context = Context(Catalog(check_schema(schema)), max_bytes=max_payload)
+        self._store: Store = make_store(context)
+        self._share: AbstractContextManager[str] = resolve_dsn(dsn)
+        self._migrate = migrate
+        self._own: psycopg.Connection[Any] | None = None
+        self.dsn = ""
+
+    def __enter__(self) -> Self:
+        self.dsn = self._share.__enter__()
+        try:
+            self._prepare_schema()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<SyncBoss {hide_password(self.dsn)!r} schema={self.schema!r}>"
+
+    @property
+    def schema(self) -> str:
+        """The schema that holds everything."""
+        return self._store.context.catalog.schema
+
+    def close(self) -> None:
+        """Close the connection, and leave the embedded server if there is one."""
+        if self._own is not None:
+            self._own.close()
+        self._own = None
+        self._share.__exit__(None, None, None)
+
+    def _prepare_schema(self) -> None:
+        catalog = self._store.context.catalog
+        if not self._migrate:
+            self._say(check_version(catalog))
+            return
+        with self.transaction() as conn:
+            drive_blocking(conn, bring_up_to_date(catalog), conn)
+
+    def _connection(self) -> psycopg.Connection[Any]:
+        if self._own is None or self._own.closed:
+            self._own = open_blocking(self.dsn)
+        return self._own
+
+    @contextmanager
+    def transaction(self) -> Iterator[psycopg.Connection[Any]]:
+        """A transaction on our own connection, for your statements and for ``conn=``."""
+        conn = self._connection()
+        with conn.transaction():
+            yield conn
+
+    def _run(self, verb: Callable[[bool], Conversation[T]], conn: AnyConn) -> T:
+        own = self._connection()
+        is_own = conn is None
+        with translated(own if conn is None else conn, commits=is_own):
+            return drive_blocking(own if conn is None else conn, verb(is_own), own)
+
+    def _say(self, conversation: Conversation[T], conn: AnyConn = None) -> T:
+        return self._run(lambda own: conversation, conn)
+
+    # -- queues
+
+    def create_queue(self, name: str, *, conn: AnyConn = None, **options: Unpack[QueueOptions]) -> None:
+        """Make a queue."""
+        self._say(self._store.queues.create(name, options), conn)
+
+    def get_queue(self, name: str) -> Queue | None:
+        """The queue of that name, or None."""
+        return self._say(self._store.queues.get(name))
+
+    def get_queues(self) -> list[Queue]:
+        """All queues, by name."""
+        return self._say(self._store.queues.get_all())
+
+    def get_queue_stats(self, name: str) -> QueueStats:
+        """Count the queue's jobs now."""
+        return self._say(self._store.queues.get_stats(name))
+
+    def get_queue_size(self, name: str, before: str = "active") -> int:
+        """Count the jobs in the states before the given one."""
+        return self._say(self._store.queues.get_size(name, before))
+
+    def get_blocked_keys(self, name: str) -> list[str]:
+        """The keys of a strict FIFO queue that a failed job blocks."""
+        return self._say(self._store.queues.get_blocked_keys(name))
+
+    # -- sending
+
+    def send(
+        self, queue: str, data: Json = None, *, conn: AnyConn = None, **options: Unpack[SendOptions]
+    ) -> UUID | None:
+        """Send a job; None where the policy or a throttle refused it."""
+        return self._send(queue, NewJob.from_options(data, options), conn)
+
+    def send_after(
+        self, queue: str, data: Json, after: Start, *, conn: AnyConn = None, **options: Unpack[SendOptions]
+    ) -> UUID | None:
+        """Send a job that starts after so many seconds, or at that time."""
+        return self._send(queue, NewJob.from_options(data, {**options, "start_after": after}), conn)
+
+    def send_throttled(
+        self,
+        queue: str,
+        data: Json,
+        seconds: Duration,
+        key: str | None = None,
+        *,
+        conn: AnyConn = None,
+        **options: Unpack[SendOptions],
+    ) -> UUID | None:
+        """Send a job unless one was sent in the same slot."""
+        return self._send(queue, throttled(data, seconds, key, False, options), conn)
+
+    def send_debounced(
+        self,
+        queue: str,
+        data: Json,
+        seconds: Duration,
+        key: str | None = None,
+        *,
+        conn: AnyConn = None,
+        **options: Unpack[SendOptions],
+    ) -> UUID | None:
+        """Send a job in this slot, or in the next one."""
+        return self._send(queue, throttled(data, seconds, key, True, options), conn)
+
+    def send_once(
+        self, queue: str, data: Json, key: str, *, conn: AnyConn = None, **options: Unpack[SendOptions]
+    ) -> UUID | None:
+        """Send a job unless one of the same key is created, retry or active."""
+        return self._send(queue, once(data, key, options), conn, "ended")
+
+    def send_singleton(
+        self, queue: str, data: Json, *, conn: AnyConn = None, **options: Unpack[SendOptions]
+    ) -> UUID | None:
+        """Send a job unless one is created or retry."""
+        return self._send(queue, NewJob.from_options(data, options), conn, "started")
+
+    def _send(self, queue: str, job: NewJob, conn: AnyConn, unique_until: str | None = None) -> UUID | None:
+        verb = self._store.sending.send
+        return self._run(lambda own: verb(queue, job, own=own, unique_until=unique_until), conn)
+
+    def insert(
+        self, queue: str, jobs: Iterable[NewJob | Mapping[str, Any]], *, conn: AnyConn = None
+    ) -> list[UUID]:
+        """Insert any number of jobs, all or none, and return the ids of those the policy let in."""
+        verb = self._store.loading.insert(queue, jobs)
+        if conn is not None:
+            ids = drive_blocking(conn, verb, self._connection())
+        else:
+            with self.transaction() as own:
+                ids = drive_blocking(own, verb, own)
+        self._run(lambda own: self._store.sending.ring(queue, own=own), conn)
+        return ids
+
+    def publish(
+        self, event: str, data: Json = None, *, conn: AnyConn = None, **options: Unpack[SendOptions]
+    ) -> list[UUID]:
+        """Send a job to every queue that subscribed to the event."""
+        job = NewJob.from_options(data, options)
+        return self._run(lambda own: self._store.sending.publish(event, job, own=own), conn)
+
+    # -- jobs
+
+    def fetch(
+        self,
+        queue: str,
+        *,
+        batch_size: int = 1,
+        priority: bool = True,
+        ignore_start_after: bool = False,
+        min_priority: int | None = None,
+        max_priority: int | None = None,
+        conn: AnyConn = None,
+    ) -> list[Job]:
+        """Take jobs by hand."""
+        return self._run(
+            lambda own: self._store.claiming.fetch(
+                queue,
+                own=own,
+                batch_size=batch_size,
+                priority=priority,
+                ignore_start_after=ignore_start_after,
+                min_priority=min_priority,
+                max_priority=max_priority,
+            ),
+            conn,
+        )
+
+    def complete(
+        self, queue: str, job_or_id: Targets, output: Json = None, *, conn: AnyConn = None
+    ) -> Settled:
+        """End active jobs well."""
+        verb = self._store.settling.complete
+        return self._run(lambda own: verb(queue, job_or_id, output, own=own), conn)
+
+    def fail(self, queue: str, job_or_id: Targets, error: object = None, *, conn: AnyConn = None) -> Settled:
+        """End attempts badly."""
+        verb = self._store.settling.fail
+        return self._run(lambda own: verb(queue, job_or_id, error, own=own), conn)
+
+    def touch(self, queue: str, job_or_id: Targets, *, conn: AnyConn = None) -> Settled:
+        """Send a heartbeat for active jobs."""
+        return self._run(lambda own: self._store.settling.touch(queue, job_or_id, own=own), conn)
+
+    def cancel(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
+        """Take queued or active jobs out."""
+        return self._run(lambda own: self._store.settling.cancel(queue, id_or_ids, own=own), conn)
+
+    def resume(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
+        """Queue cancelled jobs again."""
+        return self._run(lambda own: self._store.settling.resume(queue, id_or_ids, own=own), conn)
+
+    def retry(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
+        """Give failed jobs one more try."""
+        return self._run(lambda own: self._store.settling.retry(queue, id_or_ids, own=own), conn)
+
+    def delete_job(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
+        """Delete jobs in any state."""
+        return self._run(lambda own: self._store.settling.delete(queue, id_or_ids, own=own), conn)
+
+    def get_job_by_id(self, queue: str, id: UUID | str) -> Job | None:
+        """One job, live or ended."""
+        return self._say(self._store.reading.get_job(queue, id))
+
+    def find_jobs(self, queue: str, **filters: Any) -> list[Job]:
+        """Jobs, live and ended, in order of sending."""
+        return self._say(self._store.reading.find_jobs(queue, filters))
+
+    def why(self, queue: str, id: UUID | str) -> Explanation:
+        """Why is this job not running?"""
+        return self._say(self._store.reading.why(queue, id))
