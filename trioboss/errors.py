@@ -41,6 +41,12 @@ __all__ = [
 ]
 
 
+def _listed(ids: Sequence[UUID]) -> str:
+    """The first few; a program finds all of them in `ids`."""
+    more = f" and {len(ids) - 5} more" if len(ids) > 5 else ""
+    return ", ".join(map(str, ids[:5])) + more
+
+
 class TriobossError(Exception):
     """The root of all trioboss errors. Raise one of its children."""
 
@@ -95,8 +101,7 @@ class JobNotFound(TriobossError):
     """No job of that id is in a state that the call applies to."""
 
     def __init__(self, queue: str, ids: Sequence[UUID], wanted: str) -> None:
-        listed = ", ".join(map(str, ids))
-        super().__init__(f"no {wanted} job {listed} in queue {queue!r}")
+        super().__init__(f"no {wanted} job {_listed(ids)} in queue {queue!r}")
         self.queue = queue
         self.ids = tuple(ids)
 
@@ -105,8 +110,9 @@ class LeaseLost(TriobossError):
     """The attempt is over: the job expired, was cancelled, or runs elsewhere. Nothing was written."""
 
     def __init__(self, queue: str, ids: Sequence[UUID]) -> None:
-        listed = ", ".join(map(str, ids))
-        super().__init__(f"the lease of job {listed} in queue {queue!r} is lost: nothing was written for it")
+        super().__init__(
+            f"the lease of job {_listed(ids)} in queue {queue!r} is lost: nothing was written for it"
+        )
         self.queue = queue
         self.ids = tuple(ids)
 
@@ -115,7 +121,7 @@ class BatchFailed(TriobossError):
     """Raised by a batch handler: the jobs named here failed, the others completed."""
 
     def __init__(self, errors: Mapping[UUID, object]) -> None:
-        super().__init__(f"{len(errors)} jobs of the batch failed")
+        super().__init__(f"{len(errors)} of the batch failed: {_listed(list(errors))}")
         self.errors = dict(errors)
 
 

@@ -1,6 +1,5 @@
 """Checks of one field: the value in its final form, or a UsageError that names the field."""
 
-import math
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -24,7 +23,8 @@ __all__ = [
     "checked",
 ]
 
-_NAME = re.compile(r"[\w.\-/]{1,200}", re.ASCII)
+# The queue of a queue's completion jobs (see tell_completions.sql) may have a name that much longer.
+_NAME = re.compile(r"(__state__completed__)?[\w.\-/]{1,200}", re.ASCII)
 _LONGEST = 100 * 365.25 * 86400.0  # seconds; more is a unit mistaken for another
 _LATEST = datetime(2200, 1, 1, tzinfo=UTC)  # later instants do not survive 64-bit nanoseconds
 _INT4 = 2**31 - 1
@@ -100,12 +100,14 @@ def check_fraction(field: str, value: object) -> float:
 def check_duration(field: str, value: object, low: float = 0.0, above: bool = False) -> float:
     """A length of time in seconds, from a number or a timedelta; ``above`` excludes ``low`` itself."""
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    bound = f"more than {low:g}" if above else f"at least {low:g}"
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not math.isfinite(seconds):
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
         raise UsageError(f"{field}: {value!r} is not a duration: use seconds or a timedelta")
-    if seconds < low or (above and seconds == low) or seconds > _LONGEST:
+    # Postgres keeps microseconds. What it would round is rounded here, so that it comes back as it was given.
+    seconds = round(float(seconds), 6) if low <= seconds <= _LONGEST else -1.0
+    if seconds < low or (above and seconds == low):
+        bound = f"more than {low:g}" if above else f"at least {low:g}"
         raise UsageError(f"{field}: {value!r} is out of range: use {bound} seconds and less than 100 years")
-    return float(seconds)
+    return seconds
 
 
 def check_start(field: str, value: object) -> float | datetime:

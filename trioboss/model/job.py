@@ -9,6 +9,7 @@ from uuid import UUID
 
 import attrs
 
+from trioboss.errors import UsageError
 from trioboss.model.check import (
     check_count,
     check_duration,
@@ -95,6 +96,10 @@ class NewJob:
     max_lease_extensions: int | None = checked(check_count)
     retention: Duration | None = checked(check_duration, above=True)
     delete_after: Duration | None = checked(check_duration)
+
+    def __attrs_post_init__(self) -> None:
+        if self.singleton_next_slot and self.singleton_seconds is None:
+            raise UsageError("singleton_next_slot: needs singleton_seconds, the length of a slot")
 
     @classmethod
     def from_options(cls, data: Json, options: Mapping[str, Any]) -> "NewJob":

@@ -72,7 +72,7 @@ def _check_object(value: dict[object, object], depth: int) -> bool:
             _check_text(key)
             plain &= _check(item, depth + 1)
         except _Refused as refused:
-            refused.steps.append(f".{key}")
+            refused.steps.append(f".{key}" if key.isidentifier() else f"[{key!r}]")
             raise
     return plain
 
@@ -132,13 +132,20 @@ def describe_error(error: object) -> str | None:
         return json.dumps(
             {
                 "name": type(error).__name__,
-                "message": _storable(str(error)),
+                "message": _storable(_message(error)),
                 "stack": _storable("".join(traceback.format_exception(error))),
             }
         )
     if isinstance(error, str):
         return json.dumps({"message": _storable(error)})
     return encode(error, "error")
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "<str() of the exception failed>"
 
 
 def _storable(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import attrs
-from croniter import CroniterBadCronError, croniter
+from croniter import CroniterError, croniter
 
 from trioboss.errors import UsageError
 from trioboss.model.payload import Json
@@ -38,21 +38,24 @@ class Schedule:
 
 
 def check_cron(value: object) -> str:
-    """A cron expression of five fields, or six with seconds at the end."""
-    if not isinstance(value, str) or len(value.split()) not in (5, 6):
+    """A cron expression of five fields, or six with seconds first."""
+    fields = value.split() if isinstance(value, str) else []
+    if len(fields) not in (5, 6):
         raise UsageError(f"cron: {value!r} is not a cron expression of five or six fields")
+    if any(field[0] in "HhRr" for field in fields):
+        raise UsageError(f"cron: {value!r}: H and R would mean another time in each process")
     try:
-        croniter.expand(value)
-    except CroniterBadCronError as error:
+        croniter.expand(value, second_at_beginning=True, strict=True)
+    except CroniterError as error:
         raise UsageError(f"cron: {value!r}: {error}") from None
-    return value
+    return str(value)
 
 
 def check_timezone(value: object) -> str:
     """The name of a time zone."""
     try:
         return ZoneInfo(value).key  # type: ignore[arg-type]
-    except (OSError, TypeError, ValueError):
+    except (LookupError, OSError, TypeError, ValueError):
         raise UsageError(f"tz: {value!r} is not a time zone: use a name like Europe/Berlin") from None
 
 

@@ -1,0 +1,80 @@
+"""The errors: each says who has to do what."""
+
+import uuid
+
+import pytest
+
+import trioboss
+from trioboss import errors
+
+ID = uuid.UUID("01890a5d-ac96-774b-bcce-b302099a8057")
+
+
+def test_every_error_is_exported_and_documented():
+    for name in errors.__all__:
+        assert getattr(trioboss, name) is getattr(errors, name)
+        assert getattr(errors, name).__doc__
+
+
+def test_every_error_is_a_trioboss_error_and_in_the_picture():
+    for name in errors.__all__:
+        assert issubclass(getattr(errors, name), trioboss.TriobossError)
+        assert name in errors.__doc__
+
+
+def test_the_root_cannot_be_raised():
+    with pytest.raises(TypeError, match="abstract"):
+        trioboss.TriobossError("something went wrong")
+
+
+def test_a_mistake_of_the_caller_is_a_value_error_too():
+    for error in (trioboss.UnknownQueue, trioboss.QueueExists, trioboss.QueueInUse, trioboss.PayloadError):
+        assert issubclass(error, trioboss.UsageError)
+        assert issubclass(error, ValueError)
+
+
+def test_what_may_go_away_by_itself_is_one_kind():
+    assert issubclass(trioboss.PoolTimeout, trioboss.DatabaseUnavailable)
+    assert issubclass(trioboss.OutcomeUnknown, trioboss.DatabaseUnavailable)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (trioboss.UnknownQueue("email"), ["'email'", "does not exist", "create_queue('email')"]),
+        (
+            trioboss.QueueExists("email", {"retry_limit": (2, 5)}),
+            ["'email'", "retry_limit is 2, not 5", "update_queue"],
+        ),
+        (trioboss.QueueInUse("dead", ["a", "b"]), ["'dead'", "'a', 'b'", "update those first"]),
+        (trioboss.PayloadError("data.a[0]", "set is not JSON"), ["data.a[0]: set is not JSON"]),
+        (trioboss.JobNotFound("email", [ID], "active"), ["no active job", str(ID), "'email'"]),
+        (trioboss.LeaseLost("email", [ID]), [str(ID), "'email'", "nothing was written"]),
+        (trioboss.BatchFailed({ID: "no paper"}), ["1 of the batch failed", str(ID)]),
+        (trioboss.SchemaOutOfDate("jobs", None, 4), ["'jobs'", "not installed", "trioboss migrate"]),
+        (trioboss.SchemaOutOfDate("jobs", 2, 4), ["version 2", "4 is needed", "trioboss migrate"]),
+        (trioboss.SchemaOutOfDate("jobs", 9, 4), ["version 9", "newer than 4", "upgrade trioboss"]),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_the_message_names_the_culprit_and_what_to_do(error, words):
+    for word in words:
+        assert word in str(error)
+
+
+def test_errors_carry_what_a_program_needs():
+    assert trioboss.UnknownQueue("email").queue == "email"
+    assert trioboss.QueueExists("email", {"policy": (1, 2)}).differing == {"policy": (1, 2)}
+    assert trioboss.QueueInUse("dead", ["a"]).users == ("a",)
+    assert trioboss.JobNotFound("email", [ID], "active").ids == (ID,)
+    assert trioboss.LeaseLost("email", [ID]).ids == (ID,)
+    assert trioboss.BatchFailed({ID: "x"}).errors == {ID: "x"}
+    assert trioboss.SchemaOutOfDate("jobs", 2, 4).found == 2
+    assert trioboss.SchemaOutOfDate("jobs", 2, 4).needed == 4
+
+
+def test_of_many_ids_the_message_shows_a_few():
+    lost = trioboss.LeaseLost("email", [ID] * 1000)
+
+    assert "and 995 more" in str(lost)
+    assert len(lost.ids) == 1000

@@ -1,0 +1,149 @@
+"""Jobs as they are sent and as they are read, and their ids."""
+
+import time
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import attrs
+import pytest
+
+import trioboss
+from trioboss import Job, NewJob
+from trioboss.model.job import Lease, SendOptions, make_id
+
+ID = uuid.UUID("01890a5d-ac96-774b-bcce-b302099a8057")
+INSTANT = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def test_an_id_is_a_uuid_of_version_7_made_now():
+    before = time.time_ns() // 1_000_000
+    id = make_id()
+    after = time.time_ns() // 1_000_000
+
+    assert id.version == 7
+    assert id.variant == uuid.RFC_4122
+    assert before <= id.int >> 80 <= after
+
+
+def test_ids_of_later_milliseconds_are_greater(monkeypatch):
+    instants = iter([1_000_000, 2_000_000, 10**18, 10**18 + 1_000_000])
+    monkeypatch.setattr(time, "time_ns", lambda: next(instants))
+
+    ids = [make_id() for _ in range(4)]
+
+    assert ids == sorted(ids)
+    assert [str(id) for id in ids] == sorted(str(id) for id in ids)
+
+
+def test_ids_do_not_repeat():
+    assert len({make_id() for _ in range(10_000)}) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("option", "given", "kept"),
+    [
+        ("id", str(ID), ID),
+        ("priority", -5, -5),
+        ("start_after", timedelta(minutes=1), 60.0),
+        ("start_after", "2030-01-01T00:00:00Z", INSTANT),
+        ("singleton_key", "a b", "a b"),
+        ("singleton_seconds", timedelta(hours=1), 3600.0),
+        ("dead_letter", "letters", "letters"),
+        ("retry_limit", 0, 0),
+        ("retry_delay", 2, 2.0),
+        ("retry_backoff", True, True),
+        ("retry_delay_max", 30, 30.0),
+        ("retry_jitter", 1, 1.0),
+        ("retry_window", timedelta(days=1), 86400.0),
+        ("expire_in", 0.5, 0.5),
+        ("heartbeat", 1, 1.0),
+        ("auto_heartbeat", False, False),
+        ("max_lease_extensions", 7, 7),
+        ("retention", timedelta(days=2), 172800.0),
+        ("delete_after", 0, 0.0),
+    ],
+)
+def test_an_option_is_kept_in_its_final_form(option, given, kept):
+    value = getattr(NewJob(**{option: given}), option)
+
+    assert value == kept
+    assert type(value) is type(kept)
+
+
+BAD_OPTIONS = {
+    "id": "x",
+    "priority": 1.5,
+    "start_after": -1,
+    "singleton_key": "",
+    "singleton_seconds": 0,
+    "singleton_next_slot": "yes",
+    "dead_letter": "a b",
+    "retry_limit": -1,
+    "retry_delay": -1,
+    "retry_backoff": 1,
+    "retry_delay_max": -1,
+    "retry_jitter": 2,
+    "retry_window": 0,
+    "expire_in": 0,
+    "heartbeat": 0.5,
+    "auto_heartbeat": None.__class__,
+    "max_lease_extensions": -1,
+    "retention": 0,
+    "delete_after": -1,
+}
+
+
+@pytest.mark.parametrize(("option", "value"), BAD_OPTIONS.items())
+def test_a_bad_option_is_refused_by_name(option, value):
+    with pytest.raises(trioboss.UsageError, match=rf"^{option}: "):
+        NewJob(**{option: value})
+
+
+def test_every_option_of_send_is_an_option_of_a_new_job_and_was_tried_here():
+    options = {field.name for field in attrs.fields(NewJob)} - {"data"}
+
+    assert options == set(SendOptions.__annotations__) == set(BAD_OPTIONS)
+
+
+def test_an_unknown_option_is_refused_by_name():
+    with pytest.raises(TypeError, match="'retries'"):
+        NewJob(retries=3)
+
+
+def test_what_is_left_out_is_left_to_the_queue():
+    job = NewJob({"a": 1})
+
+    assert {value for name, value in attrs.asdict(job).items() if name != "data"} == {None}
+
+
+def test_the_next_slot_makes_no_sense_without_slots():
+    with pytest.raises(trioboss.UsageError, match=r"^singleton_next_slot: .*singleton_seconds"):
+        NewJob(singleton_next_slot=True)
+
+
+def test_a_new_job_cannot_be_changed():
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        NewJob().priority = 5
+
+
+def read_job(**changes):
+    values = dict.fromkeys((field.name for field in attrs.fields(Job)), None)
+    return Job(**{**values, "id": ID, "state": "active", "attempt": 3, "started_on": INSTANT, **changes})
+
+
+def test_an_active_job_has_the_lease_of_its_attempt():
+    assert read_job().lease == Lease(ID, 3, INSTANT)
+
+
+@pytest.mark.parametrize("state", ["created", "retry", "completed", "cancelled", "failed"])
+def test_a_job_that_is_not_active_has_no_lease(state):
+    assert read_job(state=state).lease is None
+
+
+def test_the_fields_of_the_contract_are_there():
+    promised = (
+        "id queue data state priority attempt retry_count retry_limit singleton_key created_on start_after "
+        "started_on completed_on expire_in heartbeat output dead_letter source_queue source_id"
+    )
+
+    assert set(promised.split()) <= {field.name for field in attrs.fields(Job)}

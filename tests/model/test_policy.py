@@ -1,0 +1,32 @@
+"""Policies and their older names."""
+
+import pytest
+
+import trioboss
+from trioboss import Policy
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+def test_a_policy_goes_by_its_name(policy):
+    assert Policy.parse(policy.value) is policy
+    assert Policy.parse(policy) is policy
+
+
+@pytest.mark.parametrize(
+    ("older", "policy"),
+    [("debounced", Policy.SHORT), ("singleton_strict_fifo", Policy.KEY_STRICT_FIFO)],
+)
+def test_the_older_names_are_understood(older, policy):
+    assert Policy.parse(older) is policy
+
+
+@pytest.mark.parametrize("value", ["", "Standard", "fifo", None, 1, ["short"]])
+def test_what_is_no_policy_is_refused_with_the_list_of_those_there_are(value):
+    with pytest.raises(trioboss.UsageError, match=r"^policy: .*standard, short.*key_strict_fifo"):
+        Policy.parse(value)
+
+
+def test_jobs_take_turns_under_the_keyed_policies_only():
+    keyed = {policy for policy in Policy if policy.is_keyed}
+
+    assert keyed == {Policy.SINGLETON, Policy.STATELY, Policy.KEY_STRICT_FIFO}
