@@ -5,16 +5,14 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self, TypeVar, Unpack
 from uuid import UUID
 
-import psycopg
-
-from trioboss.doors.sending import once, throttled
+from trioboss.doors.sending import deferred, once, throttled
 from trioboss.model.explanation import Explanation
 from trioboss.model.job import Duration, Job, NewJob, SendOptions, Settled, Start
 from trioboss.model.payload import MAX_BYTES, Json
 from trioboss.model.queue import Queue, QueueOptions, QueueStats
 from trioboss.postgres.blocking_session import open_blocking
 from trioboss.postgres.conversation import Conversation
-from trioboss.postgres.driving import drive_blocking
+from trioboss.postgres.driving import BlockingConnection, drive_blocking, joined_blocking
 from trioboss.postgres.embedded import resolve_dsn
 from trioboss.postgres.migrate import check_version
 from trioboss.postgres.migrate import migrate as bring_up_to_date
@@ -26,7 +24,7 @@ from trioboss.store import Context, Store, Targets, make_store
 __all__ = ["SyncBoss"]
 
 T = TypeVar("T")
-AnyConn = psycopg.Connection[Any] | None
+AnyConn = BlockingConnection | None
 
 
 class SyncBoss:
@@ -48,7 +46,7 @@ class SyncBoss:
         self._store: Store = make_store(context)
         self._share: AbstractContextManager[str] = resolve_dsn(dsn)
         self._migrate = migrate
-        self._own: psycopg.Connection[Any] | None = None
+        self._own: BlockingConnection | None = None
         self.dsn = ""
 
     def __enter__(self) -> Self:
@@ -86,13 +84,13 @@ class SyncBoss:
         with self.transaction() as conn:
             drive_blocking(conn, bring_up_to_date(catalog), conn)
 
-    def _connection(self) -> psycopg.Connection[Any]:
+    def _connection(self) -> BlockingConnection:
         if self._own is None or self._own.closed:
             self._own = open_blocking(self.dsn)
         return self._own
 
     @contextmanager
-    def transaction(self) -> Iterator[psycopg.Connection[Any]]:
+    def transaction(self) -> Iterator[BlockingConnection]:
         """A transaction on our own connection, for your statements and for ``conn=``."""
         conn = self._connection()
         with conn.transaction():
@@ -145,7 +143,7 @@ class SyncBoss:
         self, queue: str, data: Json, after: Start, *, conn: AnyConn = None, **options: Unpack[SendOptions]
     ) -> UUID | None:
         """Send a job that starts after so many seconds, or at that time."""
-        return self._send(queue, NewJob.from_options(data, {**options, "start_after": after}), conn)
+        return self._send(queue, deferred(data, after, options), conn)
 
     def send_throttled(
         self,
@@ -190,17 +188,21 @@ class SyncBoss:
         return self._run(lambda own: verb(queue, job, own=own, unique_until=unique_until), conn)
 
     def insert(
-        self, queue: str, jobs: Iterable[NewJob | Mapping[str, Any]], *, conn: AnyConn = None
-    ) -> list[UUID]:
-        """Insert any number of jobs, all or none, and return the ids of those the policy let in."""
-        verb = self._store.loading.insert(queue, jobs)
-        if conn is not None:
-            ids = drive_blocking(conn, verb, self._connection())
-        else:
-            with self.transaction() as own:
-                ids = drive_blocking(own, verb, own)
+        self,
+        queue: str,
+        jobs: Iterable[NewJob | Mapping[str, Any]],
+        *,
+        return_ids: bool = False,
+        conn: AnyConn = None,
+    ) -> int | list[UUID]:
+        """Insert any number of jobs, all or none; return how many the policy let in, or their ids."""
+        own = self._connection()
+        place = own if conn is None else conn
+        with translated(place, commits=conn is None), joined_blocking(place):
+            verb = self._store.loading.insert(queue, jobs, keep_ids=return_ids)
+            loaded = drive_blocking(place, verb, own)
         self._run(lambda own: self._store.sending.ring(queue, own=own), conn)
-        return ids
+        return loaded.count if loaded.ids is None else loaded.ids
 
     def publish(
         self, event: str, data: Json = None, *, conn: AnyConn = None, **options: Unpack[SendOptions]

@@ -5,24 +5,32 @@ from typing import Any, Literal, Unpack, overload
 from uuid import UUID
 
 from trioboss.doors.base import Door
+from trioboss.model.check import check_duration, check_key, check_start
 from trioboss.model.job import Duration, NewJob, SendOptions, Start
 from trioboss.model.payload import Json
-from trioboss.postgres.driving import AnyConnection, drive_in
+from trioboss.postgres.driving import AnyConnection, drive_in, joined
 
-__all__ = ["SendDoor", "once", "throttled"]
+__all__ = ["SendDoor", "deferred", "once", "throttled"]
+
+
+def deferred(data: Json, after: Start, options: Mapping[str, Any]) -> NewJob:
+    """The job of `send_after`."""
+    return NewJob.from_options(data, {**options, "start_after": check_start("after", after)})
 
 
 def throttled(
     data: Json, seconds: Duration, key: str | None, next_slot: bool, options: Mapping[str, Any]
 ) -> NewJob:
     """The job of `send_throttled` and `send_debounced`."""
-    slot = {"singleton_seconds": seconds, "singleton_key": key, "singleton_next_slot": next_slot}
-    return NewJob.from_options(data, {**options, **slot})
+    slot: dict[str, Any] = {"singleton_seconds": check_duration("seconds", seconds, above=True)}
+    if key is not None:
+        slot["singleton_key"] = check_key("key", key)
+    return NewJob.from_options(data, {**options, **slot, "singleton_next_slot": next_slot})
 
 
 def once(data: Json, key: str, options: Mapping[str, Any]) -> NewJob:
     """The job of `send_once`."""
-    return NewJob.from_options(data, {**options, "singleton_key": key})
+    return NewJob.from_options(data, {**options, "singleton_key": check_key("key", key)})
 
 
 class SendDoor(Door):
@@ -53,7 +61,7 @@ class SendDoor(Door):
         **options: Unpack[SendOptions],
     ) -> UUID | None:
         """Send a job that starts after so many seconds, or at that time."""
-        return await self._send(queue, NewJob.from_options(data, {**options, "start_after": after}), conn)
+        return await self._send(queue, deferred(data, after, options), conn)
 
     async def send_throttled(
         self,
@@ -137,15 +145,16 @@ class SendDoor(Door):
 
         ``jobs`` are NewJobs, or dicts with ``data`` and the options of `send`; they are streamed.
         """
-        verb = self._store.loading.insert(queue, jobs)
+        verb = self._store.loading.insert(queue, jobs, keep_ids=return_ids)
         if conn is not None:
-            ids = await drive_in(conn, verb, self._pool)
-            await self._run(lambda own: self._store.sending.ring(queue, own=own), conn)
+            async with joined(conn):
+                loaded = await drive_in(conn, verb, self._pool)
+                await self._run(lambda own: self._store.sending.ring(queue, own=own), conn)
         else:
             async with self.transaction() as own_conn:
-                ids = await drive_in(own_conn, verb, self._pool)
+                loaded = await drive_in(own_conn, verb, self._pool)
             await self._run(lambda own: self._store.sending.ring(queue, own=own), None)
-        return ids if return_ids else len(ids)
+        return loaded.count if loaded.ids is None else loaded.ids
 
     async def publish(
         self,

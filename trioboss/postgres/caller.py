@@ -15,7 +15,16 @@ from trioboss.postgres.blocking import check_encoding, finished, register_text, 
 from trioboss.postgres.connection import Connection
 from trioboss.postgres.flush import Results, Step, Transactions
 
-__all__ = ["run_in_caller"]
+__all__ = ["check_caller", "run_in_caller"]
+
+
+def check_caller(connection: object) -> None:
+    """Refuse what is no connection, and a connection that needs another event loop."""
+    if not isinstance(connection, Connection | psycopg.Connection):
+        raise UsageError(
+            f"conn: {type(connection).__qualname__} cannot be used under trio: pass a trioboss Connection, "
+            "or a blocking psycopg.Connection"
+        )
 
 
 async def run_in_caller(
@@ -26,13 +35,9 @@ async def run_in_caller(
     The blocking one is used from a thread: a statement of ours may wait for a lock that another task of this
     very program holds. It is not interrupted by a cancellation.
     """
+    check_caller(connection)
     if isinstance(connection, psycopg.Connection):
         return await trio.to_thread.run_sync(_run_blocking, connection, transactions)
-    if not isinstance(connection, Connection):
-        raise UsageError(
-            f"conn: {type(connection).__qualname__} cannot be used under trio: pass a trioboss Connection, "
-            "or a blocking psycopg.Connection"
-        )
     check_encoding(connection)
     if connection.pgconn.pipeline_status:
         return await _run_in_pipeline(connection, transactions)

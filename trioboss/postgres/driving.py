@@ -4,24 +4,36 @@ Errors are thrown into the conversation, which may know what to do about them; w
 handle leaves it as it came.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import psycopg
 import trio
+from psycopg import pq
 
+from trioboss.errors import UsageError
 from trioboss.postgres.blocking import run_blocking
-from trioboss.postgres.caller import run_in_caller
+from trioboss.postgres.caller import check_caller, run_in_caller
 from trioboss.postgres.connection import Connection
 from trioboss.postgres.conversation import Aside, Conversation, Copy, Request, Script
 from trioboss.postgres.flush import Results
 from trioboss.postgres.pool import Pool
 
-__all__ = ["AnyConnection", "drive", "drive_blocking", "drive_in"]
+__all__ = [
+    "AnyConnection",
+    "BlockingConnection",
+    "drive",
+    "drive_blocking",
+    "drive_in",
+    "joined",
+    "joined_blocking",
+]
 
 T = TypeVar("T")
 
-AnyConnection = Connection[Any] | psycopg.Connection[Any]
+BlockingConnection = psycopg.Connection[Any]
+AnyConnection = Connection[Any] | BlockingConnection
 
 
 async def drive(conversation: Conversation[T], pool: Pool) -> T:
@@ -49,6 +61,49 @@ async def drive_in(connection: AnyConnection, conversation: Conversation[T], poo
         return await run_in_caller(connection, request.transactions)
 
     return await _drive(conversation, answer)
+
+
+@asynccontextmanager
+async def joined(connection: AnyConnection) -> AsyncIterator[None]:
+    """A block whose requests happen all or none, on the caller's connection.
+
+    Part of the caller's transaction if there is one, or if psycopg is about to open one; else one of its own.
+    """
+    check_caller(connection)
+    if _opens_by_itself(connection):
+        yield
+    elif isinstance(connection, psycopg.Connection):
+        async with _in_thread(connection.transaction()):
+            yield
+    else:
+        async with connection.transaction():
+            yield
+
+
+@contextmanager
+def joined_blocking(connection: BlockingConnection) -> Iterator[None]:
+    """`joined` for blocking code."""
+    with nullcontext() if _opens_by_itself(connection) else connection.transaction():
+        yield
+
+
+def _opens_by_itself(connection: AnyConnection) -> bool:
+    """Whether psycopg will begin a transaction with the next statement, and leave its end to the caller."""
+    return not connection.autocommit and connection.info.transaction_status == pq.TransactionStatus.IDLE
+
+
+@asynccontextmanager
+async def _in_thread(manager: AbstractContextManager[object]) -> AsyncIterator[None]:
+    """Enter and leave a blocking context manager without blocking."""
+    await trio.to_thread.run_sync(manager.__enter__)
+    try:
+        yield
+    except BaseException as error:
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(manager.__exit__, type(error), error, error.__traceback__)
+        raise
+    with trio.CancelScope(shield=True):
+        await trio.to_thread.run_sync(manager.__exit__, None, None, None)
 
 
 async def _drive(conversation: Conversation[T], answer: Callable[[Request], Awaitable[Results]]) -> T:
@@ -82,9 +137,11 @@ async def _execute(connection: AnyConnection, request: Script) -> Results:
 
 
 def drive_blocking(
-    connection: psycopg.Connection[Any], conversation: Conversation[T], aside: psycopg.Connection[Any]
+    connection: BlockingConnection, conversation: Conversation[T], aside: BlockingConnection
 ) -> T:
     """Run a conversation on a blocking connection; ``aside`` is our own, and may be the same one."""
+    if not isinstance(connection, psycopg.Connection):
+        raise UsageError(f"conn: {type(connection).__qualname__} is not a blocking psycopg.Connection")
 
     def answer(request: Request) -> Results:
         if isinstance(request, Aside):
@@ -108,13 +165,13 @@ def drive_blocking(
         return end.value  # type: ignore[no-any-return]
 
 
-def _copy_blocking(connection: psycopg.Connection[Any], request: Copy) -> Results:
+def _copy_blocking(connection: BlockingConnection, request: Copy) -> Results:
     with connection.cursor().copy(request.statement.encode()) as copy:
         for block in request.blocks:
             copy.write(block)
     return []
 
 
-def _execute_blocking(connection: psycopg.Connection[Any], request: Script) -> Results:
+def _execute_blocking(connection: BlockingConnection, request: Script) -> Results:
     connection.execute(request.text.encode())
     return []

@@ -39,12 +39,16 @@ class Context:
     def know(self, name: str) -> Conversation[Queue]:
         """The queue of that name. What is remembered may be old: statements check what matters themselves."""
         queue = self._queues.get(name)
-        if queue is None:
-            found = read_queues((yield Flush((self.step("get_queues", queue=name),))))
-            if not found:
-                raise UnknownQueue(name)
-            queue = self._queues[name] = found[0]
-        return queue
+        return queue if queue is not None else (yield from self.look(name))
+
+    def look(self, name: str) -> Conversation[Queue]:
+        """The queue of that name, read anew."""
+        found = read_queues((yield Flush((self.step("get_queues", queue=name),))))
+        self.forget(name)
+        if not found:
+            raise UnknownQueue(name)
+        self.remember(found)
+        return found[0]
 
     def remember(self, queues: list[Queue]) -> None:
         """Take note of queues just read."""
@@ -57,12 +61,27 @@ class Context:
         else:
             self._queues.pop(name, None)
 
-    def on_queue(self, name: str, verb: Callable[[Queue], Conversation[T]]) -> Conversation[T]:
-        """Run a verb on a queue; once more if the queue's table turns out to be another one now."""
+    def on_queue(
+        self, name: str, verb: Callable[[Queue], Conversation[T]], *, may_miss: bool = False
+    ) -> Conversation[T]:
+        """Run a verb on a queue; once more if the queue's table turns out to be another one now.
+
+        ``may_miss``: nothing found may mean that we looked into the wrong table.
+        """
+        queue = yield from self.know(name)
         try:
-            return (yield from verb((yield from self.know(name))))
+            answer = yield from verb(queue)
+            if answer or not may_miss or not (yield from self.has_moved(queue)):
+                return answer
         except Exception as error:
             if not table_is_gone(error):
                 raise
-        self.forget(name)
+            self.forget(name)
         return (yield from verb((yield from self.know(name))))
+
+    def has_moved(self, queue: Queue) -> Conversation[bool]:
+        """Whether the jobs of a queue that was remembered are in another table now: it was made anew."""
+        found = read_queues((yield Flush((self.step("get_queues", queue=queue.name),))))
+        self.forget(queue.name)
+        self.remember(found)
+        return bool(found) and found[0].table_name != queue.table_name

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import attrs
 
-from trioboss.errors import PayloadError, UnknownQueue, UsageError
+from trioboss.errors import PayloadError, UsageError
 from trioboss.model.check import check_name
 from trioboss.model.job import NewJob, make_id
 from trioboss.model.payload import encode
@@ -18,10 +18,10 @@ from trioboss.postgres.conversation import Conversation, Copy, Flush
 from trioboss.postgres.results import read_rows
 from trioboss.store.context import Context
 from trioboss.store.copying import JobRows, StagingRows, blocks
-from trioboss.store.rows import read_first, read_queues
+from trioboss.store.rows import read_first
 from trioboss.store.sending import SendVerbs, require_key
 
-__all__ = ["LoadVerbs"]
+__all__ = ["LoadVerbs", "Loaded"]
 
 
 class _Road(enum.Enum):
@@ -41,35 +41,47 @@ class _Item:
     """None for a job without options."""
 
 
+@attrs.define
+class Loaded:
+    """What a load brought in. Ids only if they were asked for: a million of them need not be held."""
+
+    count: int = 0
+    ids: list[UUID] | None = None
+
+    def add(self, id: UUID) -> None:
+        """Count a job that came in."""
+        self.count += 1
+        if self.ids is not None:
+            self.ids.append(id)
+
+
 @attrs.frozen
 class LoadVerbs:
     """Insert many jobs. The conversation needs a transaction that is open around it."""
 
     _context: Context
 
-    def insert(self, name: str, jobs: Iterable[NewJob | Mapping[str, Any]]) -> Conversation[list[UUID]]:
-        """Insert all jobs, or none if one of them is bad; return the ids of those that the policy let in."""
+    def insert(
+        self, name: str, jobs: Iterable[NewJob | Mapping[str, Any]], *, keep_ids: bool
+    ) -> Conversation[Loaded]:
+        """Insert all jobs, or none if one of them is bad; the policy may leave some out."""
         check_name("queue", name)
-        queue = yield from self._context.know(name)
+        # Read anew, because COPY writes the queue's options into the rows as they are known here.
+        queue = yield from self._context.look(name)
         dead_letters: set[str] = set()
-        inserted: list[UUID] = []
+        loaded = Loaded(ids=[] if keep_ids else None)
         items = self._items(queue, jobs, dead_letters)
+        roads = {_Road.COPY: self._copy, _Road.STAGING: self._stage, _Road.SEND: self._send}
         for road, group in groupby(items, key=lambda item: item.road):
-            if road is _Road.COPY:
-                inserted += yield from self._copy(queue, group)
-            elif road is _Road.STAGING:
-                inserted += yield from self._stage(queue, group)
-            else:
-                inserted += yield from self._send(queue, group)
+            yield from roads[road](queue, group, loaded)
         for dead_letter in sorted(dead_letters):
-            found = read_queues((yield Flush((self._context.step("get_queues", queue=dead_letter),))))
-            if not found:
-                raise UnknownQueue(dead_letter)
-        return inserted
+            yield from self._context.look(dead_letter)
+        return loaded
 
     def _items(
         self, queue: Queue, jobs: Iterable[NewJob | Mapping[str, Any]], dead_letters: set[str]
     ) -> Iterator[_Item]:
+        staged = False
         for place, given in enumerate(jobs):
             try:
                 item = self._item(queue, given)
@@ -79,36 +91,38 @@ class LoadVerbs:
                 raise UsageError(f"jobs[{place}]: {error}") from None
             if item.job is not None and item.job.dead_letter is not None:
                 dead_letters.add(item.job.dead_letter)
-            yield item
+            # Staging takes any job, and one long COPY there is better than many short ones here and there.
+            staged = staged or item.road is _Road.STAGING
+            yield attrs.evolve(item, road=_Road.STAGING) if staged and item.road is _Road.COPY else item
 
     def _item(self, queue: Queue, given: NewJob | Mapping[str, Any]) -> _Item:
         if isinstance(given, NewJob):
             job: NewJob | None = given
             data = given.data
-        else:
+        elif isinstance(given, Mapping):
             options = dict(given)
             data = options.pop("data", None)
             job = NewJob.from_options(None, options) if options else None
+        else:
+            raise UsageError(f"{given!r} is not a job: use a NewJob, or a dict with data and options")
         require_key(queue, job or _PLAIN)
         text = None if data is None else encode(data, "data", self._context.max_bytes)
         id = UUID(str(job.id)) if job is not None and job.id else make_id()
         return _Item(_road(queue, job), id, text, job)
 
-    def _copy(self, queue: Queue, items: Iterable[_Item]) -> Conversation[list[UUID]]:
+    def _copy(self, queue: Queue, items: Iterable[_Item], loaded: Loaded) -> Conversation[None]:
         ((now,),) = read_first((yield Flush((self._context.step("read_clock"),))))
         rows = JobRows(queue, now)
-        ids: list[UUID] = []
 
         def written() -> Iterator[bytes]:
             for item in items:
-                ids.append(item.id)
+                loaded.add(item.id)
                 yield rows.write(item.id, item.data, item.job)
 
         statement = self._context.catalog.get("copy_jobs", queue.table_name)
         yield Copy(statement.text, blocks(written()))
-        return ids
 
-    def _stage(self, queue: Queue, items: Iterable[_Item]) -> Conversation[list[UUID]]:
+    def _stage(self, queue: Queue, items: Iterable[_Item], loaded: Loaded) -> Conversation[None]:
         load = make_id()
         rows = StagingRows(load)
         given: list[UUID] = []
@@ -120,22 +134,23 @@ class LoadVerbs:
                 yield rows.write(item.id, item.data, item.job or _PLAIN)
 
         yield Copy(self._context.catalog.get("copy_staging").text, blocks(written()))
-        release = self._context.step("release_staged", queue.table_name, queue=queue.name, load=load)
+        values = {"queue": queue.name, "load": load, "keep_ids": loaded.ids is not None}
+        release = self._context.step("release_staged", queue.table_name, **values)
         unless_ended = SendVerbs(self._context).drop_if_ended(queue, given)
         results = yield Flush((release, unless_ended))
+        ((count, ids),) = read_rows(results[0][0])
         dropped = {id for (id,) in read_rows(results[0][1])}
-        return [id for (id,) in read_rows(results[0][0]) if id not in dropped]
+        loaded.count += count - len(dropped)
+        if loaded.ids is not None:
+            loaded.ids += [id for id in ids or () if id not in dropped]
 
-    def _send(self, queue: Queue, items: Iterable[_Item]) -> Conversation[list[UUID]]:
+    def _send(self, queue: Queue, items: Iterable[_Item], loaded: Loaded) -> Conversation[None]:
         verbs = SendVerbs(self._context)
-        ids: list[UUID] = []
         for item in items:
-            sent = yield from verbs.send_encoded(
-                queue.name, item.job or _PLAIN, item.id, item.data, own=False
-            )
+            job = item.job or _PLAIN
+            sent = yield from verbs.send_encoded(queue.name, job, item.id, item.data, own=False)
             if sent is not None:
-                ids.append(sent)
-        return ids
+                loaded.add(sent)
 
 
 _PLAIN = NewJob()

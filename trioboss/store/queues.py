@@ -79,45 +79,34 @@ class QueueVerbs:
 
     def get_stats(self, name: str) -> Conversation[QueueStats]:
         """Count the queue's jobs now."""
-
-        def count(queue: Queue) -> Conversation[QueueStats]:
-            step = self._context.step("get_queue_stats", queue.table_name, queue=name)
-            stats = read_stats((yield Flush((step,))))
-            if stats is None:
-                raise self._gone(name)
-            return stats
-
         check_name("queue", name)
-        return (yield from self._context.on_queue(name, count))
+        queue = yield from self._context.look(name)
+        step = self._context.step("get_queue_stats", queue.table_name, queue=name)
+        stats = read_stats((yield Flush((step,))))
+        if stats is None:
+            raise UnknownQueue(name)
+        return stats
 
     def get_size(self, name: str, before: str) -> Conversation[int]:
         """Count the jobs in the states before the given one."""
-
-        def count(queue: Queue) -> Conversation[int]:
-            step = self._context.step("get_queue_size", queue.table_name, queue=name, before=before)
-            rows = read_first((yield Flush((step,))))
-            if not rows:
-                raise self._gone(name)
-            return int(rows[0][0])
-
         check_name("queue", name)
         if before not in list(JobState):
             raise UsageError(f"before: {before!r} is not a state: use one of {', '.join(JobState)}")
-        return (yield from self._context.on_queue(name, count))
+        queue = yield from self._context.look(name)
+        step = self._context.step("get_queue_size", queue.table_name, queue=name, before=before)
+        rows = read_first((yield Flush((step,))))
+        if not rows:
+            raise UnknownQueue(name)
+        return int(rows[0][0])
 
     def get_blocked_keys(self, name: str) -> Conversation[list[str]]:
         """The keys of a strict FIFO queue that a failed job blocks."""
-
-        def look(queue: Queue) -> Conversation[list[str]]:
-            if queue.policy is not Policy.KEY_STRICT_FIFO:
-                raise UsageError(
-                    f"queue: {name!r} has policy {queue.policy}: only key_strict_fifo blocks keys"
-                )
-            step = self._context.step("get_blocked_keys", queue.table_name, queue=name)
-            return [key for (key,) in read_first((yield Flush((step,))))]
-
         check_name("queue", name)
-        return (yield from self._context.on_queue(name, look))
+        queue = yield from self._context.look(name)
+        if queue.policy is not Policy.KEY_STRICT_FIFO:
+            raise UsageError(f"queue: {name!r} has policy {queue.policy}: only key_strict_fifo blocks keys")
+        step = self._context.step("get_blocked_keys", queue.table_name, queue=name)
+        return [key for (key,) in read_first((yield Flush((step,))))]
 
     def tell_completions(self, name: str, *, history: bool) -> Conversation[str]:
         """Have the queue's completions told, and return the name of the queue where they are."""
@@ -145,7 +134,3 @@ class QueueVerbs:
         self._context.forget(name)
         if not rows:
             raise UnknownQueue(name)
-
-    def _gone(self, name: str) -> UnknownQueue:
-        self._context.forget(name)
-        return UnknownQueue(name)

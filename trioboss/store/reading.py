@@ -12,7 +12,6 @@ from trioboss.model.check import check_count, check_key, check_name, check_uuid
 from trioboss.model.explanation import Explanation, Reason
 from trioboss.model.job import Job
 from trioboss.model.payload import encode
-from trioboss.model.queue import Queue
 from trioboss.model.states import JobState
 from trioboss.postgres.conversation import Conversation, Flush
 from trioboss.store.context import Context
@@ -46,20 +45,17 @@ class ReadVerbs:
 
     def why(self, name: str, id: object) -> Conversation[Explanation]:
         """What stands between a job and its start."""
-
-        def look(queue: Queue) -> Conversation[Explanation]:
-            step = self._context.step("explain_job", queue.table_name, queue=name, id=wanted)
-            rows = read_first((yield Flush((step,))))
-            if rows:
-                return _explain(*rows[0])
-            job = yield from self.get_job(name, wanted)
-            if job is None:
-                return Explanation(Reason.UNKNOWN, f"there is no job {wanted} in queue {name!r}")
-            return Explanation(Reason.ENDED, f"it is {job.state} since {_clock(job.completed_on)}")
-
         check_name("queue", name)
         wanted = check_uuid("id", id)
-        return (yield from self._context.on_queue(name, look))
+        queue = yield from self._context.look(name)
+        step = self._context.step("explain_job", queue.table_name, queue=name, id=wanted)
+        rows = read_first((yield Flush((step,))))
+        if rows:
+            return _explain(*rows[0])
+        job = yield from self.get_job(name, wanted)
+        if job is None:
+            return Explanation(Reason.UNKNOWN, f"there is no job {wanted} in queue {name!r}")
+        return Explanation(Reason.ENDED, f"it is {job.state} since {_clock(job.completed_on)}")
 
 
 def _checked_filters(filters: Mapping[str, Any]) -> dict[str, object]:
@@ -77,8 +73,14 @@ def _checked_filters(filters: Mapping[str, Any]) -> dict[str, object]:
     if "data" in given:
         values["data"] = encode(given["data"])
     if "after" in given:
-        values["after"] = int(given["after"])
+        values["after"] = _check_after(given["after"])
     return values
+
+
+def _check_after(seq: object) -> int:
+    if isinstance(seq, int) and not isinstance(seq, bool) and 0 <= seq < 2**63:
+        return seq
+    raise UsageError(f"after: {seq!r} is not the seq of a job")
 
 
 def _explain(

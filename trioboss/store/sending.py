@@ -15,9 +15,10 @@ from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
 from trioboss.postgres import Step
 from trioboss.postgres.conversation import Conversation, Flush
+from trioboss.postgres.results import PGresult, read_rows
 from trioboss.store.context import Context
 from trioboss.store.parameters import uuid_array
-from trioboss.store.rows import read_first
+from trioboss.store.rows import read_first, read_queues
 
 __all__ = ["SendVerbs", "job_options", "require_key"]
 
@@ -38,6 +39,19 @@ def require_key(queue: Queue, job: NewJob) -> None:
     """Strict FIFO is order for each key, so every job needs one."""
     if queue.policy is Policy.KEY_STRICT_FIFO and job.singleton_key is None:
         raise UsageError("key_strict_fifo queues require a singleton_key")
+
+
+@attrs.frozen
+class _Sent:
+    """The answer of send.sql or send_throttled.sql. Nothing at all: the queue is not what we thought."""
+
+    id: UUID | None = None
+    slot: datetime | None = None
+
+
+def _read_sent(result: PGresult) -> _Sent:
+    rows = read_rows(result)
+    return _Sent(rows[0][0], *rows[0][2:]) if rows else _Sent()
 
 
 @attrs.frozen
@@ -72,10 +86,11 @@ class SendVerbs:
             # An id of the caller's own may be one that was sent, and has ended, before.
             unless_ended = (self.drop_if_ended(queue, [id]),) if job.id else ()
             wake = (self.wake(name, job),) if own else ()
-            rows = read_first((yield Flush((step, *unless_ended), wake)))
-            if rows and rows[0][0] is not None:
+            results = yield Flush((step, *unless_ended), wake)
+            sent = _read_sent(results[0][0])
+            if sent.id is not None and not (unless_ended and read_rows(results[0][1])):
                 return id
-            return (yield from self._refused(queue, job, id))
+            return (yield from self._refused(queue, job, id, sent.slot))
 
         return (yield from self._context.on_queue(name, send))
 
@@ -103,14 +118,15 @@ class SendVerbs:
         """The word to the workers that the queue has jobs: at once, or when the caller commits."""
         yield Flush((self.wake(name) if own else self._context.step("ring", queue=name),))
 
-    def _refused(self, queue: Queue, job: NewJob, id: UUID) -> Conversation[UUID | None]:
+    def _refused(
+        self, queue: Queue, job: NewJob, id: UUID, slot: datetime | None
+    ) -> Conversation[UUID | None]:
         """Nothing was sent. Whose fault is it? None: the policy said no. The id: it was sent before."""
         step = self._context.step(
             "explain_refusal", queue.table_name, queue=queue.name, id=id, dead_letter=job.dead_letter
         )
-        slot = self._context.step("give_back_slot", queue.table_name, id=id)
-        results = yield Flush((step,) if job.singleton_seconds is None else (slot, step))
-        policy, dead_letter_exists, sent_before = read_first([results[0][-1:]])[0]
+        results = yield Flush((*self._give_back(queue.name, id, slot), step))
+        policy, dead_letter_exists, sent_before = read_rows(results[0][-1])[0]
         if policy is None:
             self._context.forget(queue.name)
             raise UnknownQueue(queue.name)
@@ -121,24 +137,38 @@ class SendVerbs:
             require_key((yield from self._context.know(queue.name)), job)
         return id if sent_before else None
 
+    def _give_back(self, name: str, id: UUID, slot: datetime | None) -> tuple[Step, ...]:
+        """The step, if any, that frees the throttle slot which a job took before it was refused."""
+        if slot is None:
+            return ()
+        return (self._context.step("give_back_slot", queue=name, id=id, slot=slot),)
+
     def publish(self, event: str, job: NewJob, *, own: bool) -> Conversation[list[UUID]]:
         """Send the job to every queue that subscribed to the event: to all of them, or to none."""
         check_name("event", event)
         if job.id is not None:
             raise UsageError("id: an event becomes a job in each queue, so it cannot have one id")
         data = None if job.data is None else encode(job.data, "data", self._context.max_bytes)
-        rows = read_first((yield Flush((self._context.step("get_subscribers", event=event),))))
-        steps, names = [], []
-        for (name,) in rows:
-            queue = yield from self._context.know(name)
-            steps.append(self._step(queue, job, make_id(), data, ring=not own, unique_until=None))
-            names.append(name)
-        if not steps:
+        queues = read_queues((yield Flush((self._context.step("get_subscribers", event=event),))))
+        self._context.remember(queues)
+        if job.dead_letter is not None:
+            yield from self._context.look(job.dead_letter)
+        if not queues:
             return []
-        wakes = tuple((self.wake(name, job),) for name in names) if own else ()
+        ids = [make_id() for _ in queues]
+        steps = [
+            self._step(queue, job, id, data, ring=not own, unique_until=None)
+            for queue, id in zip(queues, ids, strict=True)
+        ]
+        wakes = tuple((self.wake(queue.name, job),) for queue in queues) if own else ()
         results = yield Flush(tuple(steps), *wakes)
-        sent = [read_first([[result]]) for result in results[0]]
-        return [rows[0][0] for rows in sent if rows and rows[0][0] is not None]
+        answers = [
+            (queue, id, _read_sent(result)) for queue, id, result in zip(queues, ids, results[0], strict=True)
+        ]
+        freed = [self._give_back(q.name, id, sent.slot) for q, id, sent in answers if sent.id is None]
+        if slots := [step for steps in freed for step in steps]:
+            yield Flush(tuple(slots))
+        return [id for _, id, sent in answers if sent.id is not None]
 
     def subscribe(self, event: str, name: str) -> Conversation[None]:
         """Let a queue get a job for each event of that name."""

@@ -1,3 +1,2 @@
--- Free the throttle slot of a job that was refused after it had taken its slot.
-DELETE FROM trioboss.throttle t
-WHERE t.job_id = :id::uuid AND NOT EXISTS (SELECT FROM trioboss.job_common j WHERE j.name = t.name AND j.id = t.job_id);
+-- Free the throttle slot that a job took before it was refused.
+DELETE FROM trioboss.throttle WHERE name = :queue::text AND job_id = :id::uuid AND slot = :slot::timestamptz;

@@ -1,6 +1,6 @@
 -- Turn a staged load into jobs, all in one commit. Rows whose place is taken under the queue's policy are left out.
 -- Order is the order of the load, except where keys are unique: there it is the order of keys, so that two loads
--- never wait for each other in a circle. Returns the ids that became jobs.
+-- never wait for each other in a circle. Returns how many became jobs, and with `keep_ids` which.
 WITH fit AS MATERIALIZED (
     SELECT q.*, t.now
     FROM trioboss.queue q, (SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now) t
@@ -47,4 +47,4 @@ WITH fit AS MATERIALIZED (
 ), emptied AS (
     DELETE FROM trioboss.staging WHERE load = :load
 )
-SELECT id FROM released;
+SELECT count(*), array_agg(id) FILTER (WHERE :keep_ids::boolean) FROM released;

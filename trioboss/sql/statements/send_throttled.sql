@@ -1,7 +1,8 @@
 -- Put one job into a queue, at most one in each slot of `singleton_seconds` for each key. Slots are counted from
 -- the epoch. With `singleton_next_slot` a job whose slot is taken gets the next one, and starts when that begins.
 --
--- Rows as in send.sql. A slot is taken before the policy is asked; give_back_slot.sql returns it if that refused.
+-- Rows as in send.sql, with the slot that was taken, if any. A slot is taken before the policy is asked;
+-- give_back_slot.sql returns it if that refused.
 WITH fit AS MATERIALIZED (
     SELECT q.*, t.sent_on, t.slot, t.length,
            coalesce(:start_after::timestamptz, t.sent_on + coalesce(:delay::float8, 0) * interval '1 s') AS start_after,
@@ -50,5 +51,6 @@ WITH fit AS MATERIALIZED (
     ON CONFLICT DO NOTHING
     RETURNING id
 )
-SELECT s.id, CASE WHEN s.id IS NOT NULL AND :ring::boolean THEN pg_notify('trioboss', :queue) END
+SELECT s.id, CASE WHEN s.id IS NOT NULL AND :ring::boolean THEN pg_notify('trioboss', :queue) END,
+       (SELECT slot FROM this_slot UNION ALL SELECT slot FROM next_slot)
 FROM fit LEFT JOIN sent s ON true;

@@ -1,0 +1,91 @@
+"""Fixtures: one database for all tests of this folder, emptied after each, and a clock for its SQL."""
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import attrs
+import psycopg
+import pytest
+from psycopg import sql
+
+import trioboss
+from trioboss.postgres import Pool
+from trioboss.testing import temporary_database
+
+TABLES = (
+    *("queue", "job", "archive", "attempt", "freed_key", "throttle", "staging"),
+    *("sleeper", "watcher", "worker", "subscription", "schedule"),
+)
+
+
+@pytest.fixture(scope="session")
+def store_database(server_dsn: str, template: str) -> Iterator[psycopg.Connection[Any]]:
+    """A connection to the database of this folder, to look into it and to empty it."""
+    with temporary_database(server_dsn, template) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def dsn(store_database: psycopg.Connection[Any]) -> Iterator[str]:
+    """The dsn of a migrated database without queues. To make one for each test takes longer than the test."""
+    yield store_database.info.dsn
+    empty(store_database)
+
+
+def empty(database: psycopg.Connection[Any]) -> None:
+    """Leave nothing behind: no session, no row, no table of a queue."""
+    database.execute(
+        "select pg_terminate_backend(pid, 5000) from pg_stat_activity "
+        "where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'"
+    )
+    own_tables = database.execute(
+        "select relname from pg_class where relkind = 'r' and relname ~ '^j[0-9a-f]{32}$'"
+    )
+    for (table,) in own_tables.fetchall():
+        database.execute(sql.SQL("drop table trioboss.{}").format(sql.Identifier(table)))
+    with database.pipeline():
+        for table in TABLES:
+            database.execute(sql.SQL("delete from trioboss.{}").format(sql.Identifier(table)))
+
+
+@pytest.fixture
+def database(store_database: psycopg.Connection[Any], dsn: str) -> psycopg.Connection[Any]:
+    """A connection to the test's database, in autocommit, to look behind the verbs."""
+    return store_database
+
+
+@attrs.define
+class Clock:
+    """What the statements of a boss take for the time, in place of the database's clock."""
+
+    _boss: trioboss.Boss
+    now: datetime = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+    def __attrs_post_init__(self) -> None:
+        self._boss._store.context.now = self.now
+
+    def advance(self, seconds: float) -> datetime:
+        """Let time pass."""
+        self.now += timedelta(seconds=seconds)
+        self._boss._store.context.now = self.now
+        return self.now
+
+
+@pytest.fixture
+def clock(boss: trioboss.Boss) -> Clock:
+    """Makes it noon on the first of January 2030, until told otherwise."""
+    return Clock(boss)
+
+
+@pytest.fixture
+async def offline_boss(boss: trioboss.Boss) -> AsyncIterator[trioboss.Boss]:
+    """A boss for what has to be refused before any SQL."""
+
+    async def refuse(*_: object) -> None:
+        pytest.fail("there was SQL")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Pool, "run", refuse)
+        patch.setattr(Pool, "connection", refuse)
+        yield boss

@@ -1,0 +1,26 @@
+"""What several tests of the verbs do."""
+
+from typing import Any
+
+import trioboss
+
+
+async def take(boss: trioboss.Boss, queue: str, **options: Any) -> trioboss.Job:
+    """Fetch one job, which has to be there."""
+    (job,) = await boss.fetch(queue, **options)
+    return job
+
+
+async def take_all(boss: trioboss.Boss, queue: str) -> list[Any]:
+    """Fetch all that can run now, and return their data."""
+    return [job.data for job in await boss.fetch(queue, batch_size=1000)]
+
+
+async def fail_for_good(boss: trioboss.Boss, queue: str, **options: Any) -> trioboss.Job:
+    """Send a job without retries, fail it, and return it as it is then."""
+    id = await boss.send(queue, **{"retry_limit": 0, **options})
+    await boss.fail(queue, await boss.fetch(queue), "broken")
+    job = await boss.get_job_by_id(queue, id)
+    assert job is not None
+    assert job.state == "failed"
+    return job
