@@ -140,7 +140,7 @@ class JobRows:
                 _bool(own["auto_heartbeat"]),
                 _int4(own["max_lease_extensions"]),
                 _instant(self._now),
-                _instant(start + timedelta(seconds=own["retention"])),
+                _instant(max(start, self._now) + timedelta(seconds=own["retention"])),
                 _interval(own["delete_after"]),
                 _text(own["dead_letter"]),
                 _text(queue.policy),

@@ -36,7 +36,7 @@ WITH fit AS MATERIALIZED (
            coalesce((o ->> 'heartbeat')::float8 * interval '1 s', heartbeat),
            coalesce((o ->> 'auto_heartbeat')::boolean, auto_heartbeat),
            coalesce((o ->> 'max_lease_extensions')::int, max_lease_extensions), now,
-           starts + coalesce((o ->> 'retention')::float8 * interval '1 s', retention),
+           greatest(starts, now) + coalesce((o ->> 'retention')::float8 * interval '1 s', retention),
            coalesce((o ->> 'delete_after')::float8 * interval '1 s', delete_after),
            coalesce(o ->> 'dead_letter', dead_letter), policy,
            CASE WHEN starts > now THEN 3 WHEN keyed THEN 1 ELSE 0 END

@@ -15,12 +15,11 @@ WITH clock AS MATERIALIZED (
     SELECT id, name, priority, data, 'created', retry_limit, retry_count, retry_delay, retry_backoff, retry_delay_max,
            retry_jitter, retry_window, backoff_count, failed_on, greatest(start_after, now), started_on, singleton_key,
            unique_until, expire_in, heartbeat, auto_heartbeat, max_lease_extensions, created_on,
-           greatest(start_after, now) + (keep_until - start_after), delete_after, output, progress, dead_letter, policy,
+           greatest(start_after, now) + (keep_until - start_after), delete_after, output, progress, dead_letter, rule,
            source_name, source_id, source_created_on, source_retry_count, seq, attempt,
-           CASE WHEN start_after > now THEN 3
-                WHEN policy IN ('singleton', 'stately', 'key_strict_fifo') THEN 1
-                ELSE 0 END
-    FROM cancelled, clock
+           CASE WHEN start_after > now THEN 3 WHEN keyed THEN 1 ELSE 0 END
+    FROM cancelled, clock, (SELECT policy AS rule, keyed FROM trioboss.queue WHERE name = :queue) q
+    WHERE rule <> 'key_strict_fifo' OR singleton_key IS NOT NULL
     ORDER BY singleton_key, seq
     ON CONFLICT DO NOTHING
     RETURNING id

@@ -39,7 +39,7 @@ WITH fit AS MATERIALIZED (
            coalesce(:expire_in::float8 * interval '1 s', f.expire_in),
            coalesce(:heartbeat::float8 * interval '1 s', f.heartbeat), coalesce(:auto_heartbeat::boolean, f.auto_heartbeat),
            coalesce(:max_lease_extensions::int, f.max_lease_extensions), f.sent_on,
-           s.start_after + coalesce(:retention::float8 * interval '1 s', f.retention),
+           greatest(s.start_after, f.sent_on) + coalesce(:retention::float8 * interval '1 s', f.retention),
            coalesce(:delete_after::float8 * interval '1 s', f.delete_after),
            coalesce(:dead_letter, f.dead_letter), f.policy,
            CASE WHEN s.start_after > f.sent_on THEN 3 WHEN f.keyed THEN 1 ELSE 0 END
