@@ -1,0 +1,294 @@
+"""complete, fail, touch: one or many, fenced by their lease or by plain id."""
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from store_helpers import fail_for_good, take
+
+import trioboss
+from trioboss import Settled
+from trioboss.model.job import make_id
+
+BY_LEASE = ["complete", "fail", "touch"]
+BY_ID = ["cancel", "resume", "retry", "delete_job"]
+
+
+@pytest.fixture
+async def q(boss):
+    """A boss with a queue `q`."""
+    await boss.create_queue("q")
+    return boss
+
+
+async def take_some(boss, count):
+    await boss.insert("q", [{"data": i} for i in range(count)])
+    return await boss.fetch("q", batch_size=count)
+
+
+async def lose(boss, job):
+    """Let somebody else have the job."""
+    await boss.fail("q", job)
+    (again,) = await boss.fetch("q")
+    assert again.id == job.id
+    return again
+
+
+async def test_a_completed_job_has_its_output_and_its_end(q, clock):
+    (job,) = await take_some(q, 1)
+    clock.advance(5)
+
+    settled = await q.complete("q", job, {"sum": 1.5})
+    done = await q.get_job_by_id("q", job.id)
+
+    assert settled == Settled(1, 1, (job.id,))
+    assert (done.state, done.output, done.completed_on) == ("completed", {"sum": 1.5}, clock.now)
+    assert done.started_on == clock.now - timedelta(seconds=5)
+
+
+@pytest.mark.parametrize("output", [None, False, 0, "", [], {"a": [1e16]}])
+async def test_output_is_any_json(q, output):
+    (job,) = await take_some(q, 1)
+    await q.complete("q", job, output)
+
+    assert (await q.get_job_by_id("q", job.id)).output == output
+
+
+async def test_output_that_cannot_come_back_is_refused_before_any_sql(offline_boss):
+    with pytest.raises(trioboss.PayloadError, match=r"^output\.x: set is not JSON"):
+        await offline_boss.complete("q", make_id(), {"x": set()})
+
+
+async def test_a_completed_job_leaves_no_row_where_none_is_wanted(boss, database):
+    await boss.create_queue("q", keep_completed=False)
+    (job,) = await take_some(boss, 1)
+
+    assert (await boss.complete("q", job)).affected == 1
+    assert await boss.get_job_by_id("q", job.id) is None
+    assert database.execute("select count(*) from trioboss.all_jobs").fetchone() == (0,)
+
+
+async def test_a_failed_job_leaves_a_row_even_there(boss):
+    await boss.create_queue("q", keep_completed=False)
+    failed = await fail_for_good(boss, "q")
+
+    assert failed.state == "failed"
+
+
+@pytest.mark.parametrize("verb", BY_LEASE)
+@pytest.mark.parametrize("as_what", ["job", "id", "text"])
+async def test_one_job_is_settled_by_itself_its_id_or_the_text_of_it(q, verb, as_what):
+    (job,) = await take_some(q, 1)
+    target = {"job": job, "id": job.id, "text": str(job.id)}[as_what]
+
+    assert await getattr(q, verb)("q", target) == Settled(1, 1, (job.id,))
+
+
+@pytest.mark.parametrize("verb", BY_LEASE)
+async def test_many_jobs_are_settled_together(q, verb):
+    jobs = await take_some(q, 5)
+
+    settled = await getattr(q, verb)("q", [jobs[0], jobs[1].id, str(jobs[2].id), *jobs[3:]])
+
+    assert settled == Settled(5, 5, tuple(sorted(job.id for job in jobs)))
+
+
+@pytest.mark.parametrize("verb", [*BY_LEASE, *BY_ID])
+async def test_nothing_asked_is_nothing_done(q, verb):
+    assert await getattr(q, verb)("q", []) == Settled(0, 0, ())
+
+
+@pytest.mark.parametrize("verb", BY_LEASE)
+async def test_a_stale_job_settles_nothing(q, verb):
+    (job,) = await take_some(q, 1)
+    again = await lose(q, job)
+
+    with pytest.raises(trioboss.LeaseLost) as lost:
+        await getattr(q, verb)("q", job)
+    assert (lost.value.queue, lost.value.ids) == ("q", (job.id,))
+    assert await q.get_job_by_id("q", job.id) == again
+
+
+@pytest.mark.parametrize("verb", BY_LEASE)
+async def test_a_stale_job_is_named_and_the_others_are_settled(q, verb):
+    kept, lost_job, also_kept = await take_some(q, 3)
+    again = await lose(q, lost_job)
+
+    with pytest.raises(trioboss.LeaseLost) as lost:
+        await getattr(q, verb)("q", [kept, lost_job, also_kept.id])
+    assert lost.value.ids == (lost_job.id,)
+    assert await q.get_job_by_id("q", lost_job.id) == again
+    assert await q.get_job_by_id("q", kept.id) != kept
+    assert await q.get_job_by_id("q", also_kept.id) != also_kept
+
+
+@pytest.mark.parametrize("verb", BY_LEASE)
+@pytest.mark.parametrize("end", ["complete", "cancel", "delete_job"])
+async def test_a_job_that_has_ended_settles_nothing(q, verb, end):
+    (job,) = await take_some(q, 1)
+    await getattr(q, end)("q", job.id)
+
+    with pytest.raises(trioboss.LeaseLost):
+        await getattr(q, verb)("q", job)
+
+
+@pytest.mark.parametrize("verb", BY_LEASE)
+async def test_a_job_that_was_read_before_it_was_claimed_settles_nothing(q, verb):
+    id = await q.send("q")
+    job = await q.get_job_by_id("q", id)
+    await q.fetch("q")
+
+    with pytest.raises(trioboss.LeaseLost):
+        await getattr(q, verb)("q", job)
+
+
+@pytest.mark.parametrize("verb", BY_LEASE)
+async def test_a_plain_id_settles_whichever_attempt_is_active(q, verb):
+    (job,) = await take_some(q, 1)
+    await lose(q, job)
+
+    assert (await getattr(q, verb)("q", job.id)).affected == 1
+
+
+@pytest.mark.parametrize("verb", BY_LEASE)
+async def test_a_stale_job_is_stale_even_if_its_id_is_given_too(q, verb):
+    (job,) = await take_some(q, 1)
+    again = await lose(q, job)
+
+    with pytest.raises(trioboss.LeaseLost):
+        await getattr(q, verb)("q", [job, job.id])
+    assert await q.get_job_by_id("q", job.id) == again
+
+
+@pytest.mark.parametrize("verb", BY_LEASE)
+async def test_a_plain_id_of_a_job_that_is_not_active_is_not_found(q, verb):
+    id = await q.send("q")
+
+    with pytest.raises(trioboss.JobNotFound, match=f"no active job {id} in queue 'q'") as missing:
+        await getattr(q, verb)("q", id)
+    assert missing.value.ids == (id,)
+
+
+@pytest.mark.parametrize("verb", BY_LEASE)
+async def test_of_many_plain_ids_those_that_matched_are_settled(q, verb):
+    (job,) = await take_some(q, 1)
+
+    assert await getattr(q, verb)("q", [job.id, make_id()]) == Settled(2, 1, (job.id,))
+
+
+@pytest.mark.parametrize("verb", [*BY_LEASE, *BY_ID])
+async def test_a_job_of_another_queue_is_refused_before_any_sql(boss, verb):
+    await boss.create_queue("mine")
+    await boss.create_queue("theirs")
+    await boss.send("theirs")
+    job = await take(boss, "theirs")
+
+    with pytest.raises(trioboss.UsageError, match=f"queue: job {job.id} is of queue 'theirs', not 'mine'"):
+        await getattr(boss, verb)("mine", [job])
+
+
+@pytest.mark.parametrize("verb", [*BY_LEASE, *BY_ID])
+async def test_an_id_of_another_queue_is_not_found(boss, verb):
+    await boss.create_queue("mine")
+    await boss.create_queue("theirs")
+    id = await boss.send("theirs")
+
+    with pytest.raises(trioboss.JobNotFound):
+        await getattr(boss, verb)("mine", id)
+
+
+@pytest.mark.parametrize("verb", [*BY_LEASE, *BY_ID])
+async def test_a_queue_that_does_not_exist_is_named(boss, verb):
+    with pytest.raises(trioboss.UnknownQueue, match="'nowhere'"):
+        await getattr(boss, verb)("nowhere", make_id())
+
+
+@pytest.mark.parametrize("verb", [*BY_LEASE, *BY_ID])
+async def test_what_is_no_id_is_refused_before_any_sql(offline_boss, verb):
+    with pytest.raises(ValueError, match=r"^id: 'x' is not a UUID"):
+        await getattr(offline_boss, verb)("q", ["x"])
+
+
+async def test_a_job_of_a_queue_that_was_deleted_lost_its_lease(q, dsn):
+    (job,) = await take_some(q, 1)
+    async with trioboss.open_boss(dsn, migrate=False) as other:
+        await other.delete_queue("q")
+
+    with pytest.raises(trioboss.LeaseLost):
+        await q.complete("q", job)
+
+
+async def test_a_touch_renews_the_lease_and_nothing_else(q, clock):
+    (job,) = await take_some(q, 1)
+    clock.advance(30)
+
+    await q.touch("q", job)
+    touched = await q.get_job_by_id("q", job.id)
+
+    assert touched.heartbeat_on == clock.now
+    assert (touched.attempt, touched.started_on) == (job.attempt, job.started_on)
+    assert (await q.complete("q", job)).affected == 1
+
+
+@pytest.mark.parametrize("name", ["null", "NULL", "a/b-c.d"])
+async def test_a_touch_reaches_queues_of_any_name(boss, name):
+    await boss.create_queue(name)
+    await boss.send(name)
+
+    assert (await boss.touch(name, await boss.fetch(name))).affected == 1
+
+
+async def test_a_failed_job_keeps_the_error(q):
+    failed = await fail_for_good(q, "q")
+
+    assert failed.output == {"message": "broken"}
+    assert failed.completed_on is not None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("plain"),
+        ValueError("nul \0, half a pair \ud83d, and long " + "x" * 100_000),
+        ExceptionGroup("several", [ValueError("a\0"), KeyError("b")]),
+    ],
+)
+async def test_any_exception_is_kept_with_its_name_message_and_stack(q, error):
+    (job,) = await take_some(q, 1)
+    try:
+        raise error
+    except Exception as caught:
+        await q.fail("q", job, caught)
+
+    output = (await q.get_job_by_id("q", job.id)).output
+    assert output["name"] == type(error).__name__
+    assert output["message"].startswith(str(error)[:3])
+    assert "Traceback" in output["stack"]
+
+
+@pytest.mark.parametrize(
+    ("error", "kept"), [(None, None), ("text", {"message": "text"}), ({"a": [1]}, {"a": [1]})]
+)
+async def test_an_error_is_text_or_json_too(q, error, kept):
+    (job,) = await take_some(q, 1)
+    await q.fail("q", job, error)
+
+    assert (await q.get_job_by_id("q", job.id)).output == kept
+
+
+async def test_an_error_that_is_no_json_is_refused_before_any_sql(offline_boss):
+    with pytest.raises(trioboss.PayloadError, match=r"^error\[0\]: "):
+        await offline_boss.fail("q", make_id(), [float("nan")])
+
+
+@pytest.mark.parametrize("verb", BY_LEASE)
+async def test_a_job_given_twice_is_one_job(q, verb):
+    (job,) = await take_some(q, 1)
+
+    assert await getattr(q, verb)("q", [job, job]) == Settled(1, 1, (job.id,))
+
+
+async def test_the_ids_of_settled_jobs_are_uuids(q):
+    (job,) = await take_some(q, 1)
+
+    assert all(isinstance(id, UUID) for id in (await q.complete("q", str(job.id))).ids)
