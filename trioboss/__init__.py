@@ -12,6 +12,7 @@ The exact map is ALLOWED in tests/test_architecture.py, which fails when it is b
 """
 
 from trioboss._version import __version__ as __version__
+from trioboss.app import App as App
 from trioboss.boss import Boss as Boss
 from trioboss.boss import open_boss as open_boss
 from trioboss.errors import BatchFailed as BatchFailed

@@ -1,7 +1,11 @@
 """The front door for trio programs: `open_boss` and `Boss`."""
 
+import os
+import platform
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
+from typing import Protocol
+from uuid import uuid4
 
 import attrs
 import trio
@@ -9,7 +13,10 @@ import trio
 from trioboss.doors.base import PLANNER_SETTINGS
 from trioboss.doors.jobs import JobDoor
 from trioboss.doors.queues import QueueDoor
+from trioboss.doors.runtime import RuntimeSettings, open_runtime
 from trioboss.doors.sending import SendDoor
+from trioboss.doors.working import WorkDoor
+from trioboss.model.check import check_duration
 from trioboss.model.payload import MAX_BYTES
 from trioboss.postgres import Pool, open_pool
 from trioboss.postgres.driving import drive, drive_in
@@ -22,9 +29,19 @@ from trioboss.store import Context, make_store
 
 __all__ = ["Boss", "open_boss"]
 
+# The actors have connections of their own, so that a program that uses up its pool does not lose its leases.
+_RUNTIME_POOL = 4
+
+
+class Startable(Protocol):
+    """Something that brings workers and schedules of its own: an App."""
+
+    async def start(self, boss: "Boss") -> None:
+        """Start them on a boss."""
+
 
 @attrs.define(eq=False, repr=False)
-class Boss(QueueDoor, SendDoor, JobDoor):
+class Boss(QueueDoor, SendDoor, JobDoor, WorkDoor):
     """Sends, runs and looks after jobs. Made by `open_boss`."""
 
     dsn: str
@@ -46,18 +63,46 @@ async def open_boss(
     schema: str = "trioboss",
     pool_size: int = 10,
     migrate: bool = True,
+    supervise: bool = True,
+    schedule: bool = True,
+    worker_name: str | None = None,
+    grace: float = 30.0,
+    presence_grace: float = 5.0,
     max_payload: int = MAX_BYTES,
+    app: Startable | None = None,
 ) -> AsyncIterator[Boss]:
     """Open a boss for the length of a block.
 
     Without a ``dsn`` it is TRIOBOSS_DSN, then DATABASE_URL, then an embedded Postgres whose data lives in
     TRIOBOSS_HOME: started on first use, shared by all processes that ask for it, stopped by the last one.
     ``migrate=False`` never changes the schema; a missing or old one raises SchemaOutOfDate.
+
+    ``supervise`` and ``schedule`` say whether this boss takes part in upkeep and fires cron's ticks.
+    Leaving the block is the graceful stop: no new claims, running jobs have ``grace`` seconds, what still runs is
+    cancelled and given back with no attempt spent. A worker process that dies loses its jobs to others after it
+    was missed for ``presence_grace`` seconds. ``app`` brings workers and schedules of its own.
     """
     context = Context(Catalog(check_schema(schema)), max_bytes=max_payload)
-    async with _resolved(dsn) as found, open_pool(found, size=pool_size, settings=PLANNER_SETTINGS) as pool:
+    store = make_store(context)
+    settings = RuntimeSettings(
+        supervise=supervise,
+        schedule=schedule,
+        worker_name=worker_name or f"{platform.node()}:{os.getpid()}",
+        grace=check_duration("grace", grace),
+        presence_grace=check_duration("presence_grace", presence_grace, low=2.0),
+    )
+    async with (
+        _resolved(dsn) as found,
+        open_pool(found, size=pool_size, settings=PLANNER_SETTINGS) as pool,
+        open_pool(found, size=_RUNTIME_POOL, settings=PLANNER_SETTINGS) as own_pool,
+    ):
         await _prepare_schema(pool, context.catalog, migrate)
-        yield Boss(pool, make_store(context), found)
+        async with open_runtime(settings, store, found, pool, own_pool, uuid4()) as runtime:
+            boss = Boss(pool=pool, store=store, runtime=runtime, dsn=found)
+            if app is not None:
+                await app.start(boss)
+            with boss._body:
+                yield boss
 
 
 @asynccontextmanager

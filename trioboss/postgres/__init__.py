@@ -1,15 +1,21 @@
 """How trioboss reaches Postgres. The only package that imports psycopg.
 
-waiting     drives libpq's conversations by trio's means
-care, lock  what a cancellation may interrupt, and who talks on a connection
-flush       the conversation of the hot path
-connection  Connection: psycopg's, under trio, and `run`
-session     our own sessions; their settings and the reasons are in `settings`
-pool        Pool
-blocking    the same transactions on a blocking connection
-caller      the same transactions on the caller's connection
-translate   psycopg's errors into ours
-contract    what we rely on inside psycopg
+waiting       libpq's dialogues, driven by trio's means of waiting
+care, lock    what a cancellation may interrupt, and who talks on a connection
+driver        psycopg's connection under trio; cursor is its cursors
+flush         the hot path: transactions of prepared statements in one flush
+connection    Connection: all that, with notifications and health
+connecting    from a dsn to a libpq connection
+session       our own sessions; settings has what they are set to, and why
+pool          Pool
+blocking      the same transactions on a blocking connection
+caller        the same transactions on a caller's connection
+conversation  how a verb asks for all this without waiting; driving answers it
+migrate       brings a schema up to date
+embedded      a server of our own; databases makes databases in one
+results       rows from binary results; verdicts says what an error means to a verb
+translate     psycopg's errors into ours; redact keeps passwords out of sight
+contract      what we rely on inside psycopg
 """
 
 from trioboss.postgres.blocking import run_blocking as run_blocking

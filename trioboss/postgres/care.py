@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Care(enum.IntEnum):
-    """What a cancelled scope means for the conversation with the server that is about to start."""
+    """What a cancelled scope means for the dialogue with the server that is about to start."""
 
     ORDINARY = 0
     """Do not start. Once under way: cancel it on the server, and see what became of it."""

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from typing import Self
 
+import attrs
 import psycopg
 import trio
 from psycopg import AsyncCursor, Notify, errors, generators, pq
@@ -13,20 +14,29 @@ from psycopg.adapt import AdaptersMap
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq.abc import PGconn
 from psycopg.rows import AsyncRowFactory, Row
-from psycopg.waiting import Ready
 from trio.lowlevel import checkpoint_if_cancelled, wait_readable
 
 from trioboss.postgres.care import Care
 from trioboss.postgres.connecting import open_pgconn
 from trioboss.postgres.driver import TrioConnection
-from trioboss.postgres.flush import Flush, PreparedStatements, Results, Step, Transactions
+from trioboss.postgres.flush import Delivery, PreparedStatements, Results, Step, Transactions
 from trioboss.postgres.settings import settings_step
-from trioboss.postgres.waiting import Conversation, poll_now
+from trioboss.postgres.waiting import Dialogue, is_readable
 
 __all__ = ["Connection"]
 
 _OK = pq.ConnStatus.OK
 _IDLE = pq.TransactionStatus.IDLE
+
+
+@attrs.define(eq=False)
+class _LastWords:
+    """Hears the server say good-bye to an idle connection, which may be well before it hangs up."""
+
+    said: bool = False
+
+    def hear(self, notice: errors.Diagnostic) -> None:
+        self.said = self.said or notice.severity_nonlocalized in ("FATAL", "PANIC")
 
 
 class Connection(TrioConnection[Row]):
@@ -35,6 +45,8 @@ class Connection(TrioConnection[Row]):
     def __init__(self, pgconn: PGconn, row_factory: AsyncRowFactory[Row] | None = None) -> None:
         super().__init__(pgconn, row_factory)
         self._statements: PreparedStatements | None = None
+        self._last_words = _LastWords()
+        self.add_notice_handler(self._last_words.hear)
 
     @classmethod
     async def connect(  # type: ignore[override]  # psycopg would take `settings` for a word of the conninfo
@@ -70,9 +82,9 @@ class Connection(TrioConnection[Row]):
 
     async def begin_session(self, step: Step) -> None:
         """Execute the first statement of a new session, or close the connection."""
-        flush = Flush(self.pgconn, [[step]], None)
+        delivery = Delivery(self.pgconn, [[step]], None)
         try:
-            await self.converse(flush.converse(), Care.ORDINARY)
+            await self.converse(delivery.converse(), Care.ORDINARY)
         except BaseException:
             await self.close()
             raise
@@ -85,7 +97,8 @@ class Connection(TrioConnection[Row]):
         In autocommit, outside a transaction block, each commits by itself: after an error the others ran.
         Otherwise all of them are part of the transaction that is open, or that psycopg would open now.
         The first error is raised when everything has been read, so that the connection stays usable.
-        A cancellation stops the flush on the server unless one of its transactions is committed.
+        A cancellation stops the flush on the server, unless its first transaction is committed already: the
+        others are taken for its sequel.
         """
         await self.lock.acquire()
         try:
@@ -97,25 +110,25 @@ class Connection(TrioConnection[Row]):
             self.lock.release()
 
     async def _run(self, transactions: Transactions) -> Results:
-        flush = self._new_flush(transactions)
+        delivery = self._new_delivery(transactions)
         try:
-            return await self.converse(flush.converse(), Care.STARTED, flush.is_committed)
+            return await self.converse(delivery.converse(), Care.STARTED, delivery)
         except psycopg.Error as error:
-            if self._statements is None or not flush.repeatable(error):
+            if self._statements is None or not delivery.repeatable(error):
                 raise
             self._statements.forget_all()
         finally:
             self.close_unless_settled()
-        flush = self._new_flush(transactions)
+        delivery = self._new_delivery(transactions)
         try:
-            return await self.converse(flush.converse(), Care.STARTED, flush.is_committed)
+            return await self.converse(delivery.converse(), Care.STARTED, delivery)
         finally:
             self.close_unless_settled()
 
-    def _new_flush(self, transactions: Transactions) -> Flush:
+    def _new_delivery(self, transactions: Transactions) -> Delivery:
         idle = self.pgconn.transaction_status == _IDLE
         begin = None if self._autocommit or not idle else self._get_tx_start_command()
-        return Flush(self.pgconn, transactions, self._statements, begin, not (idle and self._autocommit))
+        return Delivery(self.pgconn, transactions, self._statements, begin, not (idle and self._autocommit))
 
     def _deallocate(self, name: bytes | None) -> PQGen[None]:
         # psycopg drops every prepared statement of the session after a ROLLBACK or DDL, ours among them.
@@ -143,7 +156,7 @@ class Connection(TrioConnection[Row]):
     async def _receive_notifies(self) -> None:
         pgconn = self.pgconn
         self._collect_notifies()
-        if not self._backlog() and poll_now(pgconn.socket) & Ready.R:
+        if not self._backlog() and is_readable(pgconn.socket):
             pgconn.consume_input()
             self._collect_notifies()
         while not self._backlog():
@@ -190,10 +203,10 @@ class Connection(TrioConnection[Row]):
             await checkpoint_if_cancelled()
             if self._pipeline is not None:
                 raise errors.ProgrammingError("ping() cannot be used inside pipeline()")
-            conversation = Conversation(self._sync_gen(), self.pgconn.socket)
+            dialogue = Dialogue(self._sync_gen(), self.pgconn.socket)
             try:
                 with trio.move_on_after(timeout, shield=True):
-                    await conversation.carry_on()
+                    await dialogue.carry_on()
                     return
             finally:
                 self.close_unless_settled()
@@ -208,14 +221,11 @@ class Connection(TrioConnection[Row]):
 
     def is_stale(self) -> bool:
         """Tell, without a round trip, whether the server has closed this idle connection."""
-        pgconn = self.pgconn
+        # An idle server has nothing to say but notices, notifications and good-bye.
         try:
-            # An idle connection has nothing to say but notices, notifications and good-bye, and the good-bye
-            # is a message followed by the end of the stream.
-            for _ in range(4):
-                if pgconn.status != _OK or not poll_now(pgconn.socket) & Ready.R:
-                    break
-                pgconn.consume_input()
+            while self.pgconn.status == _OK and is_readable(self.pgconn.socket):
+                self.pgconn.consume_input()
+                self._collect_notifies()
         except (psycopg.Error, OSError):
             return True
-        return pgconn.status != _OK
+        return self.pgconn.status != _OK or self._last_words.said

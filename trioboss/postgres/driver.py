@@ -7,14 +7,15 @@ What a cancelled scope means here:
   usable again. If the query completed all the same, its result is returned, and trio delivers the
   cancellation at the next checkpoint: nothing is ever "committed but reported cancelled".
 - COMMIT, ROLLBACK and the end of a transaction, pipeline, COPY or cursor happen even in a cancelled scope.
-- All this takes `cancel_grace` seconds at most; a server that does not answer by then loses the connection.
+- All this takes `cancel_grace` seconds at most. A server that does not answer by then loses the connection,
+  and what became of the last statement stays unknown.
 """
 
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import psycopg
 import trio
@@ -28,7 +29,7 @@ from trioboss.postgres.care import Care, current_care, handled_with, with_care
 from trioboss.postgres.contract import check_contract
 from trioboss.postgres.cursor import Cursor, ServerCursor
 from trioboss.postgres.lock import ConnectionLock
-from trioboss.postgres.waiting import Conversation, abort, cancel_request
+from trioboss.postgres.waiting import Dialogue, abort, cancel_request
 
 __all__ = ["TrioConnection"]
 
@@ -40,15 +41,22 @@ _NO_PIPELINE = pq.PipelineStatus.OFF
 _COPYING = frozenset({pq.ExecStatus.COPY_IN, pq.ExecStatus.COPY_OUT, pq.ExecStatus.COPY_BOTH})
 
 
-def _never() -> bool:
-    return False
+class Progress(Protocol):
+    """What a dialogue of several transactions tells about itself, so that it is cancelled with sense."""
+
+    def is_single(self) -> bool:
+        """Tell whether there is only one transaction, which a cancel request hits or misses."""
+
+    def is_committed(self) -> bool:
+        """Tell whether the first transaction is committed: then the others are seen through."""
 
 
 class TrioConnection(AsyncConnection[Row]):
     """A `psycopg.AsyncConnection` for trio: the same interface, with trio's cancellation."""
 
     cancel_retry: float = 0.25
-    """A conversation may consist of several statements: one that outlives a cancel request gets another."""
+    """A dialogue may consist of several statements: one that outlives a cancel request by this many
+    seconds gets another."""
 
     lock: Any  # psycopg's is an asyncio.Lock
 
@@ -57,7 +65,7 @@ class TrioConnection(AsyncConnection[Row]):
         self.lock = ConnectionLock(pgconn, grace=5.0)
         self.cursor_factory = Cursor
         self.server_cursor_factory = ServerCursor
-        self._unblocked = 0
+        self._unwaited = 0
         self._winding_up = False
 
     @property
@@ -91,7 +99,7 @@ class TrioConnection(AsyncConnection[Row]):
     # -- waiting
 
     async def wait(self, gen: PQGen[RV], interval: float = 0.0, timeout: float | None = None) -> RV:
-        """Drive one of psycopg's conversations. Everything it does on a connection comes through here."""
+        """Drive one of psycopg's dialogues. Everything it does on a connection comes through here."""
         care = current_care()
         if self._winding_up:
             self._winding_up = self.pgconn.transaction_status == _ACTIVE
@@ -104,13 +112,13 @@ class TrioConnection(AsyncConnection[Row]):
             return await self.converse(gen, care)
         raise errors._WaitTimeout("wait timeout expired")
 
-    async def converse(self, gen: PQGen[RV], care: Care, committed: Callable[[], bool] = _never) -> RV:
-        """Drive a conversation with this much care; once part of it is `committed` it is not cancelled."""
-        conversation = Conversation(gen, self.pgconn.socket)
+    async def converse(self, gen: PQGen[RV], care: Care, progress: Progress | None = None) -> RV:
+        """Drive a dialogue with this much care."""
+        dialogue = Dialogue(gen, self.pgconn.socket)
         try:
-            result = await conversation.carry_on()
+            result = await dialogue.carry_on()
         except trio.Cancelled:
-            completed = await self._see_through(conversation, care, committed)
+            completed = await self._see_through(dialogue, care, progress)
             if not completed:
                 raise
             return completed[0]
@@ -118,56 +126,59 @@ class TrioConnection(AsyncConnection[Row]):
             if self.pgconn.transaction_status == _ACTIVE:
                 abort(self.pgconn, "interrupted")
             raise
-        if not conversation.blocked:
+        if not dialogue.waited:
             await self._be_fair()
         return result
 
     async def _be_fair(self) -> None:
-        # Conversations that never block (writing COPY data) must not starve the other tasks.
-        self._unblocked += 1
-        if self._unblocked % 16 == 0:
+        # Many short dialogues without a wait (COPY data, a pipeline) must not starve the other tasks either.
+        self._unwaited += 1
+        if self._unwaited % 16 == 0:
             await cancel_shielded_checkpoint()
 
     # -- cancellation
 
-    async def _see_through(
-        self, conversation: Conversation[RV], care: Care, committed: Callable[[], bool]
-    ) -> list[RV]:
-        """After a cancellation: return [result] if the conversation completed, [] if it did not happen."""
+    async def _see_through(self, dialogue: Dialogue[RV], care: Care, progress: Progress | None) -> list[RV]:
+        """After a cancellation: return [result] if the dialogue completed, [] if it did not happen."""
         if self.pgconn.status != _OK or self.pgconn.transaction_status != _ACTIVE:
             return []  # lost, or nothing is in flight
         with trio.move_on_after(self.cancel_grace, shield=True):
             try:
-                return [await self._stop_or_finish(conversation, care, committed)]
+                if care is Care.FINISH:
+                    return [await dialogue.carry_on()]
+                return [await self._stop(dialogue, progress)]
             except errors.QueryCanceled:
-                if committed():
+                if progress is not None and progress.is_committed():
                     raise
                 await self._drain()
                 return []
         abort(self.pgconn, "the server did not finish in time after a cancellation")
         return []
 
-    async def _stop_or_finish(
-        self, conversation: Conversation[RV], care: Care, committed: Callable[[], bool]
-    ) -> RV:
-        while care is not Care.FINISH and not committed():
+    async def _stop(self, dialogue: Dialogue[RV], progress: Progress | None) -> RV:
+        if progress is not None and not progress.is_single():
+            # A request that arrives just after the first commit would hit the second transaction. Given a
+            # moment, most flushes complete by themselves, and what is left is blocked for good.
+            with trio.move_on_after(self.cancel_retry):
+                return await dialogue.carry_on()
+        while progress is None or not progress.is_committed():
             try:
                 await self.cancel_safe(timeout=self.cancel_grace / 2)
             except psycopg.OperationalError as error:
-                return await self._finish_and_close(conversation, error)
+                return await self._finish_and_close(dialogue, error)
             with trio.move_on_after(self.cancel_retry):
-                return await conversation.carry_on()
-        return await conversation.carry_on()
+                return await dialogue.carry_on()
+        return await dialogue.carry_on()
 
-    async def _finish_and_close(self, conversation: Conversation[RV], error: Exception) -> RV:
+    async def _finish_and_close(self, dialogue: Dialogue[RV], error: Exception) -> RV:
         # A cancel request of unknown fate might hit the next statement: there must not be one.
         try:
-            return await conversation.carry_on()
+            return await dialogue.carry_on()
         finally:
             abort(self.pgconn, f"a cancel request failed: {error}")
 
     async def _drain(self) -> None:
-        """Read what a cancelled conversation left unread."""
+        """Read what a cancelled dialogue left unread."""
         pgconn = self.pgconn
         while pgconn.transaction_status == _ACTIVE and pgconn.pipeline_status == _NO_PIPELINE:
             while pgconn.is_busy():
@@ -259,7 +270,7 @@ class TrioConnection(AsyncConnection[Row]):
                 self.close_unless_settled()
 
     def close_unless_settled(self) -> None:
-        """Close the connection if the last conversation on it was left half-way."""
+        """Close the connection if the last dialogue on it was left half-way."""
         pgconn = self.pgconn
         if pgconn.status == _OK and (pgconn.transaction_status == _ACTIVE or pgconn.pipeline_status):
-            abort(pgconn, "it was left in the middle of a conversation")
+            abort(pgconn, "it was left in the middle of a dialogue")

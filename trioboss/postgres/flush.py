@@ -1,4 +1,4 @@
-"""Transactions of prepared statements, sent in one flush: the conversation, without any waiting.
+"""Transactions of prepared statements, sent in one flush: the dialogue, without any waiting.
 
 Every transaction is ended by a Sync of its own. Outside a transaction block each one is therefore an implicit
 transaction that commits by itself, and a failure in one does not touch the others. Parameters go as text and
@@ -15,7 +15,7 @@ from psycopg.pq.abc import PGconn, PGresult
 
 from trioboss.sql import Statement
 
-__all__ = ["Flush", "PreparedStatements", "Results", "Step", "Transactions", "is_stale_statement"]
+__all__ = ["Delivery", "PreparedStatements", "Results", "Step", "Transactions", "is_stale_statement"]
 
 _OK = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK, pq.ExecStatus.EMPTY_QUERY})
 _SYNC = pq.ExecStatus.PIPELINE_SYNC
@@ -82,7 +82,7 @@ _Command = Step | _Parse | None  # None is the implicit BEGIN
 
 
 @attrs.define(eq=False)
-class Flush:
+class Delivery:
     """One flush under way: `converse` is driven by whoever can wait, the rest tells what became of it."""
 
     pgconn: PGconn
@@ -96,11 +96,15 @@ class Flush:
 
     _sent: list[list[_Command]] = attrs.field(factory=list, init=False)
     _answers: Results = attrs.field(factory=list, init=False)
-    _failures: int = attrs.field(default=0, init=False)
+    _failed: set[int] = attrs.field(factory=set, init=False)
+
+    def is_single(self) -> bool:
+        """Tell whether there is only one transaction, which a cancel request hits or misses."""
+        return self.in_block or len(self.transactions) == 1
 
     def is_committed(self) -> bool:
-        """Tell whether any transaction is committed so far. It stays so, whatever becomes of the others."""
-        return len(self._answers) > self._failures and not self.in_block
+        """Tell whether the first transaction is committed. The others are its sequel."""
+        return bool(self._answers) and 0 not in self._failed and not self.in_block
 
     def converse(self) -> PQGen[Results]:
         """Send everything, read everything, and only then raise the first error."""
@@ -126,7 +130,8 @@ class Flush:
         transactions is committed, since that one would run twice; to repeat only those that failed would
         change their order. Inside a transaction block it is of no use: the error has spoilt the block.
         """
-        return not self.in_block and not self.is_committed() and is_stale_statement(error)
+        nothing_happened = len(self._failed) == len(self._answers)
+        return not self.in_block and nothing_happened and is_stale_statement(error)
 
     # -- sending
 
@@ -191,7 +196,7 @@ class Flush:
                 raise
             if not batch or batch[-1].status in _COPYING:
                 # libpq answers every further question with the same, for ever.
-                raise errors.NotSupportedError("run() is not for COPY")
+                raise errors.NotSupportedError("run() cannot be used for COPY")
             if batch[-1].status == _SYNC:
                 return results
             results += batch
@@ -199,7 +204,8 @@ class Flush:
     def _take_answer(self, results: list[PGresult]) -> None:
         commands = self._sent[len(self._answers)]
         # One answer a command, and one more if the implicit COMMIT fails.
-        self._failures += any(result.status not in _OK for result in results)
+        if any(result.status not in _OK for result in results):
+            self._failed.add(len(self._answers))
         for command, result in zip(commands, results, strict=False):
             if isinstance(command, _Parse) and result.status in _OK and self.statements is not None:
                 self.statements.remember(command.statement, command.name)

@@ -15,7 +15,7 @@ __all__ = ["ConnectionLock"]
 class ConnectionLock:
     """A FIFO lock with three differences from `trio.Lock`.
 
-    Taking it when it is free is not a checkpoint: the conversation that follows is one, and a second one
+    Taking it when it is free is not a checkpoint: the dialogue that follows is one, and a second one
     would cost a fifth of a round trip. Anyone may release it, because trio finalises an abandoned async
     generator (`stream()`) in another task. A task that waits for itself is told so.
     """

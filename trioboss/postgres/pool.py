@@ -5,7 +5,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 import attrs
 import psycopg
@@ -80,7 +80,7 @@ class _Member:
 
 
 @attrs.define(eq=False)
-class _Checkout:
+class _Checkout(AbstractAsyncContextManager[Connection[TupleRow]]):
     pool: "Pool"
     timeout: float | None
     member: _Member | None = None
@@ -117,7 +117,7 @@ class Pool:
     def __attrs_post_init__(self) -> None:
         self._turns = trio.Semaphore(self.settings.size)
 
-    def connection(self, timeout: float | None = None) -> _Checkout:
+    def connection(self, timeout: float | None = None) -> AbstractAsyncContextManager[Connection[TupleRow]]:
         """Borrow a connection for the length of an `async with` block.
 
         Raises PoolTimeout if all stay in use, and DatabaseUnavailable if none can be opened. What the block
@@ -127,9 +127,12 @@ class Pool:
 
     async def run(self, transactions: Transactions, *, timeout: float | None = None) -> Results:
         """Run transactions on some connection: `Connection.run`, with its errors translated."""
-        async with self.connection(timeout) as connection:
-            with translated(connection, commits=True):
-                return await connection.run(transactions)
+        member = await self._take(timeout)
+        try:
+            with translated(member.connection, commits=True):
+                return await member.connection.run(transactions)
+        finally:
+            await self._give_back(member)
 
     def statistics(self) -> PoolStatistics:
         """Return what the pool is doing now, and what it has done since it was opened."""
@@ -146,12 +149,19 @@ class Pool:
 
     async def _take(self, timeout: float | None) -> _Member:
         await checkpoint_if_cancelled()
+        now = trio.current_time()
         patience = self.settings.timeout if timeout is None else timeout
-        deadline = trio.current_time() + patience
-        await self._wait_turn(deadline, patience)
+        deadline = now + patience
+        try:
+            self._turns.acquire_nowait()
+        except trio.WouldBlock:
+            await self._wait_turn(deadline, patience)
+            now = trio.current_time()
         try:
             self._check_open()
-            member = await self._fit_member(deadline) or await self._new_member(deadline)
+            member = self._ready_member(now)
+            if member is None:
+                member = await self._fit_member(deadline) or await self._new_member(deadline)
         except BaseException:
             self._turns.release()
             raise
@@ -163,11 +173,6 @@ class Pool:
             raise UsageError("the pool is closed: use it inside its `async with open_pool(...)` block")
 
     async def _wait_turn(self, deadline: float, patience: float) -> None:
-        try:
-            self._turns.acquire_nowait()
-            return
-        except trio.WouldBlock:
-            pass
         held = list(self._in_use.values()).count(current_task())
         if held == self.settings.size:
             raise PoolTimeout(
@@ -186,6 +191,14 @@ class Pool:
             f"no connection became free within {patience:g} s: all {self.settings.size} are in use{own}; "
             "raise `pool_size`, or hold connections for shorter"
         )
+
+    def _ready_member(self, now: float) -> _Member | None:
+        # Nearly every checkout: the member used last, seen alive not long ago.
+        if not self._idle:
+            return None
+        member = self._idle[-1]
+        seen = now < member.expires and now - member.idle_since < self.settings.ping_after
+        return self._idle.pop() if seen and not member.connection.is_stale() else None
 
     async def _fit_member(self, deadline: float) -> _Member | None:
         while self._idle:
@@ -208,15 +221,16 @@ class Pool:
             return CloseReason.STALE
         if now - member.idle_since < self.settings.ping_after:
             return None
+        patience = min(self.settings.ping_timeout, max(0.0, deadline - now))
         try:
-            await member.connection.ping(min(self.settings.ping_timeout, max(0.0, deadline - now)))
+            await member.connection.ping(patience)
+            return None
         except psycopg.Error:
             # What happened to this one, happened to those that were idle for longer; each of them would cost
-            # another ping_timeout to find out.
-            while self._idle:
+            # another ping_timeout to find out. One that was given less time is no evidence.
+            while self._idle and patience == self.settings.ping_timeout:
                 await self._close(self._idle.pop(), CloseReason.STALE)
             return CloseReason.STALE
-        return None
 
     async def _new_member(self, deadline: float) -> _Member:
         failure: psycopg.Error = errors.ConnectionTimeout("no answer")
@@ -244,27 +258,23 @@ class Pool:
         # Runs in cancelled scopes, so whatever waits in here is shielded, and bounded.
         del self._in_use[member]
         try:
-            if not _is_clean(member.connection):
-                await _undo(member.connection)
-            reason = self._why_not_keep(member)
-            if reason is None:
-                self._keep(member)
+            clean = _is_clean(member.connection) or await _undo(member.connection)
+            now = trio.current_time()
+            if self._is_shut:
+                await self._close(member, CloseReason.SHUTDOWN)
+            elif not clean:
+                await self._close(member, CloseReason.BROKEN)
+            elif now >= member.expires:
+                await self._close(member, CloseReason.EXPIRED)
             else:
-                await self._close(member, reason)
+                self._keep(member, now)
         finally:
             self._turns.release()
 
-    def _why_not_keep(self, member: _Member) -> CloseReason | None:
-        if self._is_shut:
-            return CloseReason.SHUTDOWN
-        if not _is_clean(member.connection):
-            return CloseReason.BROKEN
-        return CloseReason.EXPIRED if trio.current_time() >= member.expires else None
-
-    def _keep(self, member: _Member) -> None:
-        member.idle_since = trio.current_time()
+    def _keep(self, member: _Member, now: float) -> None:
+        member.idle_since = now
         self._idle.append(member)
-        if min(member.expires, self._idle_due()) < self._alarm:
+        if min(member.expires, self._idle_due(now)) < self._alarm:
             self._bell.set()
 
     async def _close(self, member: _Member, reason: CloseReason) -> None:
@@ -273,11 +283,10 @@ class Pool:
 
     # -- tending
 
-    async def tend(self) -> None:
-        """Close what has been idle or alive for too long, at the moment it is due."""
+    async def _tend(self) -> None:
+        # Closes what has been idle or alive for too long, at the moment it is due.
         while True:
-            self._alarm = min((member.expires for member in self._idle), default=math.inf)
-            self._alarm = min(self._alarm, self._idle_due())
+            self._alarm = self._next_due(trio.current_time())
             with trio.move_on_at(self._alarm):
                 await self._bell.wait()
             self._bell = trio.Event()
@@ -287,15 +296,21 @@ class Pool:
         for member in [member for member in self._idle if now >= member.expires]:
             self._idle.remove(member)
             await self._close(member, CloseReason.EXPIRED)
-        while now >= self._idle_due():
+        while self._idle and now >= self._idle_due(now):
             await self._close(self._idle.pop(0), CloseReason.IDLE)
 
-    def _idle_due(self) -> float:
-        surplus = len(self._idle) + len(self._in_use) > self.settings.min_size
-        return self._idle[0].idle_since + self.settings.max_idle if self._idle and surplus else math.inf
+    def _next_due(self, now: float) -> float:
+        # Those in use are reckoned with as if they came back now: else each that does would ring the bell.
+        expiries = [member.expires for member in (*self._idle, *self._in_use) if member.expires > now]
+        return min([*expiries, self._idle_due(now)])
 
-    async def shut(self) -> None:
-        """Close the idle connections; those in use are closed as they come back."""
+    def _idle_due(self, now: float) -> float:
+        if len(self._idle) + len(self._in_use) <= self.settings.min_size:
+            return math.inf
+        return (self._idle[0].idle_since if self._idle else now) + self.settings.max_idle
+
+    async def _shut(self) -> None:
+        # Those in use are closed as they come back.
         self._is_shut = True
         while self._idle:
             await self._close(self._idle.pop(), CloseReason.SHUTDOWN)
@@ -311,13 +326,11 @@ def _is_clean(connection: Connection[TupleRow]) -> bool:
     )
 
 
-async def _undo(connection: Connection[TupleRow]) -> None:
-    with trio.move_on_after(connection.cancel_grace, shield=True):
-        try:
-            await connection.rollback()
-            await connection.set_autocommit(True)
-        except psycopg.Error:
-            return  # it is not clean, and will be closed
+async def _undo(connection: Connection[TupleRow]) -> bool:
+    with trio.move_on_after(connection.cancel_grace, shield=True), suppress(psycopg.Error):
+        await connection.rollback()
+        await connection.set_autocommit(True)
+    return _is_clean(connection)
 
 
 def _backoff() -> Iterator[float]:
@@ -367,13 +380,13 @@ async def open_pool(
     )
     failure: BaseException | None = None
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(pool.tend)
+        nursery.start_soon(pool._tend)
         try:
             yield pool
         except BaseException as error:
             # Raised again outside the nursery, which would make a group of it.
             failure = error
-        await pool.shut()
+        await pool._shut()
         nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure

@@ -5,7 +5,7 @@ from typing import Any
 from psycopg.adapt import Transformer
 from psycopg.pq.abc import PGresult
 
-__all__ = ["read_rows"]
+__all__ = ["PGresult", "read_rows"]
 
 
 def read_rows(result: PGresult) -> list[tuple[Any, ...]]:

@@ -118,6 +118,8 @@ def session_parameters(dsn: str) -> ConnDict:
     """Return the connection parameters of one of our sessions: the user's, and ours where they have none."""
     params = parse_dsn(dsn)
     ours = dict(CONNECTION_DEFAULTS)
+    if "PGCONNECT_TIMEOUT" in os.environ:
+        del ours["connect_timeout"]
     if any(name.startswith(("keepalives", "tcp_user_timeout")) for name in params):
         # Half of their keepalive settings and half of ours would be neither's intention.
         ours = {k: v for k, v in ours.items() if not k.startswith(("keepalives", "tcp_"))}

@@ -1,6 +1,6 @@
-"""Drives conversations with libpq by trio's means of waiting.
+"""Drives dialogues with libpq by trio's means of waiting.
 
-psycopg writes a conversation as a generator that yields what it waits for and never waits itself; these
+psycopg writes a dialogue as a generator that yields what it waits for and never waits itself; these
 functions do the waiting. Connecting and cancelling are written on the public `psycopg.pq`, because psycopg's
 own generators for them change between patch releases.
 """
@@ -18,13 +18,22 @@ from psycopg import errors, pq
 from psycopg.abc import RV, PQGen
 from psycopg.pq.abc import PGconn
 from psycopg.waiting import Ready, Wait
-from trio.lowlevel import notify_closing, wait_readable, wait_writable
+from trio.lowlevel import checkpoint, notify_closing, wait_readable, wait_writable
 
-__all__ = ["Conversation", "abort", "cancel_request", "connect_pgconn", "logger", "poll_now", "wait_ready"]
+__all__ = [
+    "Dialogue",
+    "abort",
+    "cancel_request",
+    "connect_pgconn",
+    "is_readable",
+    "logger",
+    "poll_now",
+    "wait_ready",
+]
 
 logger = logging.getLogger("trioboss.postgres")
 
-_R = int(Wait.R)
+_R, _W, _RW = int(Wait.R), int(Wait.W), int(Wait.RW)
 _READY_R = int(Ready.R)
 _READABLE = select.POLLIN | select.POLLHUP | select.POLLERR
 
@@ -44,20 +53,27 @@ def poll_now(fd: int) -> int:
     return ready
 
 
+def is_readable(fd: int) -> bool:
+    """Tell whether reading from the socket would not block."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 async def wait_ready(fd: int, wanted: int) -> int:
     """Wait until the socket is readable, writable or either, as wanted; return the `Ready` flags."""
-    if wanted == Wait.R:
+    if wanted == _R:
         await wait_readable(fd)
         return Ready.R
-    if wanted == Wait.W:
+    if wanted == _W:
         await wait_writable(fd)
         return Ready.W
-    return poll_now(fd) or await _wait_either(fd)
+    return await _wait_either(fd)
 
 
 async def _wait_either(fd: int) -> int:
-    # A trio task waits for one thing, so two tasks wait and the first to return stops the other. libpq asks
-    # for this only with the socket's buffer full, which is why it need not be fast.
+    # A trio task waits for one thing, so two tasks wait and the first to return stops the other. It comes to
+    # this only when the socket's buffers are full, which is why it need not be fast.
     ready = 0
     failure: Exception | None = None
 
@@ -79,32 +95,45 @@ async def _wait_either(fd: int) -> int:
 
 
 @attrs.define(eq=False)
-class Conversation(Generic[RV]):
+class Dialogue(Generic[RV]):
     """A generator of psycopg's, and what it waits for. A cancelled `carry_on` can be called again."""
 
     gen: PQGen[RV]
     fd: int
-    wanted: int = 0
-    blocked: bool = False
+    waited: bool = attrs.field(default=False, init=False)
+    """Whether the other tasks had a turn on the way."""
+    _wanted: int = attrs.field(default=0, init=False)  # 0 before it has begun
+    _polled: int = attrs.field(default=0, init=False)
 
     async def carry_on(self) -> RV:
-        """Drive the conversation to its end and return its result."""
+        """Drive the dialogue to its end and return its result."""
         try:
-            if not self.blocked:
-                self.wanted = next(self.gen)
-                self.blocked = True
+            if not self._wanted:
+                self._wanted = next(self.gen)
             while True:
-                if self.wanted == _R:
+                if self._wanted == _R:  # nearly always
+                    self.waited = True
                     await wait_readable(self.fd)
-                    ready = _READY_R
+                    self._wanted = self.gen.send(_READY_R)
                 else:
-                    ready = await wait_ready(self.fd, self.wanted)
-                self.wanted = self.gen.send(ready)
+                    self._wanted = self.gen.send(await self._ready())
         except StopIteration as stop:
             result: RV = stop.value
             return result
         except (OSError, trio.ClosedResourceError) as error:
             raise errors.OperationalError("the connection is closed") from error
+
+    async def _ready(self) -> int:
+        # In a pipeline psycopg asks before each command whether it may read or write. It nearly always may
+        # write, and to poll is much cheaper than to wait; but the other tasks want their turn too.
+        if self._wanted == _RW and (ready := poll_now(self.fd)):
+            self._polled += 1
+            if self._polled % 16 == 0:
+                await checkpoint()
+                self.waited = True
+            return ready
+        self.waited = True
+        return await wait_ready(self.fd, self._wanted)
 
 
 def abort(pgconn: PGconn, why: str) -> None:

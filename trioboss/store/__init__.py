@@ -11,31 +11,27 @@ from trioboss.postgres.conversation import Conversation as Conversation
 from trioboss.postgres.conversation import Copy as Copy
 from trioboss.postgres.conversation import Flush as Flush
 from trioboss.store.claiming import ClaimVerbs as ClaimVerbs
-from trioboss.store.claiming import Wanted as Wanted
 from trioboss.store.context import Context as Context
+from trioboss.store.exchanging import ExchangeVerbs as ExchangeVerbs
 from trioboss.store.loading import LoadVerbs as LoadVerbs
 from trioboss.store.queues import QueueVerbs as QueueVerbs
 from trioboss.store.reading import ReadVerbs as ReadVerbs
-from trioboss.store.rows import Claim as Claim
 from trioboss.store.schedules import ScheduleVerbs as ScheduleVerbs
 from trioboss.store.sending import SendVerbs as SendVerbs
-from trioboss.store.settling import Failure as Failure
 from trioboss.store.settling import SettleVerbs as SettleVerbs
 from trioboss.store.settling import Target as Target
 from trioboss.store.settling import Targets as Targets
+from trioboss.store.upkeep import UpkeepVerbs as UpkeepVerbs
 
 __all__ = [
     "Aside",
-    "Claim",
     "Context",
     "Conversation",
     "Copy",
-    "Failure",
     "Flush",
     "Store",
     "Target",
     "Targets",
-    "Wanted",
     "make_store",
 ]
 
@@ -49,9 +45,11 @@ class Store:
     sending: SendVerbs
     loading: LoadVerbs
     claiming: ClaimVerbs
+    exchanging: ExchangeVerbs
     settling: SettleVerbs
     reading: ReadVerbs
     schedules: ScheduleVerbs
+    upkeep: UpkeepVerbs
 
 
 def make_store(context: Context) -> Store:
@@ -62,7 +60,9 @@ def make_store(context: Context) -> Store:
         SendVerbs(context),
         LoadVerbs(context),
         ClaimVerbs(context),
+        ExchangeVerbs(context),
         SettleVerbs(context),
         ReadVerbs(context),
         ScheduleVerbs(context),
+        UpkeepVerbs(context),
     )

@@ -1,12 +1,13 @@
 """Verbs that lease jobs, and that keep or give back leases."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 import attrs
 
 from trioboss.errors import LeaseLost, UnknownQueue, UsageError
 from trioboss.model.check import check_count, check_duration, check_flag, check_name, check_priority
+from trioboss.model.exchange import Claim, Wanted
 from trioboss.model.job import Job, Lease
 from trioboss.model.payload import Json, encode
 from trioboss.model.queue import Queue
@@ -15,22 +16,11 @@ from trioboss.postgres.conversation import Aside, Conversation, Flush
 from trioboss.postgres.results import read_rows
 from trioboss.store.context import Context
 from trioboss.store.parameters import fence, text_array, uuid_array
-from trioboss.store.rows import Claim, read_claim, read_first
+from trioboss.store.rows import read_claim, read_first
 
-__all__ = ["ClaimVerbs", "Wanted"]
+__all__ = ["ClaimVerbs"]
 
 _RETRY_PLACING = 0.05  # seconds until a key is tried again whose next job somebody was just changing
-
-
-@attrs.frozen
-class Wanted:
-    """Which jobs a claim is for, and for whom."""
-
-    limit: int = 1
-    worker: UUID | None = None
-    by_priority: bool = True
-    min_priority: int | None = None
-    max_priority: int | None = None
 
 
 @attrs.frozen
@@ -60,24 +50,34 @@ class ClaimVerbs:
             max_priority=None if max_priority is None else check_priority("max_priority", max_priority),
         )
         claim = yield from self.claim(name, wanted, own=own)
+        if not claim.jobs and (yield from self._context.has_moved((yield from self._context.know(name)))):
+            claim = yield from self.claim(name, wanted, own=own)
         missing = wanted.limit - len(claim.jobs)
         if not ignore_start_after or not missing:
             return claim.jobs
         queue = yield from self._context.know(name)
+        if queue.policy.is_keyed and not own:
+            raise UsageError("ignore_start_after: jobs that take turns cannot be moved up in a transaction")
         more = attrs.evolve(wanted, limit=missing)
         yield Flush((self._context.step("undefer", queue.table_name, queue=name, **_criteria(more)),))
-        return claim.jobs + (yield from self.claim(name, more, own=own)).jobs
+        return claim.jobs + (yield from self.claim(name, more, own=own, moved_up=True)).jobs
 
-    def claim(self, name: str, wanted: Wanted, *, own: bool = True) -> Conversation[Claim]:
-        """Make ready what can be ready, and lease what is wanted, in one round trip."""
+    def claim(
+        self, name: str, wanted: Wanted, *, own: bool = True, moved_up: bool = False
+    ) -> Conversation[Claim]:
+        """Make ready what can be ready, and lease what is wanted, in one round trip.
+
+        ``moved_up``: jobs were made due in the same transaction, so only there they can be seen.
+        """
 
         def take(queue: Queue) -> Conversation[Claim]:
             prepare = self.preparing(queue)
             step = self.claiming(queue, wanted, lazy=own)
-            if own or not queue.policy.is_keyed:
+            if own or moved_up:
                 results = yield Flush((*prepare, step))
             else:
-                # The right to decide whose turn it is must not stay with the caller until they commit.
+                # Neither the right to decide whose turn it is, nor jobs that are due and not among those
+                # claimed, must stay with the caller until they commit.
                 yield Aside(Flush(tuple(prepare)))
                 results = yield Flush((step,))
             return self.read(queue, results)
@@ -108,18 +108,22 @@ class ClaimVerbs:
             claim = attrs.evolve(claim, next_due=min(claim.next_due or _RETRY_PLACING, _RETRY_PLACING))
         return claim
 
-    def touch(self, queues: Sequence[Queue], leases: Sequence[Lease]) -> Conversation[set[UUID]]:
-        """Renew leases of queues that share a table; return the ids of those still held."""
-        held = {lease.id: (lease.attempt, lease.started_on) for lease in leases}
-        step = self._context.step(
-            "touch",
-            queues[0].table_name,
-            queues=text_array(queue.name for queue in queues),
-            ids=uuid_array(held),
-            leases=fence(held, dict.fromkeys(held, "null")),
-            lazy=True,
-        )
-        return {row[0] for row in read_first((yield Flush((step,))))}
+    def renew(self, leases: Mapping[str, Sequence[Lease]]) -> Conversation[set[UUID]]:
+        """Renew leases, given by queue: one statement for each job table. Return the ids of those still held."""
+        tables: dict[str, list[str]] = {}
+        for name in leases:
+            tables.setdefault((yield from self._context.know(name)).table_name, []).append(name)
+        steps = []
+        for table, names in tables.items():
+            entries = [lease for name in names for lease in leases[name]]
+            values = {
+                "queues": text_array(names),
+                "ids": uuid_array(lease.id for lease in entries),
+                "leases": fence((lease.id, lease.attempt, lease.started_on, "null") for lease in entries),
+            }
+            steps.append((self._context.step("touch", table, lazy=True, **values),))
+        results = yield Flush(*steps)
+        return {row[0] for transaction in results for row in read_rows(transaction[0])}
 
     def extend(self, name: str, lease: Lease, seconds: object) -> Conversation[float]:
         """Let a lease expire later; return how long it is now."""
@@ -137,17 +141,12 @@ class ClaimVerbs:
     def _on_lease(
         self, statement: str, name: str, lease: Lease, **values: object
     ) -> Conversation[list[tuple[float | None]]]:
-        queue = yield from self._context.know(name)
-        step = self._context.step(
-            statement,
-            queue.table_name,
-            queue=name,
-            id=lease.id,
-            attempt=lease.attempt,
-            started_on=lease.started_on,
-            **values,
-        )
-        rows = read_first((yield Flush((step,))))
+        def change(queue: Queue) -> Conversation[list[tuple[float | None]]]:
+            own = {"queue": name, "id": lease.id, "attempt": lease.attempt, "started_on": lease.started_on}
+            step = self._context.step(statement, queue.table_name, **own, **values)
+            return read_first((yield Flush((step,))))
+
+        rows = yield from self._context.on_queue(name, change, may_miss=True)
         if not rows:
             raise LeaseLost(name, [lease.id])
         return rows

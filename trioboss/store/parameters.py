@@ -38,12 +38,14 @@ def text_array(values: Iterable[str]) -> str:
     return "{" + ",".join(json.dumps(v, ensure_ascii=False) for v in values) + "}"
 
 
-def fence(leases: Mapping[UUID, tuple[int | None, datetime | None]], rest: Mapping[UUID, str]) -> str:
-    """The JSON that fences a statement: id → [attempt, started_on, …]; ``rest`` is the … as JSON text."""
-    entries = []
-    for id, (attempt, started_on) in leases.items():
-        lease = (
-            "null,null" if attempt is None or started_on is None else f'{attempt},"{started_on.isoformat()}"'
-        )
-        entries.append(f'"{id}":[{lease},{rest[id]}]')
-    return "{" + ",".join(entries) + "}"
+def fence(entries: Iterable[tuple[UUID, int | None, datetime | None, str]]) -> str:
+    """The JSON that fences a statement: id → [attempt, started_on, …], where … is JSON text already."""
+    return (
+        "{"
+        + ",".join(f'"{id}":[{_lease(attempt, started)},{rest}]' for id, attempt, started, rest in entries)
+        + "}"
+    )
+
+
+def _lease(attempt: int | None, started_on: datetime | None) -> str:
+    return "null,null" if started_on is None else f'{attempt},"{started_on.isoformat()}"'

@@ -2,26 +2,14 @@
 
 from typing import Any
 
-import attrs
-
+from trioboss.model.exchange import Claim
 from trioboss.model.job import Job
 from trioboss.model.queue import Queue, QueueStats
 from trioboss.model.schedule import Schedule
 from trioboss.postgres.flush import Results
 from trioboss.postgres.results import read_rows
 
-__all__ = ["Claim", "read_claim", "read_first", "read_jobs", "read_queues", "read_schedules", "read_stats"]
-
-
-@attrs.frozen
-class Claim:
-    """What a claim found: the jobs, and what to do when they are not enough."""
-
-    jobs: list[Job]
-    next_due: float | None
-    """Seconds until something waits to be made ready; None if nothing waits for time."""
-    policy: str | None
-    """The policy of the queue now; None if there is no such queue."""
+__all__ = ["read_claim", "read_first", "read_jobs", "read_queues", "read_schedules", "read_stats"]
 
 
 def read_first(results: Results) -> list[tuple[Any, ...]]:

@@ -1,7 +1,6 @@
 """Verbs that end, cancel, revive and delete jobs."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -9,6 +8,7 @@ import attrs
 
 from trioboss.errors import JobNotFound, LeaseLost, UsageError
 from trioboss.model.check import check_name, check_uuid
+from trioboss.model.exchange import Failure
 from trioboss.model.job import Job, Lease, Settled
 from trioboss.model.payload import describe_error, encode
 from trioboss.model.queue import Queue
@@ -17,42 +17,19 @@ from trioboss.postgres import Step
 from trioboss.postgres.conversation import Conversation, Flush
 from trioboss.postgres.verdicts import unique_is_violated
 from trioboss.store.context import Context
-from trioboss.store.parameters import fence, uuid_array
+from trioboss.store.parameters import fence, text_array, uuid_array
 from trioboss.store.rows import read_first
 
-__all__ = ["Ended", "Failure", "SettleVerbs", "Target", "Targets"]
+__all__ = ["SettleVerbs", "Target", "Targets"]
 
 Target = Job | UUID | str
 Targets = Target | Iterable[Target]
 
-_Fences = dict[UUID, tuple[int | None, datetime | None]]
+_Entry = tuple[UUID, int | None, datetime | None, str]
+"""An attempt to be settled, for `fence`: id, attempt, start, and what the statement is to know of it."""
+
 _ALL_JOBS = ("delete_active_jobs", "delete_queued_jobs", "delete_stored_jobs")
 _CHUNK = 10_000  # rows a statement deletes, so that it never holds locks for long
-
-
-@attrs.frozen
-class Failure:
-    """How an attempt ended badly. The error is JSON text."""
-
-    error: str | None = None
-    delay: float | None = None
-    """Seconds until the next try, instead of the job's own retry delay."""
-    dead: bool = False
-    """Skip the retries."""
-    outcome: str = "failed"
-    """What the history calls it: failed, expired or lost."""
-
-    def as_json(self) -> str:
-        """The part of the fence that fail.sql reads."""
-        rest = json.dumps([self.delay, self.dead, self.outcome])[1:-1]
-        return f"{self.error or 'null'},{rest}"
-
-
-@attrs.frozen
-class Ended:
-    """What became of the attempts that were settled: the states of the jobs, by id."""
-
-    states: dict[UUID, JobState]
 
 
 def _parse(targets: Targets) -> list[Target]:
@@ -61,17 +38,28 @@ def _parse(targets: Targets) -> list[Target]:
     return list(targets)
 
 
-def _fences(targets: Sequence[Target]) -> _Fences:
+def _entries(targets: Sequence[Target], rest: str) -> list[_Entry]:
     """Fence each job object by its lease, a plain id not at all. In order, so that no two calls deadlock."""
-    fences: _Fences = {}
+    ids = [check_uuid("id", target) for target in targets if not isinstance(target, Job)]
+    entries: dict[UUID, _Entry] = {id: (id, None, None, rest) for id in ids}
     for target in targets:
         if isinstance(target, Job):
             # A job that was not active when it was read has no lease, and never matches.
-            lease = target.lease
-            fences[target.id] = (target.attempt if lease else -1, target.started_on or target.created_on)
-        else:
-            fences[check_uuid("id", target)] = (None, None)
-    return dict(sorted(fences.items()))
+            attempt = target.attempt if target.lease else -1
+            entries[target.id] = (target.id, attempt, target.started_on or target.created_on, rest)
+    return sorted(entries.values())
+
+
+def _lease_entries(settled: Iterable[tuple[Lease, str]]) -> list[_Entry]:
+    return sorted((lease.id, lease.attempt, lease.started_on, rest) for lease, rest in settled)
+
+
+def _fenced(entries: Sequence[_Entry]) -> dict[str, str]:
+    return {"ids": uuid_array(_ids(entries)), "leases": fence(entries)}
+
+
+def _ids(entries: Sequence[_Entry]) -> list[UUID]:
+    return [entry[0] for entry in entries]
 
 
 def _judge(name: str, targets: Sequence[Target], done: set[UUID], wanted: str) -> Settled:
@@ -79,10 +67,10 @@ def _judge(name: str, targets: Sequence[Target], done: set[UUID], wanted: str) -
     stale = [t.id for t in targets if isinstance(t, Job) and t.id not in done]
     if stale:
         raise LeaseLost(name, stale)
-    asked = [check_uuid("id", t) for t in targets if not isinstance(t, Job)]
+    asked = sorted({t.id if isinstance(t, Job) else check_uuid("id", t) for t in targets})
     if asked and not done:
         raise JobNotFound(name, asked, wanted)
-    return Settled(len(targets), len(done), tuple(sorted(done)))
+    return Settled(len(asked), len(done), tuple(sorted(done)))
 
 
 @attrs.frozen
@@ -97,27 +85,27 @@ class SettleVerbs:
         """End active jobs well."""
         asked = self._check(name, targets)
         text = "null" if output is None else encode(output, "output", self._context.max_bytes)
-        fences = _fences(asked)
-        done = yield from self.complete_leases(name, fences, dict.fromkeys(fences, text), own=own)
+        done = yield from self._complete(name, _entries(asked, text), own=own)
         return _judge(name, asked, done, "active")
 
     def fail(self, name: str, targets: Targets, error: object, *, own: bool) -> Conversation[Settled]:
         """End active attempts badly."""
         asked = self._check(name, targets)
-        fences = _fences(asked)
         failure = Failure(describe_error(error))
-        ended = yield from self.fail_leases(name, fences, dict.fromkeys(fences, failure), own=own)
-        return _judge(name, asked, set(ended.states), "active")
+        states = yield from self._fail(name, _entries(asked, failure.as_json()), own=own)
+        return _judge(name, asked, set(states), "active")
 
     def touch(self, name: str, targets: Targets, *, own: bool) -> Conversation[Settled]:
         """Renew the leases of active jobs."""
+
+        def renew(queue: Queue) -> Conversation[set[UUID]]:
+            step = self._context.step("touch", queue.table_name, lazy=own, **values)
+            return {row[0] for row in read_first((yield Flush((step,))))}
+
         asked = self._check(name, targets)
-        fences = _fences(asked)
-        values = {"queues": "{" + name + "}", "ids": uuid_array(fences)}
-        values["leases"] = fence(fences, dict.fromkeys(fences, "null"))
-        queue = yield from self._context.know(name)
-        step = self._context.step("touch", queue.table_name, lazy=own, **values)
-        return _judge(name, asked, {row[0] for row in read_first((yield Flush((step,))))}, "active")
+        values = _fenced(_entries(asked, "null")) | {"queues": text_array([name])}
+        done = yield from self._context.on_queue(name, renew, may_miss=True)
+        return _judge(name, asked, done, "active")
 
     def cancel(self, name: str, targets: Targets, *, own: bool) -> Conversation[Settled]:
         """Take queued or active jobs out."""
@@ -138,7 +126,7 @@ class SettleVerbs:
     def delete_many(self, name: str, statements: Sequence[str], *, own: bool) -> Conversation[int]:
         """Remove a queue's queued or stored jobs, in chunks; return how many."""
         check_name("queue", name)
-        queue = yield from self._context.know(name)
+        queue = yield from self._context.look(name)
         total = 0
         for statement in statements:
             while True:
@@ -168,62 +156,60 @@ class SettleVerbs:
 
     # -- for the runtime: many at once, fenced, told what became of each
 
-    def complete_leases(
-        self, name: str, fences: _Fences, outputs: Mapping[UUID, str], *, own: bool
-    ) -> Conversation[set[UUID]]:
+    def complete_leases(self, name: str, completed: Iterable[tuple[Lease, str]]) -> Conversation[set[UUID]]:
         """End attempts well; return the ids of those that were still theirs to end."""
+        return (yield from self._complete(name, _lease_entries(completed), own=True))
 
+    def fail_leases(
+        self, name: str, failed: Iterable[tuple[Lease, Failure]]
+    ) -> Conversation[dict[UUID, JobState]]:
+        """End attempts badly; return what became of those that were still theirs to end."""
+        entries = _lease_entries((lease, failure.as_json()) for lease, failure in failed)
+        return (yield from self._fail(name, entries, own=True))
+
+    def release_leases(self, name: str, leases: Iterable[Lease]) -> Conversation[None]:
+        """Queue the jobs again, no attempt spent. Who finds no room to wait (see fail.sql) fails."""
+
+        def release(queue: Queue) -> Conversation[set[UUID]]:
+            step = self._context.step("release", queue.table_name, queue=name, **_fenced(entries))
+            after = tuple(self._after(queue, own=True, always=True))
+            return {row[0] for row in read_first((yield Flush((step,), after)))}
+
+        held = {lease.id: lease for lease in leases}
+        entries = _lease_entries((lease, "null") for lease in held.values())
+        released = yield from self._context.on_queue(name, release)
+        if left := [lease for id, lease in held.items() if id not in released]:
+            failure = Failure(describe_error("released, but the place to wait for a retry is taken"))
+            yield from self.fail_leases(name, [(lease, failure) for lease in left])
+
+    # -- how
+
+    def _complete(self, name: str, entries: Sequence[_Entry], *, own: bool) -> Conversation[set[UUID]]:
         def end(queue: Queue) -> Conversation[set[UUID]]:
-            values = {"queue": name, "ids": uuid_array(fences), "leases": fence(fences, outputs)}
             statement = "complete_and_tell" if queue.on_complete else "complete"
-            step = self._context.step(statement, queue.table_name, **values)
-            results = yield self._settling(queue, step, fences, own=own)
-            rows = read_first(results)
+            step = self._context.step(statement, queue.table_name, queue=name, **_fenced(entries))
+            rows = read_first((yield self._settling(queue, step, _ids(entries), own=own)))
             if rows and rows[0][1] and not queue.on_complete:
                 self._context.forget(name)
                 return (yield from end((yield from self._context.know(name))))
             return {row[0] for row in rows if row[0] is not None}
 
-        return (yield from self._context.on_queue(name, end))
+        return (yield from self._context.on_queue(name, end, may_miss=True))
 
-    def fail_leases(
-        self, name: str, fences: _Fences, failures: Mapping[UUID, Failure], *, own: bool
-    ) -> Conversation[Ended]:
-        """End attempts badly; return what became of those that were still theirs to end."""
-
-        def end(queue: Queue) -> Conversation[Ended]:
-            rest = {id: failures[id].as_json() for id in fences}
-            values = {"queue": name, "ids": uuid_array(fences), "leases": fence(fences, rest)}
-            step = self._context.step("fail", queue.table_name, **values)
-            rows = read_first((yield self._settling(queue, step, fences, own=own)))
-            return Ended({row[0]: JobState(row[1]) for row in rows})
+    def _fail(self, name: str, entries: Sequence[_Entry], *, own: bool) -> Conversation[dict[UUID, JobState]]:
+        def end(queue: Queue) -> Conversation[dict[UUID, JobState]]:
+            step = self._context.step("fail", queue.table_name, queue=name, **_fenced(entries))
+            rows = read_first((yield self._settling(queue, step, _ids(entries), own=own, frees=True)))
+            return {row[0]: JobState(row[1]) for row in rows}
 
         try:
-            return (yield from self._context.on_queue(name, end))
+            return (yield from self._context.on_queue(name, end, may_miss=True))
         except Exception as error:
             # Somebody put a job into the place where one of ours wanted to retry, and committed after we
             # had looked. Now we see it, and the rule for a second retry applies.
             if not unique_is_violated(error) or not own:
                 raise
-        return (yield from self._context.on_queue(name, end))
-
-    def release_leases(self, name: str, leases: Iterable[Lease], *, own: bool = True) -> Conversation[None]:
-        """Queue the jobs again, no attempt spent. Who finds no room (see fail.sql) fails."""
-
-        def release(queue: Queue) -> Conversation[set[UUID]]:
-            values = {"queue": name, "ids": uuid_array(fences)}
-            values["leases"] = fence(fences, dict.fromkeys(fences, "null"))
-            step = self._context.step("release", queue.table_name, **values)
-            rows = read_first((yield Flush((step,), tuple(self._after(queue, own=own, always=True)))))
-            return {row[0] for row in rows}
-
-        fences: _Fences = {lease.id: (lease.attempt, lease.started_on) for lease in leases}
-        released = yield from self._context.on_queue(name, release)
-        if left := {id: lease for id, lease in sorted(fences.items()) if id not in released}:
-            failure = Failure(describe_error("released, but the place to wait for a retry is taken"))
-            yield from self.fail_leases(name, left, dict.fromkeys(left, failure), own=own)
-
-    # -- how
+        return (yield from self._context.on_queue(name, end, may_miss=True))
 
     def _check(self, name: str, targets: Targets) -> list[Target]:
         check_name("queue", name)
@@ -247,19 +233,20 @@ class SettleVerbs:
 
         asked = self._check(name, targets)
         ids = sorted({t.id if isinstance(t, Job) else check_uuid("id", t) for t in asked})
-        done: set[UUID] = yield from self._context.on_queue(name, change)
+        done: set[UUID] = yield from self._context.on_queue(name, change, may_miss=True)
         if ids and not done:
             raise JobNotFound(name, ids, wanted)
         return Settled(len(ids), len(done), tuple(sorted(done)))
 
-    def _settling(self, queue: Queue, step: Step, ids: Iterable[UUID], *, own: bool) -> Flush:
-        """A step that ends jobs, and the word to those who wait for that."""
+    def _settling(
+        self, queue: Queue, step: Step, ids: Iterable[UUID], *, own: bool, frees: bool = False
+    ) -> Flush:
+        """A step that ends jobs, and the word to those who wait for that. ``frees``: jobs may run again."""
         array = uuid_array(ids)
+        after = self._after(queue, own=own, always=frees)
         if own:
-            tell = self._context.step("tell_watchers", ids=array)
-            return Flush((step,), (tell, *self._after(queue, own=True)))
-        tell = self._context.step("tell_ended", ids=array)
-        return Flush((step, tell, *self._after(queue, own=False)))
+            return Flush((step,), (self._context.step("tell_watchers", ids=array), *after))
+        return Flush((step, self._context.step("tell_ended", ids=array), *after))
 
     def _after(self, queue: Queue, *, own: bool, always: bool = False) -> list[Step]:
         """The word to the workers, where what was done may let another job run."""

@@ -10,9 +10,12 @@ Nothing here needs trio or psycopg: the calls block, and trio callers run them i
     postmaster  the running server as its pid file shows it, and the reaper that stops it
     locks       file locks that the kernel drops with their holder
 
-Four environment variables: TRIOBOSS_HOME (where the data lives), TRIOBOSS_PG_BIN (the folder of the Postgres
-programs), TRIOBOSS_PG_USER (root only: the account that runs the server), and TRIOBOSS_DSN or DATABASE_URL
-(a server of your own; then nothing here is started).
+Environment variables:
+
+    TRIOBOSS_DSN, DATABASE_URL  a server of your own; then nothing here is started
+    TRIOBOSS_HOME               the folder of the data; by default trioboss in the user's data folder
+    TRIOBOSS_PG_BIN             the folder of the Postgres programs, instead of those that are found
+    TRIOBOSS_PG_USER            for root: the account that runs the server, instead of a user namespace
 
 How a server is shared, with three lock files beside the data directory:
 

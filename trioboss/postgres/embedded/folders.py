@@ -60,9 +60,7 @@ def _user_data_folder() -> Path:
     try:
         user = Path.home()
     except RuntimeError as error:
-        raise NoPostgres(
-            "this user has no home folder: set TRIOBOSS_HOME to a folder for the data"
-        ) from error
+        raise NoPostgres("this user has no home: set TRIOBOSS_HOME to a folder for the data") from error
     return user / ("Library/Application Support" if sys.platform == "darwin" else ".local/share")
 
 

@@ -54,17 +54,26 @@ def _runs_on(pid: int, data: Path) -> bool:
     A server works in its data directory. Where that is hidden (from a root without CAP_SYS_PTRACE, as in
     Docker; on a system without /proc) its command line names the directory.
     """
+    if not os.path.exists("/proc/self"):
+        return f" -D {data} " in _read_command_from_ps(pid)
     try:
         return os.path.samefile(f"/proc/{pid}/cwd", data)
     except PermissionError:
-        return os.fsencode(data) in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return f" -D {data} " in _read_command_from_proc(pid)
+    except OSError:  # it has just ended
+        return False
+
+
+def _read_command_from_proc(pid: int) -> str:
+    try:
+        return os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" "))
     except OSError:
-        return not os.path.exists("/proc/self") and f"-D {data} " in _command_line_from_ps(pid)
+        return ""
 
 
-def _command_line_from_ps(pid: int) -> str:
+def _read_command_from_ps(pid: int) -> str:
     listing = ["ps", "-ww", "-o", "command=", "-p", str(pid)]
-    return subprocess.run(listing, capture_output=True, text=True, check=False).stdout
+    return os.fsdecode(subprocess.run(listing, capture_output=True, check=False).stdout)
 
 
 def reap(nobody_left: int, server: Path, data: Path, linger: float) -> bool:

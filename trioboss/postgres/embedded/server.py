@@ -121,7 +121,7 @@ class EmbeddedPostgres:
         """Give up the share. If it was the last one, the server is stopped in the background."""
         if self._share is None or not self._share.held:
             return
-        with contextlib.suppress(OSError):  # the folder is gone, and the server with it
+        with contextlib.suppress(OSError, NoPostgres):  # the folder is gone, and the server with it
             launch_reaper(self._started_cluster(), linger=self._linger, keep_data=self._keep_data)
         self._share.close()
 

@@ -1,4 +1,5 @@
 DROP TABLE trioboss.staging;
+DROP TABLE trioboss.leader;
 DROP TABLE trioboss.worker;
 DROP TABLE trioboss.watcher;
 DROP TABLE trioboss.sleeper;

@@ -31,12 +31,11 @@ CREATE TABLE trioboss.subscription (
     PRIMARY KEY (event, name)
 );
 
--- Dispatchers that want to be woken when a job of the queue is due before `until`. Lost in a crash, and
--- written again when the dispatchers reconnect.
+-- Dispatchers that want to be woken when a job of the queue can run. Lost in a crash of the server, and written
+-- again when the dispatchers reconnect.
 CREATE UNLOGGED TABLE trioboss.sleeper (
     name    text COLLATE "C" NOT NULL,
     worker  uuid NOT NULL,
-    until   timestamptz NOT NULL,
     PRIMARY KEY (name, worker)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
@@ -48,16 +47,25 @@ CREATE UNLOGGED TABLE trioboss.watcher (
     PRIMARY KEY (job_id, watcher)
 );
 
--- Workers. Each holds a session lock on its `lock` for as long as it is there; a row whose lock nobody
--- holds belongs to a dead worker.
+-- Workers. The boss of each holds a session lock on `lock` for as long as it is there; a row whose lock nobody
+-- holds belongs to a dead one. Behind a transaction pooler there are no session locks: `lock` is null, and
+-- `seen_on` is kept fresh instead.
 CREATE TABLE trioboss.worker (
     id          uuid PRIMARY KEY,
+    boss        uuid NOT NULL,
     name        text NOT NULL,
-    lock        bigint NOT NULL,
+    queue       text NOT NULL,                  -- a name, or a pattern with *
+    lock        bigint,
     started_on  timestamptz NOT NULL DEFAULT now(),
     seen_on     timestamptz NOT NULL DEFAULT now(),
-    gone_since  timestamptz,
-    queues      text[] NOT NULL DEFAULT '{}'
+    gone_since  timestamptz
+);
+
+-- Behind a transaction pooler: who does upkeep, and until when.
+CREATE UNLOGGED TABLE trioboss.leader (
+    one     boolean PRIMARY KEY DEFAULT true CHECK (one),
+    boss    uuid NOT NULL,
+    until   timestamptz NOT NULL
 );
 
 -- Bulk loads land here first: checked as a set, then released in one commit.

@@ -1,5 +1,6 @@
 -- claim.sql in order of sending alone, whatever the priorities. The ready index is ordered by priority first, so this
 -- visits each priority in use once and takes the oldest of all: its work grows with the number of priorities.
+-- Up to 100 jobs of a priority that somebody else holds are passed by; the job behind them has its turn, too.
 WITH RECURSIVE asked AS MATERIALIZED (
     SELECT policy, paused FROM trioboss.queue WHERE name = :queue::text
 ), level (priority) AS (
@@ -18,10 +19,10 @@ WITH RECURSIVE asked AS MATERIALIZED (
     FROM level, LATERAL (
         SELECT id, seq FROM trioboss.job_common
         WHERE name = :queue AND gate = 0 AND state < 'active' AND priority = level.priority
-        ORDER BY seq LIMIT :limit::bigint
+        ORDER BY seq LIMIT :limit::bigint + 100
     ) j
     WHERE level.priority >= coalesce(:min_priority::int, -2147483648) AND (SELECT NOT paused FROM asked)
-    ORDER BY j.seq LIMIT :limit
+    ORDER BY j.seq
 ), claimed AS (
     UPDATE trioboss.job_common
     SET state = 'active', worker = :worker::uuid, attempt = attempt + 1, lease_extensions = 0,
@@ -34,6 +35,7 @@ WITH RECURSIVE asked AS MATERIALIZED (
             WHERE name = :queue AND id = o.id AND gate = 0 AND state < 'active'
             FOR UPDATE SKIP LOCKED
         ) j
+        LIMIT :limit
     ))
     RETURNING *
 )

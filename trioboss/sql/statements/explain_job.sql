@@ -1,7 +1,7 @@
 -- What stands between a job and its start: its own state, its queue, the job that holds its key, who could run it.
 SELECT j.state::text, j.gate, j.start_after, j.started_on, j.worker, j.singleton_key, q.policy, q.paused,
        (SELECT count(*) FROM trioboss.sleeper s WHERE s.name = j.name),
-       (SELECT count(*) FROM trioboss.worker w WHERE w.gone_since IS NULL AND j.name = ANY (w.queues)),
+       (SELECT count(*) FROM trioboss.worker w WHERE w.gone_since IS NULL AND j.name LIKE replace(replace(w.queue, '_', '\_'), '*', '%')),
        (SELECT count(*) FROM trioboss.job_common r WHERE r.name = j.name AND r.gate = 0 AND r.state < 'active'
           AND (r.priority > j.priority OR (r.priority = j.priority AND r.seq < j.seq)) AND j.gate = 0),
        h.id, h.state::text, coalesce(:now::timestamptz, statement_timestamp())

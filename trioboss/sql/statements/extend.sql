@@ -1,7 +1,7 @@
 -- Give one lease more time before it expires. Fenced as in complete.sql. One row if the lease is held;
 -- `expire_in` is null if it has been extended as often as the job allows.
 WITH lease AS MATERIALIZED (
-    SELECT ctid AS row, lease_extensions < max_lease_extensions AS allowed FROM trioboss.job_common
+    SELECT lease_extensions < max_lease_extensions AS allowed FROM trioboss.job_common
     WHERE name = :queue::text AND id = :id::uuid AND state = 'active'
       AND attempt = :attempt::int AND started_on = :started_on::timestamptz
     FOR UPDATE
@@ -9,7 +9,7 @@ WITH lease AS MATERIALIZED (
     UPDATE trioboss.job_common
     SET expire_in = expire_in + :seconds::float8 * interval '1 s', lease_extensions = lease_extensions + 1,
         heartbeat_on = coalesce(:now::timestamptz, statement_timestamp())
-    WHERE ctid = ANY (ARRAY (SELECT row FROM lease WHERE allowed))
+    WHERE name = :queue AND id = :id AND (SELECT allowed FROM lease)
     RETURNING extract(epoch FROM expire_in)::float8 AS expire_in
 )
 SELECT e.expire_in FROM lease LEFT JOIN extended e ON true;

@@ -6,11 +6,13 @@
 -- queue has room for one retry a key, send_singleton for one queued job.
 -- A failed job of strict FIFO stays, and blocks its key.
 --
+-- Rows are locked first, and written by id: whoever changed one since our snapshot (a heartbeat) gave it another ctid.
+--
 -- Returns id and new state of each job that was active here.
 WITH clock AS MATERIALIZED (
     SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now
 ), attempt_over AS MATERIALIZED (
-    SELECT j.ctid AS row, j.*, l.lease -> 2 AS error, (l.lease ->> 3)::float8 AS asked_delay,
+    SELECT j.*, l.lease -> 2 AS error, (l.lease ->> 3)::float8 AS asked_delay,
            coalesce((l.lease ->> 4)::boolean, false) AS dead, coalesce(l.lease ->> 5, 'failed') AS outcome,
            CASE WHEN j.failed_on < (SELECT now FROM clock) - j.retry_window THEN 1 ELSE j.backoff_count + 1 END AS backoffs,
            1 - j.retry_jitter + j.retry_jitter * random() AS chance
@@ -30,8 +32,9 @@ WITH clock AS MATERIALIZED (
                SELECT true FROM trioboss.job_common r
                WHERE r.name = :queue AND coalesce(r.singleton_key, '') = coalesce(o.singleton_key, '')
                  AND r.state = 'retry' AND r.policy = 'stately' AND r.state <= 'active' LIMIT 1) IS NOT NULL)
-           OR (o.unique_until = 'started' AND (
-               row_number() OVER (PARTITION BY o.unique_until, coalesce(o.singleton_key, '') ORDER BY o.seq) > 1
+           OR (o.unique_until IS NOT DISTINCT FROM 'started' AND (
+               row_number() OVER (PARTITION BY o.unique_until, coalesce(o.singleton_key, ''),
+                                               o.dead OR o.retry_count >= o.retry_limit ORDER BY o.seq) > 1
                OR (SELECT true FROM trioboss.job_common r
                    WHERE r.name = :queue AND coalesce(r.singleton_key, '') = coalesce(o.singleton_key, '')
                      AND r.unique_until = 'started' AND r.state < 'active' LIMIT 1) IS NOT NULL)) AS final
@@ -44,18 +47,19 @@ WITH clock AS MATERIALIZED (
                     WHEN j.policy IN ('singleton', 'stately') THEN 1
                     ELSE 0 END
     FROM judged g
-    WHERE j.ctid = g.row AND NOT g.final
+    WHERE j.name = :queue AND j.id = ANY (ARRAY (SELECT id FROM judged WHERE NOT final)) AND g.id = j.id
     RETURNING j.id, j.state
 ), blocking AS (
     UPDATE trioboss.job_common j
     SET state = 'failed', completed_on = (SELECT now FROM clock), output = nullif(g.error, 'null'),
         failed_on = (SELECT now FROM clock), heartbeat_on = NULL
     FROM judged g
-    WHERE j.ctid = g.row AND g.final AND g.policy = 'key_strict_fifo'
+    WHERE j.name = :queue AND j.id = ANY (ARRAY (SELECT id FROM judged WHERE final AND policy = 'key_strict_fifo'))
+      AND g.id = j.id
     RETURNING j.id, j.state
 ), ended AS (
     DELETE FROM trioboss.job_common
-    WHERE ctid = ANY (ARRAY (SELECT row FROM judged WHERE final AND policy <> 'key_strict_fifo'))
+    WHERE name = :queue AND id = ANY (ARRAY (SELECT id FROM judged WHERE final AND policy <> 'key_strict_fifo'))
     RETURNING id, state
 ), archived AS (
     INSERT INTO trioboss.archive (

@@ -1,0 +1,121 @@
+"""Handlers of other kinds, as trio handlers: plain functions in threads, and asyncio functions."""
+
+import inspect
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any
+
+import attrs
+import trio
+
+from trioboss.actors.runner import Handler
+from trioboss.actors.running import RunningJob
+from trioboss.errors import UsageError
+from trioboss.model.job import Duration
+from trioboss.model.payload import Json
+
+__all__ = ["ThreadJob", "asyncio_handler", "check_handler", "open_asyncio", "thread_handler"]
+
+
+def check_handler(handler: object, *, thread: bool, asyncio: bool) -> None:
+    """A handler is an async function, unless it says otherwise."""
+    if thread and asyncio:
+        raise UsageError("thread, asyncio: a handler is run in a thread or by asyncio, not both")
+    if not callable(handler):
+        raise UsageError(f"handler: {handler!r} cannot be called")
+    call = handler if inspect.isroutine(handler) else handler.__call__
+    is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)
+    if thread and is_async:
+        raise UsageError("handler: thread=True is for plain functions, this one is async")
+    if not thread and not is_async and inspect.isfunction(handler):
+        raise UsageError("handler: not an async function: pass thread=True to run it in a thread")
+
+
+@attrs.frozen(eq=False)
+class ThreadJob:
+    """A RunningJob for handlers in threads: its methods block."""
+
+    _job: RunningJob
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._job, name)
+
+    def extend(self, seconds: Duration) -> None:
+        """Let the lease expire later."""
+        trio.from_thread.run(self._job.extend, seconds)
+
+    def touch(self) -> None:
+        """Send a heartbeat now."""
+        trio.from_thread.run(self._job.touch)
+
+    def progress(self, value: Json) -> None:
+        """Note how far the job has come."""
+        trio.from_thread.run(self._job.progress, value)
+
+    def complete(self, output: Json = None) -> None:
+        """Settle the job now."""
+        trio.from_thread.run(self._job.complete, output)
+
+
+def thread_handler(handler: Callable[[Any], Any], concurrency: int) -> Handler:
+    """Run a plain function in a thread. A thread cannot be stopped: when the job is, it is left to itself."""
+    limiter = trio.CapacityLimiter(concurrency)
+
+    async def call(job: Any) -> Any:
+        ended = trio.Event()
+        token = trio.lowlevel.current_trio_token()
+
+        def body() -> Any:
+            try:
+                return handler(_for_thread(job))
+            finally:
+                token.run_sync_soon(ended.set)
+
+        try:
+            return await trio.to_thread.run_sync(body, abandon_on_cancel=True, limiter=limiter)
+        except trio.Cancelled:
+            for each in job if isinstance(job, list) else [job]:
+                each._running.lingering = ended
+            raise
+
+    return call
+
+
+def _for_thread(job: Any) -> Any:
+    return [ThreadJob(each) for each in job] if isinstance(job, list) else ThreadJob(job)
+
+
+@attrs.frozen(eq=False)
+class _AsyncioJob:
+    """A RunningJob for asyncio handlers: its methods can be awaited there."""
+
+    _job: RunningJob
+
+    def __getattr__(self, name: str) -> Any:
+        import trio_asyncio
+
+        value = getattr(self._job, name)
+        return trio_asyncio.trio_as_aio(value) if inspect.iscoroutinefunction(value) else value
+
+
+def asyncio_handler(handler: Callable[[Any], Any]) -> Handler:
+    """Run an asyncio function through trio-asyncio, in the loop of `open_asyncio`."""
+    # Imported here and not above: importing it changes asyncio for the whole process.
+    import trio_asyncio
+
+    in_trio = trio_asyncio.aio_as_trio(handler)
+
+    async def call(job: Any) -> Any:
+        wrapped = [_AsyncioJob(each) for each in job] if isinstance(job, list) else _AsyncioJob(job)
+        return await in_trio(wrapped)
+
+    return call
+
+
+def open_asyncio(wanted: bool) -> AbstractAsyncContextManager[Any]:
+    """The asyncio loop that asyncio handlers need, for the length of a block; nothing if none is wanted."""
+    if not wanted:
+        return nullcontext()
+    import trio_asyncio
+
+    return trio_asyncio.open_loop()  # type: ignore[no-any-return]

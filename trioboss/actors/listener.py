@@ -1,0 +1,167 @@
+"""Hears the channel, keeps the presence of this boss, and looks for itself now and then."""
+
+import random
+import secrets
+
+import attrs
+import trio
+
+from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.ports import EarPort, Ears
+from trioboss.actors.reporter import Reporter
+from trioboss.actors.switchboard import Switchboard
+from trioboss.errors import DatabaseUnavailable
+from trioboss.events import LeaderChanged, ListenerDown, ListenerUp, QueueWarning
+from trioboss.machines.listening import ListenMachine
+
+__all__ = ["Listener", "ListenerStatistics"]
+
+# Others take the jobs of a boss whose presence they missed for `presence_grace`. It gives them up itself a
+# little earlier, so that nobody runs them twice at the same time.
+_MARGIN = 1.0
+
+
+@attrs.frozen
+class ListenerStatistics:
+    """How the listener is doing."""
+
+    listening: bool
+    deaf: bool
+    leads: bool
+    connections: int
+    words: int
+    looks: int
+
+
+@attrs.define(eq=False)
+class Listener:
+    """One connection for the whole boss. After every (re)connect it listens first and looks then."""
+
+    _port: EarPort
+    _board: Switchboard
+    _reporter: Reporter
+    _presence_grace: float
+    _candidate: bool
+    """Whether this boss may do upkeep for all."""
+
+    leads: bool = attrs.field(default=False, init=False)
+    leads_changed: Doorbell = attrs.field(factory=Doorbell, init=False)
+    _machine: ListenMachine = attrs.field(factory=ListenMachine, init=False)
+    _listening: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _lost: Doorbell = attrs.field(factory=Doorbell, init=False)
+    _token: str = attrs.field(default="", init=False)
+    _waiting: trio.CancelScope | None = attrs.field(default=None, init=False)
+    _connections: int = attrs.field(default=0, init=False)
+    _words: int = attrs.field(default=0, init=False)
+    _looks: int = attrs.field(default=0, init=False)
+
+    def statistics(self) -> ListenerStatistics:
+        """How it is doing now."""
+        return ListenerStatistics(
+            self._listening.is_set(),
+            self._machine.deaf,
+            self.leads,
+            self._connections,
+            self._words,
+            self._looks,
+        )
+
+    async def wait_listening(self) -> None:
+        """Until it hears the channel."""
+        await self._listening.wait()
+
+    def look_now(self) -> None:
+        """Look at once: there are new queues, or it is time for a leader."""
+        self._machine.look_now()
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    async def run(self) -> None:
+        """Listen for ever; connect again whenever the connection is lost."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._guard_presence)
+            while True:
+                try:
+                    async with self._port.open_ears() as ears:
+                        await self._hear(ears)
+                except DatabaseUnavailable as error:
+                    self._lose(str(error))
+                await trio.sleep(self._machine.failed(random.random()))
+
+    async def _hear(self, ears: Ears) -> None:
+        self._connections += 1
+        self._machine.connected(trio.current_time())
+        while True:
+            now = trio.current_time()
+            if self._machine.is_look_due(now):
+                await self._look(ears)
+            elif self._machine.is_probe_overdue(now):
+                self._notice_silence()
+            elif self._machine.is_ping_due(now):
+                await ears.ping()
+                self._machine.heard(trio.current_time())
+            else:
+                await self._wait_for_words(ears, self._machine.next() - now)
+
+    async def _wait_for_words(self, ears: Ears, timeout: float) -> None:
+        with trio.CancelScope() as self._waiting:
+            words = await ears.hear(timeout)
+            self._words += len(words)
+            if words:
+                self._machine.heard(trio.current_time())
+            for word in words:
+                self._board.hear(word)
+            if self._board.heard_probe(self._token):
+                self._machine.heard_probe()
+                self._up()
+        self._waiting = None
+
+    async def _look(self, ears: Ears) -> None:
+        self._token = secrets.token_hex(8)
+        candidate = self._candidate and not self.leads
+        looked = await ears.look(self._board.queues(), self._token, candidate=candidate)
+        self._looks += 1
+        self._machine.looked(trio.current_time())
+        if looked.leads:
+            self._set_leads(True)
+        for queue, delay in looked.due.items():
+            self._board.ring(queue, delay, by="look")
+
+    def _up(self) -> None:
+        """Our own word came back: now we hear everything that is said. What was said before, we look for."""
+        if not self._listening.is_set():
+            self._listening.set()
+            self._board.ring_after_gap()
+            self._reporter.report(ListenerUp())
+
+    def _notice_silence(self) -> None:
+        """The connection is good, but words do not come through."""
+        if self._connections > 1 or self._listening.is_set():
+            raise DatabaseUnavailable("the listener no longer hears its own words")
+        self._machine.deaf = True
+        self._machine.look_now()
+        message = "LISTEN does not work here, as behind a transaction pooler: polling every 2 s instead"
+        self._reporter.report(QueueWarning(None, "notify_unavailable", message))
+        self._up()
+
+    def _lose(self, reason: str) -> None:
+        self._set_leads(False)
+        if self._listening.is_set():
+            self._listening = trio.Event()
+            self._lost.ring()
+        self._reporter.report(ListenerDown(reason))
+
+    def _set_leads(self, leads: bool) -> None:
+        if leads != self.leads:
+            self.leads = leads
+            self.leads_changed.ring()
+            self._reporter.report(LeaderChanged(leads))
+
+    async def _guard_presence(self) -> None:
+        """If the connection does not come back in time, give up what others may take."""
+        while True:
+            await self._lost.wait()
+            with trio.move_on_after(max(0.0, self._presence_grace - _MARGIN)) as patience:
+                await self._listening.wait()
+            if patience.cancelled_caught:
+                self._board.fence()

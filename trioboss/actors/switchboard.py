@@ -1,0 +1,121 @@
+"""What was heard on the channel → who wants to know."""
+
+from uuid import UUID
+
+import attrs
+import trio
+
+from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.running import CancelReason, Running
+from trioboss.actors.worker import Worker
+
+__all__ = ["Switchboard"]
+
+
+@attrs.define(eq=False)
+class Switchboard:
+    """The workers, watchers and services of one boss, by what they listen for.
+
+    Words on the channel: a queue's name, with seconds if its job is deferred; or a note that begins with *. What is
+    not understood is ignored: anybody may speak there.
+    """
+
+    workers: dict[UUID, Worker] = attrs.field(factory=dict, init=False)
+    queues_changed: Doorbell = attrs.field(factory=Doorbell, init=False)
+    schedules_changed: Doorbell = attrs.field(factory=Doorbell, init=False)
+    somebody_is_busy: Doorbell = attrs.field(factory=Doorbell, init=False)
+    _watchers: dict[UUID, set[trio.Event]] = attrs.field(factory=dict, init=False)
+    _probes: set[str] = attrs.field(factory=set, init=False)
+
+    def hear(self, word: str) -> None:
+        """Pass on one word from the channel."""
+        if word.startswith("*"):
+            self._hear_note(*word[1:].partition(" ")[::2])
+            return
+        name, _, delay = word.partition(" ")
+        try:
+            seconds = float(delay or 0)
+        except ValueError:
+            return
+        self.ring(name, seconds, by="notify")
+
+    def _hear_note(self, kind: str, about: str) -> None:
+        if kind == "cancel":
+            self._cancel(about)
+        elif kind == "ended":
+            self._tell_watchers(about)
+        elif kind == "probe":
+            self._probes.add(about)
+        elif kind == "queues":
+            self.queues_changed.ring()
+        elif kind == "schedules":
+            self.schedules_changed.ring()
+        elif kind == "busy":
+            self.somebody_is_busy.ring()
+
+    def ring(self, queue: str, delay: float, by: str) -> None:
+        """There is a job in a queue."""
+        for worker in self.workers.values():
+            if (dispatcher := worker.dispatchers.get(queue)) is not None:
+                dispatcher.ring(delay, by)
+
+    def ring_after_gap(self) -> None:
+        """Words may have been missed: dispatchers mark themselves again and look, services look, too."""
+        for worker in self.workers.values():
+            for dispatcher in worker.dispatchers.values():
+                dispatcher.listen_again()
+        for events in self._watchers.values():
+            for event in events:
+                event.set()
+        for bell in (self.queues_changed, self.schedules_changed, self.somebody_is_busy):
+            bell.ring()
+
+    def fence(self) -> None:
+        """Others may take our jobs by now: stop them all."""
+        for worker in self.workers.values():
+            for running in list(worker.slots.running.values()):
+                running.cancel(CancelReason.LEASE_LOST)
+            for dispatcher in worker.dispatchers.values():
+                dispatcher.fence()
+
+    def queues(self) -> list[str]:
+        """All queues that some worker dispatches."""
+        return sorted({name for worker in self.workers.values() for name in worker.dispatchers})
+
+    def running(self) -> list[Running]:
+        """All leases of this boss."""
+        return [running for worker in self.workers.values() for running in worker.slots.running.values()]
+
+    def heard_probe(self, token: str) -> bool:
+        """Whether our own word came back; asked once."""
+        heard = token in self._probes
+        self._probes.clear()
+        return heard
+
+    def watch(self, id: UUID, event: trio.Event) -> None:
+        """Set the event when the job has ended, or when it is time to look again."""
+        self._watchers.setdefault(id, set()).add(event)
+
+    def unwatch(self, id: UUID, event: trio.Event) -> None:
+        """No longer."""
+        events = self._watchers.get(id, set())
+        events.discard(event)
+        if not events:
+            self._watchers.pop(id, None)
+
+    def _tell_watchers(self, about: str) -> None:
+        for event in self._watchers.get(_parse_id(about) or UUID(int=0), ()):
+            event.set()
+
+    def _cancel(self, about: str) -> None:
+        id = _parse_id(about)
+        for worker in self.workers.values():
+            if id is not None and (running := worker.slots.running.get(id)) is not None:
+                running.cancel(CancelReason.CANCELLED)
+
+
+def _parse_id(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -1,0 +1,80 @@
+"""For all bosses, by the one that leads: ends leases that ran out or lost their worker, retention, warnings."""
+
+import attrs
+import trio
+
+from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.listener import Listener
+from trioboss.actors.ports import UpkeepPort
+from trioboss.actors.reporter import Reporter
+from trioboss.errors import DatabaseUnavailable
+from trioboss.events import ErrorEvent, JobsRecovered, QueueWarning
+from trioboss.machines.upkeep import UpkeepMachine
+
+__all__ = ["Upkeep", "UpkeepStatistics"]
+
+_MARGIN = 1.0  # seconds left to a worker to end an expired attempt itself
+
+
+@attrs.frozen
+class UpkeepStatistics:
+    """What upkeep has done in this boss."""
+
+    leads: bool
+    rounds: int
+    recovered: int
+
+
+@attrs.define(eq=False)
+class Upkeep:
+    """Every boss has one; it works while its boss leads, and otherwise sees to it that somebody does."""
+
+    _port: UpkeepPort
+    _listener: Listener
+    _somebody_is_busy: Doorbell
+    _reporter: Reporter
+    _presence_grace: float
+    _machine: UpkeepMachine = attrs.field(factory=UpkeepMachine, init=False)
+    _rounds: int = attrs.field(default=0, init=False)
+    _recovered: int = attrs.field(default=0, init=False)
+
+    def statistics(self) -> UpkeepStatistics:
+        """What it has done so far."""
+        return UpkeepStatistics(self._listener.leads, self._rounds, self._recovered)
+
+    async def run(self) -> None:
+        """Watch over all jobs, closely while there are any."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._hear_of_work)
+            while True:
+                await self._listener.leads_changed.wait_until(self._machine.next(self._listener.leads))
+                if trio.current_time() >= self._machine.next(self._listener.leads):
+                    await self._start_round()
+
+    async def _hear_of_work(self) -> None:
+        while True:
+            await self._somebody_is_busy.wait()
+            self._machine.heard_of_work(trio.current_time())
+            self._listener.leads_changed.ring()
+
+    async def _start_round(self) -> None:
+        full = self._machine.starts_round(trio.current_time())
+        if not self._listener.leads:
+            self._listener.look_now()
+            return
+        try:
+            await self._round(full)
+        except DatabaseUnavailable as error:
+            self._reporter.report(ErrorEvent("upkeep", str(error)))
+
+    async def _round(self, full: bool) -> None:
+        watch = await self._port.watch(self._presence_grace, _MARGIN, full=full)
+        self._rounds += 1
+        self._machine.watched(trio.current_time(), watch.active, watch.next_expiry)
+        for name, outcome, ids in watch.ended:
+            self._recovered += len(ids)
+            self._reporter.report(JobsRecovered(name, ids, outcome))
+        for warning in watch.warnings:
+            self._reporter.report(QueueWarning(*warning))
+        if self._machine.starts_tidying(trio.current_time()):
+            await self._port.tidy()

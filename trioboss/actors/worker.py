@@ -1,0 +1,174 @@
+"""One `work` call: its slots, a dispatcher for each queue, and the order in which they stop."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import attrs
+import trio
+
+from trioboss.actors.dispatcher import Dispatcher, DispatcherStatistics, Presence
+from trioboss.actors.handlers import asyncio_handler, open_asyncio, thread_handler
+from trioboss.actors.heartbeat import Renewer, Wards
+from trioboss.actors.ports import WorkPort
+from trioboss.actors.reporter import Reporter
+from trioboss.actors.runner import Handler
+from trioboss.actors.running import CancelReason
+from trioboss.actors.slots import Slots, SlotSettings
+from trioboss.events import WorkerWip
+from trioboss.model.exchange import Wanted
+
+__all__ = ["Worker", "WorkerSettings", "WorkerStatistics"]
+
+_LAST_FLUSH = 5.0  # seconds that dispatchers have to settle once all jobs have ended
+
+
+@attrs.frozen(kw_only=True)
+class WorkerSettings:
+    """What `work` was asked for."""
+
+    queue: str
+    """A name, or a pattern with *."""
+    handler: Callable[[Any], Any]
+    slots: SlotSettings
+    wanted: Wanted
+    thread: bool = False
+    asyncio: bool = False
+    name: str
+
+    def matches(self, queue: str) -> bool:
+        """Whether jobs of this queue are for this worker. A pattern does not match queues of completions."""
+        if "*" not in self.queue:
+            return queue == self.queue
+        if queue.startswith("__") and not self.queue.startswith("__"):
+            return False
+        pattern = ".*".join(map(re.escape, self.queue.split("*")))
+        return re.fullmatch(pattern, queue) is not None
+
+
+@attrs.frozen
+class WorkerStatistics:
+    """What a worker is doing, and what its dispatchers have done."""
+
+    id: UUID
+    queue: str
+    running: int
+    stopping: bool
+    dispatchers: tuple[DispatcherStatistics, ...]
+
+
+@attrs.define(eq=False)
+class Worker:
+    """Runs the handler on the jobs of its queues. Made by `boss.work`."""
+
+    id: UUID
+    settings: WorkerSettings
+    _port: WorkPort
+    _reporter: Reporter
+    _presence: Presence
+
+    slots: Slots = attrs.field(init=False)
+    dispatchers: dict[str, Dispatcher] = attrs.field(factory=dict, init=False)
+    _wards: Wards = attrs.field(factory=Wards, init=False)
+    _intake: trio.Nursery | None = attrs.field(default=None, init=False)
+    _stop: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _grace: float = attrs.field(default=0.0, init=False)
+    stopped: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.slots = Slots(self.settings.slots, self._make_handler(), self._port, self._wards)
+
+    def _make_handler(self) -> Handler:
+        if self.settings.thread:
+            return thread_handler(self.settings.handler, self.settings.slots.concurrency)
+        if self.settings.asyncio:
+            return asyncio_handler(self.settings.handler)
+        return self.settings.handler
+
+    def set_queues(self, names: list[str]) -> None:
+        """Dispatch for those of these queues that match, and no others."""
+        matching = {name for name in names if self.settings.matches(name)}
+        for name in matching - self.dispatchers.keys():
+            self._add(name)
+        if "*" in self.settings.queue:
+            for name in self.dispatchers.keys() - matching:
+                self.dispatchers.pop(name).stop()
+
+    def _add(self, name: str) -> None:
+        wanted = attrs.evolve(self.settings.wanted, worker=self.id)
+        dispatcher = Dispatcher(name, wanted, self.slots, self._port, self._reporter, self._presence)
+        self.dispatchers[name] = dispatcher
+        if self._intake is not None and not self._stop.is_set():
+            self._intake.start_soon(dispatcher.run, name=f"dispatcher {name}")
+
+    def stop(self, grace: float) -> None:
+        """Take no more jobs; running ones have ``grace`` seconds. `stopped` says when it is over."""
+        self._grace = grace
+        self._stop.set()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Work until stopped. Also if it is cancelled, what it has leased is given back."""
+        try:
+            await self._port.register(self.id, self.settings.name, self.settings.queue)
+            async with open_asyncio(self.settings.asyncio), trio.open_nursery() as nursery:
+                self._start_keepers(nursery)
+                async with trio.open_nursery() as self._intake:
+                    for name, dispatcher in self.dispatchers.items():
+                        self._intake.start_soon(dispatcher.run, name=f"dispatcher {name}")
+                    task_status.started()
+                    await self._stop.wait()
+                    await self._wind_down(self._intake)
+                nursery.cancel_scope.cancel()
+        finally:
+            with trio.move_on_after(_LAST_FLUSH, shield=True):
+                await self._leave()
+            self.stopped.set()
+
+    def _start_keepers(self, nursery: trio.Nursery) -> None:
+        renewer = Renewer(self._port)
+        nursery.start_soon(renewer.run)
+        nursery.start_soon(self._wards.run, nursery, renewer, self._reporter)
+        for place in range(self.settings.slots.concurrency):
+            nursery.start_soon(self.slots.run, name=f"slot {self.settings.queue} {place}")
+
+    async def _wind_down(self, intake: trio.Nursery) -> None:
+        for dispatcher in self.dispatchers.values():
+            dispatcher.stop()
+        self.slots.give_back()
+        with trio.move_on_after(self._grace):
+            await self._wait_until_empty()
+        for running in list(self.slots.running.values()):
+            running.cancel(CancelReason.STOPPING)
+        intake.cancel_scope.deadline = trio.current_time() + _LAST_FLUSH
+
+    async def _wait_until_empty(self) -> None:
+        while self.slots.running:
+            await self.slots.empty.wait()
+
+    async def _leave(self) -> None:
+        for dispatcher in self.dispatchers.values():
+            await dispatcher.settle_rest()
+        await self._port.unregister(self.id)
+
+    def wip(self) -> WorkerWip:
+        """What it is doing, in the words of the wip event."""
+        numbers = [dispatcher.tray for dispatcher in self.dispatchers.values()]
+        return WorkerWip(
+            self.id,
+            self.settings.queue,
+            "stopping" if self._stop.is_set() else "active" if self.slots.running else "idle",
+            len(self.slots.running),
+            sum(tray.completed for tray in numbers),
+            sum(tray.failed for tray in numbers),
+        )
+
+    def statistics(self) -> WorkerStatistics:
+        """What it is doing now."""
+        return WorkerStatistics(
+            self.id,
+            self.settings.queue,
+            len(self.slots.running),
+            self._stop.is_set(),
+            tuple(dispatcher.statistics() for dispatcher in self.dispatchers.values()),
+        )

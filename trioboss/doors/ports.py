@@ -1,0 +1,184 @@
+"""The ports of the actors, on the store and a pool of its own: this is where the two meet."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any, TypeVar
+from uuid import UUID
+
+import attrs
+import trio
+
+from trioboss.actors.ports import Ears
+from trioboss.doors.base import PLANNER_SETTINGS
+from trioboss.errors import DatabaseUnavailable, LeaseLost
+from trioboss.model.exchange import Exchanged, Settlements, Wanted
+from trioboss.model.job import Lease
+from trioboss.model.payload import Json, encode
+from trioboss.model.queue import Queue
+from trioboss.model.schedule import Schedule
+from trioboss.model.watch import Looked, Watch
+from trioboss.postgres import Connection, Pool, open_connection
+from trioboss.postgres.conversation import Conversation
+from trioboss.postgres.driving import drive, drive_in
+from trioboss.postgres.flush import Results, Step
+from trioboss.postgres.transience import transient_as_unavailable
+from trioboss.postgres.translate import translated
+from trioboss.store import Store
+
+__all__ = ["Ports"]
+
+T = TypeVar("T")
+
+_SHORT_KEEPALIVES = {
+    # The server notices within seconds that this machine is gone, and lets go of the lock of our presence.
+    "tcp_keepalives_idle": "2",
+    "tcp_keepalives_interval": "1",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "5000",
+}
+_ANSWER_TIMEOUT = 4.0  # seconds in which the server has to answer a listener
+
+
+@attrs.define(eq=False)
+class Ports:
+    """What the actors need, for one boss."""
+
+    boss_id: UUID
+    dsn: str = attrs.field(repr=False)
+    _pool: Pool
+    _store: Store
+    _lock: int = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        # The lock by which others see this boss. 63 bits of its own random id.
+        self._lock = self.boss_id.int & (1 << 63) - 1
+
+    async def _drive(self, conversation: Conversation[T]) -> T:
+        with transient_as_unavailable():
+            answer = await drive(conversation, self._pool)
+        return answer
+
+    # -- workers
+
+    async def exchange(
+        self,
+        queue: str,
+        settlements: Settlements,
+        wanted: Wanted | None,
+        *,
+        ripen: bool,
+        asleep: bool | None,
+        say: str | None,
+    ) -> Exchanged:
+        """Settle what has ended and claim what is wanted, in one round trip."""
+        verb = self._store.exchanging.exchange
+        return await self._drive(verb(queue, settlements, wanted, ripen=ripen, asleep=asleep, say=say))
+
+    async def recover_unseen(self, queue: str, worker: UUID, known: Sequence[UUID]) -> None:
+        """Queue again what the worker was given by a claim whose answer got lost."""
+        await self._drive(self._store.upkeep.recover_unseen(queue, worker, known))
+
+    async def renew(self, leases: Mapping[str, Sequence[Lease]]) -> set[UUID]:
+        """Heartbeats for leases, by queue; return the ids of those still held."""
+        return await self._drive(self._store.claiming.renew(leases))
+
+    async def register(self, worker: UUID, name: str, queue: str) -> None:
+        """A worker begins."""
+        await self._drive(self._store.upkeep.register(worker, self.boss_id, name, queue, self._lock))
+
+    async def unregister(self, worker: UUID) -> None:
+        """A worker has ended."""
+        await self._drive(self._store.upkeep.unregister(worker))
+
+    async def get_queues(self) -> list[Queue]:
+        """All queues."""
+        return await self._drive(self._store.queues.get_all())
+
+    # -- handlers
+
+    async def extend(self, queue: str, lease: Lease, seconds: Any) -> float:
+        """Let a lease expire later; return its length."""
+        return await self._drive(self._store.claiming.extend(queue, lease, seconds))
+
+    async def touch_one(self, queue: str, lease: Lease) -> None:
+        """Renew one lease, or raise LeaseLost."""
+        if lease.id not in await self.renew({queue: [lease]}):
+            raise LeaseLost(queue, [lease.id])
+
+    async def report_progress(self, queue: str, lease: Lease, value: Json) -> None:
+        """Note how far a job has come."""
+        await self._drive(self._store.claiming.report_progress(queue, lease, value))
+
+    async def complete(self, queue: str, lease: Lease, output: Json) -> None:
+        """Settle a job from within its handler."""
+        text = "null" if output is None else encode(output, "output", self._store.context.max_bytes)
+        done = await self._drive(self._store.settling.complete_leases(queue, [(lease, text)]))
+        if lease.id not in done:
+            raise LeaseLost(queue, [lease.id])
+
+    # -- upkeep and cron
+
+    async def watch(self, grace: float, margin: float, *, full: bool) -> Watch:
+        """End leases that ran out, or whose worker is gone."""
+        return await self._drive(self._store.upkeep.watch(grace, margin, full=full))
+
+    async def tidy(self) -> None:
+        """Retention."""
+        await self._drive(self._store.upkeep.tidy())
+
+    async def read_schedules(self) -> tuple[datetime, list[tuple[Schedule, datetime | None]]]:
+        """The time of the database, and each schedule with its last tick."""
+        return await self._drive(self._store.upkeep.read_schedules())
+
+    async def fire(self, schedule: Schedule, due: datetime, id: UUID) -> tuple[bool, UUID | None, float]:
+        """Fire one tick: the ledger and the job in one transaction."""
+        async with self._pool.connection() as conn:
+            with transient_as_unavailable(), translated(conn):
+                async with conn.transaction():
+                    fired = await drive_in(conn, self._store.upkeep.fire(schedule, due, id), self._pool)
+        return fired
+
+    # -- listening
+
+    @asynccontextmanager
+    async def open_ears(self) -> AsyncIterator[Ears]:
+        """Connect, listen, and hold the lock of our presence."""
+        context = self._store.context
+        presence = context.step("hold_presence", boss=self.boss_id, lock=self._lock)
+        settings = PLANNER_SETTINGS | _SHORT_KEEPALIVES
+        with transient_as_unavailable():
+            async with open_connection(self.dsn, settings=settings) as conn:
+                ears = _Ears(conn, self._store)
+                await ears.run(context.step("listen"), presence)
+                yield ears
+
+
+@attrs.define(eq=False)
+class _Ears:
+    """One listening session."""
+
+    _conn: Connection[Any]
+    _store: Store
+
+    async def hear(self, timeout: float) -> list[str]:
+        """Wait for words on the channel, so many seconds at most."""
+        with translated(self._conn):
+            words = await self._conn.wait_notifies(max(0.0, timeout))
+        return [word.payload for word in words]
+
+    async def ping(self) -> None:
+        """Prove that the other side is there, without a statement."""
+        with translated(self._conn):
+            await self._conn.ping(_ANSWER_TIMEOUT)
+
+    async def look(self, queues: Sequence[str], token: str, *, candidate: bool) -> Looked:
+        """See what these queues have to do."""
+        step = self._store.upkeep.looking(queues, token, candidate=candidate)
+        return self._store.upkeep.read_look(await self.run(step))
+
+    async def run(self, *steps: Step) -> Results:
+        """Run steps, each by itself; the server has to answer in time."""
+        with trio.move_on_after(_ANSWER_TIMEOUT), translated(self._conn):
+            return await self._conn.run([[step] for step in steps])
+        raise DatabaseUnavailable("the server does not answer the listener")

@@ -1,0 +1,1 @@
+"""What happens next: decisions without I/O. Events in, commands out, time passed in."""

@@ -1,0 +1,23 @@
+"""How often may an actor crash?"""
+
+from collections import deque
+
+import attrs
+
+__all__ = ["RestartMachine"]
+
+
+@attrs.define
+class RestartMachine:
+    """OTP's restart intensity: at most ``limit`` crashes within ``window`` seconds."""
+
+    limit: int = 5
+    window: float = 60.0
+    _crashes: deque[float] = attrs.field(factory=deque, init=False)
+
+    def crashed(self, now: float) -> bool:
+        """Note a crash; True if the actor may be restarted, False to give up."""
+        self._crashes.append(now)
+        while self._crashes[0] <= now - self.window:
+            self._crashes.popleft()
+        return len(self._crashes) <= self.limit

@@ -1,0 +1,168 @@
+"""When a cron expression ticks, in a time zone with summer time.
+
+The rules, on the two days a year when they matter:
+
+- A fixed time that falls into the gap when clocks go forward ticks once, at the moment of the change.
+- A fixed time in the hour that comes twice when clocks go back ticks once, the first time.
+- An expression for every hour (its hour field is ``*``) follows the clock on the wall as it really runs: it has
+  no tick in the gap, and ticks in both of the two equal hours, so that its interval is kept.
+
+The work is done on the time that a clock on the wall shows ("local", without a zone), in stretches between
+changes of the zone's offset.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import attrs
+from croniter import CroniterBadDateError, croniter
+
+from trioboss.errors import UsageError
+from trioboss.model.schedule import Missed
+
+__all__ = ["Cron", "due_ticks"]
+
+_SECOND = timedelta(seconds=1)
+_NEAR = timedelta(hours=4)  # no zone changes twice within this time, and none by as much
+_LATE = timedelta(seconds=60)  # a tick that is later than this was missed
+_MOST_TICKS = 1000  # that are made up for at once
+
+
+@attrs.frozen
+class Cron:
+    """A cron expression in a time zone."""
+
+    expression: str
+    timezone: str
+
+    def next_after(self, instant: datetime) -> datetime:
+        """The first tick after an instant; both are in UTC."""
+        change = _find_change(ZoneInfo(self.timezone), instant)
+        if change is None:
+            return self._far_from_change(instant)
+        if instant < change.at:
+            tick = self._next_local(instant + change.before) - change.before
+            if tick < change.at:
+                return _utc(tick)
+            return self._across(change)
+        return self._behind(change, instant)
+
+    def ticks(self, after: datetime, until: datetime) -> Iterator[datetime]:
+        """All ticks after one instant and up to another."""
+        tick = self.next_after(after)
+        while tick <= until:
+            yield tick
+            tick = self.next_after(tick)
+
+    @property
+    def _is_hourly(self) -> bool:
+        fields = self.expression.split()
+        return fields[1 if len(fields) == 5 else 2] == "*"
+
+    def _next_local(self, local: datetime) -> datetime:
+        """The first time after ``local`` that the expression names, on the wall's clock."""
+        try:
+            ticks = croniter(self.expression, local.replace(tzinfo=None), second_at_beginning=True)
+            found: datetime = ticks.get_next(datetime)
+        except CroniterBadDateError:
+            raise UsageError(f"cron: {self.expression!r} never comes") from None
+        return found.replace(tzinfo=local.tzinfo)
+
+    def _far_from_change(self, instant: datetime) -> datetime:
+        zone = ZoneInfo(self.timezone)
+        local = self._next_local(_local(zone, instant))
+        tick = _from_local(zone, local)
+        near = _find_change(zone, tick)
+        # The tick itself may be near a change: come up to it, and look again from there.
+        if near is not None and near.at > instant + _NEAR:
+            return self.next_after(near.at - _NEAR + _SECOND) if near.at - _NEAR > instant else tick
+        return tick
+
+    def _across(self, change: "_Change") -> datetime:
+        """The first tick at or after a change of the clocks."""
+        start = _local_at(change.at, change.after)
+        if change.forward:
+            gap = _local_at(change.at, change.before)
+            if not self._is_hourly and self._next_local(gap - _SECOND) < start:
+                return change.at
+        elif not self._is_hourly:
+            start = _local_at(change.at, change.before)
+        return self._after_change(change, start - _SECOND)
+
+    def _behind(self, change: "_Change", instant: datetime) -> datetime:
+        """The first tick after an instant that follows a change of the clocks."""
+        local = _local_at(instant, change.after)
+        if not change.forward and not self._is_hourly:
+            local = max(local, _local_at(change.at, change.before) - _SECOND)
+        return self._after_change(change, local)
+
+    def _after_change(self, change: "_Change", local: datetime) -> datetime:
+        tick = _utc(self._next_local(local) - change.after)
+        # The offset after this change holds only so far.
+        return tick if tick < change.at + _NEAR else self._far_from_change(change.at + _NEAR - _SECOND)
+
+
+@attrs.frozen
+class _Change:
+    """A moment at which a zone's offset changes."""
+
+    at: datetime
+    before: timedelta
+    after: timedelta
+
+    @property
+    def forward(self) -> bool:
+        return self.after > self.before
+
+
+def _offset(zone: ZoneInfo, instant: datetime) -> timedelta:
+    offset = instant.astimezone(zone).utcoffset()
+    assert offset is not None
+    return offset
+
+
+def _local(zone: ZoneInfo, instant: datetime) -> datetime:
+    return _local_at(instant, _offset(zone, instant))
+
+
+def _local_at(instant: datetime, offset: timedelta) -> datetime:
+    """What the wall's clock shows, without a zone."""
+    return (instant + offset).replace(tzinfo=None)
+
+
+def _utc(time: datetime) -> datetime:
+    return time.replace(tzinfo=UTC)
+
+
+def _from_local(zone: ZoneInfo, local: datetime) -> datetime:
+    return local.replace(tzinfo=zone).astimezone(UTC)
+
+
+def _find_change(zone: ZoneInfo, instant: datetime) -> _Change | None:
+    """The change of offset near an instant, to the second."""
+    low, high = instant - _NEAR, instant + _NEAR
+    before, after = _offset(zone, low), _offset(zone, high)
+    if before == after:
+        return None
+    while high - low > _SECOND:
+        middle = low + (high - low) / 2
+        if _offset(zone, middle) == before:
+            low = middle
+        else:
+            high = middle
+    return _Change(high.replace(microsecond=0), before, after)
+
+
+def due_ticks(cron: Cron, missed: Missed, last: datetime, now: datetime) -> list[datetime]:
+    """The ticks to fire now, of those after ``last``: what is late by more than a minute was missed."""
+    due: list[datetime] = []
+    for tick in cron.ticks(last, now):
+        due.append(tick)
+        if len(due) > _MOST_TICKS:
+            due.pop(0)
+    if missed is Missed.ALL:
+        return due
+    if missed is Missed.SKIP:
+        due = [tick for tick in due if tick > now - _LATE]
+    return due[-1:]

@@ -1,0 +1,30 @@
+"""What a boss sees when it looks around."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+from uuid import UUID
+
+import attrs
+
+__all__ = ["Looked", "Watch"]
+
+
+@attrs.frozen
+class Looked:
+    """What a look found: in how many seconds each queue has something to claim; whether we lead now."""
+
+    due: Mapping[str, float]
+    leads: bool
+
+
+@attrs.frozen
+class Watch:
+    """What a round of upkeep saw and did."""
+
+    ended: Sequence[tuple[str, Literal["expired", "lost"], tuple[UUID, ...]]]
+    """Attempts it ended: queue, why, ids."""
+    active: int
+    next_expiry: float | None
+    """Seconds until the first lease runs out."""
+    warnings: Sequence[tuple[str | None, str, str]]
+    """Queue, kind, message."""

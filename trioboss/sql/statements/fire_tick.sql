@@ -1,0 +1,14 @@
+-- Write a tick into the ledger, once it is due by the database's clock. One row: `ours` if this call wrote it, and the
+-- seconds to wait if it came too early. No row: the schedule is gone, or was changed after the tick.
+WITH asked AS MATERIALIZED (
+    SELECT s.name, s.key, coalesce(:now::timestamptz, statement_timestamp()) AS now
+    FROM trioboss.schedule s
+    WHERE s.name = :queue::text AND s.key = :key::text AND s.updated_on < :due::timestamptz
+), written AS (
+    INSERT INTO trioboss.tick (name, key, due, fired_on, job_id)
+    SELECT name, key, :due, now, :id::uuid FROM asked WHERE :due <= now
+    ON CONFLICT DO NOTHING
+    RETURNING due
+)
+SELECT w.due IS NOT NULL AS ours, greatest(extract(epoch FROM :due - a.now)::float8, 0) AS early
+FROM asked a LEFT JOIN written w ON true;

@@ -1,0 +1,2 @@
+-- Hear what is said on the channel of this schema.
+LISTEN "trioboss";

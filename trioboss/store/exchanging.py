@@ -1,0 +1,141 @@
+"""The verb of the runtime: settle what has ended and lease what is wanted, in one round trip."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+import attrs
+
+from trioboss.model.exchange import Exchanged, Settlements, Wanted
+from trioboss.model.job import Lease
+from trioboss.model.queue import Queue
+from trioboss.model.states import JobState
+from trioboss.postgres.conversation import Conversation, Flush
+from trioboss.postgres.flush import Step
+from trioboss.postgres.results import PGresult, read_rows
+from trioboss.postgres.verdicts import unique_is_violated
+from trioboss.store.claiming import ClaimVerbs
+from trioboss.store.context import Context
+from trioboss.store.parameters import fence, uuid_array
+from trioboss.store.settling import SettleVerbs
+
+__all__ = ["ExchangeVerbs"]
+
+
+@attrs.frozen
+class ExchangeVerbs:
+    """Settle and claim together."""
+
+    _context: Context
+
+    def exchange(
+        self,
+        name: str,
+        settlements: Settlements,
+        wanted: Wanted | None,
+        *,
+        ripen: bool = True,
+        asleep: bool | None = None,
+        say: str | None = None,
+    ) -> Conversation[Exchanged]:
+        """Settle, then claim. ``asleep`` sets or removes the worker's mark first; None leaves it as it is.
+        ``say`` goes out on the channel.
+
+        Where a queue is not keyed, settling and claiming are one transaction, with one wait for the disk. A
+        keyed queue gets two, because the lock that decides whose turn it is must not wait for the disk.
+        """
+
+        def trade(queue: Queue) -> Conversation[Exchanged]:
+            keyed = queue.policy.is_keyed
+            mark = self._marking(queue, wanted, asleep)
+            settle = self._settling(queue, settlements)
+            claim = self._claiming(queue, wanted, ripen=ripen or keyed, lazy=keyed or not settle)
+            tell = self._telling(settlements, say)
+            if keyed:
+                flush = Flush(mark, tuple(settle.values()), claim, tell)
+            else:
+                flush = Flush(mark, (*settle.values(), *claim), tell)
+            results = [result for transaction in (yield flush) for result in transaction][len(mark) :]
+            answers = dict(zip(settle, results, strict=False))
+            settled = yield from self._read_settled(queue, settlements, answers)
+            claimed = results[len(settle) : len(settle) + len(claim)]
+            found = ClaimVerbs(self._context).read(queue, [claimed]) if wanted else None
+            return Exchanged(settled, found)
+
+        try:
+            return (yield from self._context.on_queue(name, trade))
+        except Exception as error:
+            if not unique_is_violated(error):
+                raise
+        return Exchanged((yield from self._one_by_one(name, settlements)), None)
+
+    def _settling(self, queue: Queue, settlements: Settlements) -> dict[str, Step]:
+        steps: dict[str, Step] = {}
+        if settlements.completed:
+            statement = "complete_and_tell" if queue.on_complete else "complete"
+            steps["complete"] = self._fenced(statement, queue, settlements.completed)
+        if settlements.failed:
+            failed = [(lease, failure.as_json()) for lease, failure in settlements.failed]
+            steps["fail"] = self._fenced("fail", queue, failed)
+        if settlements.released:
+            released = [(lease, "null") for lease in settlements.released]
+            steps["release"] = self._fenced("release", queue, released)
+        return steps
+
+    def _fenced(self, statement: str, queue: Queue, entries: Sequence[tuple[Lease, str]]) -> Step:
+        return self._context.step(
+            statement,
+            queue.table_name,
+            queue=queue.name,
+            ids=uuid_array(lease.id for lease, _ in entries),
+            leases=fence((lease.id, lease.attempt, lease.started_on, rest) for lease, rest in entries),
+        )
+
+    def _claiming(self, queue: Queue, wanted: Wanted | None, *, ripen: bool, lazy: bool) -> tuple[Step, ...]:
+        if wanted is None:
+            return ()
+        verbs = ClaimVerbs(self._context)
+        return (*(verbs.preparing(queue) if ripen else ()), verbs.claiming(queue, wanted, lazy=lazy))
+
+    def _marking(self, queue: Queue, wanted: Wanted | None, asleep: bool | None) -> tuple[Step, ...]:
+        if asleep is None or wanted is None:
+            return ()
+        name = "mark_asleep" if asleep else "mark_awake"
+        return (self._context.step(name, queue=queue.name, worker=wanted.worker),)
+
+    def _telling(self, settlements: Settlements, say: str | None) -> tuple[Step, ...]:
+        ended = [lease.id for lease, _ in (*settlements.completed, *settlements.failed)]
+        tell = (self._context.step("tell_watchers", ids=uuid_array(ended)),) if ended else ()
+        return (*tell, self._context.step("announce", message=say)) if say else tell
+
+    def _read_settled(
+        self, queue: Queue, settlements: Settlements, results: Mapping[str, PGresult]
+    ) -> Conversation[dict[UUID, JobState]]:
+        """The states of what was settled, after settling what the statements declined although it is ours."""
+        settled: dict[UUID, JobState] = {}
+        if "complete" in results:
+            rows = read_rows(results["complete"])
+            settled |= {row[0]: JobState.COMPLETED for row in rows if row[0] is not None}
+            if rows and rows[0][1] and not queue.on_complete:
+                self._context.forget(queue.name)
+                settled |= yield from self._one_by_one(queue.name, Settlements(settlements.completed))
+        if "fail" in results:
+            settled |= {row[0]: JobState(row[1]) for row in read_rows(results["fail"])}
+        if "release" in results:
+            settled |= {row[0]: JobState.RETRY for row in read_rows(results["release"])}
+            if left := [lease for lease in settlements.released if lease.id not in settled]:
+                yield from SettleVerbs(self._context).release_leases(queue.name, left)
+        return settled
+
+    def _one_by_one(self, name: str, settlements: Settlements) -> Conversation[dict[UUID, JobState]]:
+        """Each kind in a transaction of its own, where the one for all was refused."""
+        verbs = SettleVerbs(self._context)
+        settled: dict[UUID, JobState] = {}
+        if settlements.completed:
+            done = yield from verbs.complete_leases(name, settlements.completed)
+            settled |= dict.fromkeys(done, JobState.COMPLETED)
+        if settlements.failed:
+            settled |= yield from verbs.fail_leases(name, settlements.failed)
+        if settlements.released:
+            yield from verbs.release_leases(name, settlements.released)
+            settled |= dict.fromkeys((lease.id for lease in settlements.released), JobState.RETRY)
+        return settled

@@ -1,0 +1,156 @@
+"""Verbs of upkeep: watching over leases, retention, presence, cron's ledger."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+from typing import Any, Literal
+from uuid import UUID
+
+import attrs
+
+from trioboss.model.exchange import Failure
+from trioboss.model.job import Lease, NewJob
+from trioboss.model.payload import describe_error
+from trioboss.model.schedule import Schedule
+from trioboss.model.watch import Looked, Watch
+from trioboss.postgres.conversation import Conversation, Flush
+from trioboss.postgres.flush import Results, Step
+from trioboss.store.context import Context
+from trioboss.store.parameters import text_array, uuid_array
+from trioboss.store.rows import read_first
+from trioboss.store.sending import SendVerbs
+from trioboss.store.settling import SettleVerbs
+
+__all__ = ["UpkeepVerbs"]
+
+_CHUNK = 10_000  # rows a statement deletes
+_ERRORS = {
+    "expired": describe_error("the job expired"),
+    "lost": describe_error("its worker is gone, or its heartbeats stopped"),
+}
+
+_Outcome = Literal["expired", "lost"]
+
+
+@attrs.frozen
+class UpkeepVerbs:
+    """What is done for all jobs, not for one."""
+
+    _context: Context
+
+    # -- presence and looks
+
+    def looking(self, queues: Sequence[str], token: str, *, candidate: bool) -> Step:
+        """The step that looks whether these queues have something to do."""
+        return self._context.step("look", queues=text_array(queues), token=token, candidate=candidate)
+
+    def read_look(self, results: Results) -> Looked:
+        """The answer to a look."""
+        rows = read_first(results)
+        leads = any(row[0] is None and row[2] for row in rows)
+        return Looked({row[0]: row[1] for row in rows if row[0] is not None}, leads)
+
+    def register(
+        self, worker: UUID, boss: UUID, name: str, queue: str, lock: int | None
+    ) -> Conversation[None]:
+        """A worker begins."""
+        step = self._context.step(
+            "register_worker", worker=worker, boss=boss, name=name, queue=queue, lock=lock
+        )
+        yield Flush((step,))
+
+    def unregister(self, worker: UUID) -> Conversation[None]:
+        """A worker has ended."""
+        yield Flush((self._context.step("unregister_worker", worker=worker),))
+
+    def recover_unseen(self, name: str, worker: UUID, known: Iterable[UUID]) -> Conversation[None]:
+        """Queue again what a worker was given by a claim whose answer got lost."""
+        queue = yield from self._context.know(name)
+        step = self._context.step(
+            "disown", queue.table_name, queue=name, worker=worker, known=uuid_array(known)
+        )
+        unseen = [Lease(*row) for row in read_first((yield Flush((step,))))]
+        if unseen:
+            yield from SettleVerbs(self._context).release_leases(name, unseen)
+
+    # -- leases
+
+    def watch(self, grace: float, margin: float, *, full: bool) -> Conversation[Watch]:
+        """End leases that ran out, or whose worker is gone; see what is active and what deserves a warning."""
+        step = self._context.step("watch", grace=grace, margin=margin, full=full)
+        rows: dict[str, list[Any]] = defaultdict(list)
+        for kind, *rest in read_first((yield Flush((step,)))):
+            rows[kind].append(rest)
+        ended = yield from self._end(rows["ended"])
+        if dead := [row[1] for row in rows["dead"]]:
+            yield Flush((self._context.step("drop_workers", dead=uuid_array(dead)),))
+        active, next_expiry = (rows["active"][0][2], rows["active"][0][5]) if rows["active"] else (0, None)
+        warnings = [_explain_warning(*row) for row in rows["warning"]]
+        return Watch(ended, active - sum(len(ids) for _, _, ids in ended), next_expiry, warnings)
+
+    def _end(self, rows: Iterable[Any]) -> Conversation[list[tuple[str, _Outcome, tuple[UUID, ...]]]]:
+        attempts: dict[tuple[str, _Outcome], list[Lease]] = defaultdict(list)
+        for name, id, attempt, started_on, outcome, _ in rows:
+            attempts[name, outcome].append(Lease(id, attempt, started_on))
+        ended: list[tuple[str, _Outcome, tuple[UUID, ...]]] = []
+        for (name, outcome), leases in attempts.items():
+            failure = Failure(_ERRORS[outcome], outcome=outcome)
+            failed = [(lease, failure) for lease in leases]
+            states = yield from SettleVerbs(self._context).fail_leases(name, failed)
+            if states:
+                ended.append((name, outcome, tuple(states)))
+        return ended
+
+    # -- retention
+
+    def tidy(self) -> Conversation[None]:
+        """Drop what is old: days of history, jobs that waited too long; make the days that come."""
+        yield Flush((self._context.step("tidy"),))
+        for history, day, _ in read_first((yield Flush((self._context.step("list_days"),)))):
+            if (yield from self._is_over(day)):
+                yield Flush((self._context.step("drop_day", history=history, day=day),))
+        for statement in ("purge_ended", "purge_queued"):
+            yield from self._purge(statement)
+
+    def _is_over(self, day: date) -> Conversation[bool]:
+        ((over,),) = read_first((yield Flush((self._context.step("is_day_over", day=day),))))
+        return bool(over)
+
+    def _purge(self, statement: str) -> Conversation[None]:
+        while True:
+            rows = read_first((yield Flush((self._context.step(statement, limit=_CHUNK),))))
+            if sum(row[-1] for row in rows) < _CHUNK:
+                return
+
+    # -- cron
+
+    def read_schedules(self) -> Conversation[tuple[datetime, list[tuple[Schedule, datetime | None]]]]:
+        """The time of the database, and each schedule with its last tick."""
+        rows = read_first((yield Flush((self._context.step("get_last_ticks"),))))
+        schedules = [(Schedule(*row[1:10]), row[10]) for row in rows if row[1] is not None]
+        return rows[0][0], schedules
+
+    def fire(
+        self, schedule: Schedule, due: datetime, id: UUID
+    ) -> Conversation[tuple[bool, UUID | None, float]]:
+        """Write a tick into the ledger and send its job, both or neither. Needs an open transaction around it."""
+        step = self._context.step("fire_tick", queue=schedule.queue, key=schedule.key, due=due, id=id)
+        rows = read_first((yield Flush((step,))))
+        if not rows:
+            return False, None, 0.0
+        ours, early = rows[0]
+        if not ours:
+            return False, None, early
+        job = NewJob.from_options(schedule.data, schedule.options | {"id": id})
+        return True, (yield from SendVerbs(self._context).send(schedule.queue, job, own=False)), 0.0
+
+
+def _explain_warning(
+    queue: str | None, _: object, pid: int | None, since: object, kind: str, number: float
+) -> tuple[str | None, str, str]:
+    texts = {
+        "queue_size": f"more than {number:.0f} jobs wait",
+        "old_snapshot": f"the transaction of backend {pid} is open for {number:.0f} s: nothing can be vacuumed",
+        "notify_queue": f"the server's notification queue is {number:.0%} full: some session does not read",
+    }
+    return queue, kind, texts[kind]
