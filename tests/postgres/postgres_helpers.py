@@ -67,10 +67,13 @@ async def is_usable(connection) -> bool:
 
 @attrs.define(eq=False)
 class Proxy:
-    """Between a client and the server: passes everything on until it is told to be mute."""
+    """Between a client and the server: refuses a few, passes the others on, until it is told to be mute."""
 
     dsn: str
     mute: bool = False
+    hold_open: bool = False
+    """Passes the server's last words on, but not that it hung up."""
+    refusals: int = 0
     accepted: int = 0
 
 
@@ -85,10 +88,14 @@ async def open_proxy(server_dsn: str):
             if proxy.mute:
                 await trio.sleep_forever()
             await target.send_all(data)
+        if proxy.hold_open:
+            await trio.sleep_forever()
         await target.aclose()
 
     async def serve(client):
         proxy.accepted += 1
+        if proxy.accepted <= proxy.refusals:
+            return
         if proxy.mute:
             await trio.sleep_forever()
         try:

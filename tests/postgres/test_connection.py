@@ -1,15 +1,20 @@
 """psycopg's own interface, working under trio."""
 
-from contextlib import aclosing
+import socket
+from contextlib import aclosing, suppress
 
+import attrs
 import psycopg
 import pytest
 import trio
 from postgres_helpers import is_usable, open_proxy, scalar, until_blocked
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from psycopg.types import TypeInfo
+from psycopg.waiting import Wait
 
 from trioboss.postgres import Connection
+from trioboss.postgres.waiting import Dialogue
 
 
 async def test_leaving_the_block_commits_and_closes(server_dsn, table):
@@ -17,28 +22,33 @@ async def test_leaving_the_block_commits_and_closes(server_dsn, table):
         await connection.execute(f"insert into {table.name} values (1)")
 
     assert connection.closed
-    assert [1] == await table.rows()
+    assert await table.rows() == [1]
 
 
 async def test_leaving_the_block_by_an_error_rolls_back_and_closes(server_dsn, table):
-    with pytest.raises(ZeroDivisionError):
-        async with await Connection.connect(server_dsn) as connection:
+    connection = await Connection.connect(server_dsn)
+
+    async def fail():
+        async with connection:
             await connection.execute(f"insert into {table.name} values (1)")
             raise ZeroDivisionError
 
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+
     assert connection.closed
-    assert [] == await table.rows()
+    assert await table.rows() == []
 
 
 async def test_a_savepoint_is_rolled_back_alone(conn, table):
     async with conn.transaction():
         await conn.execute(f"insert into {table.name} values (1)")
-        with pytest.raises(ZeroDivisionError):
+        with suppress(ZeroDivisionError):
             async with conn.transaction():
                 await conn.execute(f"insert into {table.name} values (2)")
                 raise ZeroDivisionError
 
-    assert [1] == await table.rows()
+    assert await table.rows() == [1]
 
 
 async def test_psycopgs_rollback_exception_is_swallowed(conn, table):
@@ -46,7 +56,7 @@ async def test_psycopgs_rollback_exception_is_swallowed(conn, table):
         await conn.execute(f"insert into {table.name} values (1)")
         raise psycopg.Rollback(transaction)
 
-    assert [] == await table.rows()
+    assert await table.rows() == []
     assert await is_usable(conn)
 
 
@@ -54,7 +64,7 @@ async def test_row_factories_and_binary_results(server_dsn):
     async with await Connection.connect(server_dsn, row_factory=dict_row) as connection:
         cursor = await connection.execute("select 1 as a, 'b' as b", binary=True)
 
-        assert {"a": 1, "b": "b"} == await cursor.fetchone()
+        assert await cursor.fetchone() == {"a": 1, "b": "b"}
 
 
 async def test_psycopg_prepares_what_is_repeated(server_dsn):
@@ -62,8 +72,11 @@ async def test_psycopg_prepares_what_is_repeated(server_dsn):
         for n in range(8):
             assert n == await scalar(connection, "select %s::int4", [n])
 
-        assert 1 == await scalar(
-            connection, "select count(*)::int from pg_prepared_statements where statement like '%int4'"
+        assert (
+            await scalar(
+                connection, "select count(*)::int from pg_prepared_statements where statement like '%int4'"
+            )
+            == 1
         )
 
 
@@ -84,19 +97,19 @@ async def test_a_pipeline_that_fills_both_socket_buffers_gets_through(conn):
             cursors = [await conn.execute("select %s::text", [blob]) for _ in range(50)]
             got = [len((await cursor.fetchone())[0]) for cursor in cursors]
 
-    assert [200_000] * 50 == got
+    assert got == [200_000] * 50
 
 
 async def test_a_transaction_inside_a_pipeline(conn, table):
     async with conn.pipeline():
         async with conn.transaction():
             await conn.execute(f"insert into {table.name} values (1)")
-        with pytest.raises(ZeroDivisionError):
+        with suppress(ZeroDivisionError):
             async with conn.transaction():
                 await conn.execute(f"insert into {table.name} values (2)")
                 raise ZeroDivisionError
 
-    assert [1] == await table.rows()
+    assert await table.rows() == [1]
 
 
 async def test_executemany_returns_every_row(conn, table):
@@ -109,6 +122,61 @@ async def test_executemany_returns_every_row(conn, table):
         got.append((await cursor.fetchone())[0])
 
     assert list(range(200)) == got
+
+
+@attrs.define(eq=False)
+class Turns:
+    """Counts how often the other tasks get their turn."""
+
+    count: int = 0
+
+    async def keep_counting(self):
+        while True:
+            await trio.lowlevel.checkpoint()
+            self.count += 1
+
+
+async def test_writing_a_long_copy_does_not_starve_the_other_tasks(conn, table):
+    turns = Turns()
+    async with trio.open_nursery() as nursery:
+        async with conn.cursor().copy(f"copy {table.name} from stdin") as copy:
+            nursery.start_soon(turns.keep_counting)
+            for _ in range(2000):
+                await copy.write("1\tx\n")
+            seen = turns.count
+        nursery.cancel_scope.cancel()
+
+    assert seen > 100
+
+
+async def test_filling_a_long_pipeline_does_not_starve_the_other_tasks(conn):
+    turns = Turns()
+    async with trio.open_nursery() as nursery:
+        async with conn.pipeline():
+            nursery.start_soon(turns.keep_counting)
+            for _ in range(2000):
+                await conn.execute("select 1")
+            seen = turns.count
+        nursery.cancel_scope.cancel()
+
+    assert seen > 100
+
+
+async def test_one_long_dialogue_does_not_starve_the_other_tasks():
+    def talk():
+        for _ in range(2000):
+            yield Wait.RW
+        return turns.count
+
+    turns = Turns()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(turns.keep_counting)
+            seen = await Dialogue(talk(), ours.fileno()).carry_on()
+            nursery.cancel_scope.cancel()
+
+    assert seen > 100
 
 
 async def test_copy_in_and_copy_out(conn, table):
@@ -124,12 +192,12 @@ async def test_copy_in_and_copy_out(conn, table):
 
 
 async def test_a_copy_in_that_fails_leaves_no_rows(conn, table):
-    with pytest.raises(ZeroDivisionError):
+    with suppress(ZeroDivisionError):
         async with conn.cursor().copy(f"copy {table.name} from stdin") as copy:
             await copy.write_row((1, "a"))
             raise ZeroDivisionError
 
-    assert [] == await table.rows()
+    assert await table.rows() == []
     assert await is_usable(conn)
 
 
@@ -159,7 +227,7 @@ async def test_a_stream_left_half_way_leaves_the_connection_usable(conn):
 async def test_type_information_is_fetched(conn):
     info = await TypeInfo.fetch(conn, "int4")
 
-    assert 23 == info.oid
+    assert info.oid == 23
 
 
 async def test_two_phase_commit(server_dsn, table):
@@ -168,10 +236,10 @@ async def test_two_phase_commit(server_dsn, table):
         await connection.tpc_begin(connection.xid(1, table.name, "x"))
         await connection.execute(f"insert into {table.name} values (1)")
         await connection.tpc_prepare()
-        assert [] == await table.rows()
+        assert await table.rows() == []
         await connection.tpc_commit()
 
-    assert [1] == await table.rows()
+    assert await table.rows() == [1]
 
 
 async def test_closing_wakes_a_task_that_waits_on_the_connection(conn, admin):
@@ -189,7 +257,7 @@ async def test_closing_wakes_a_task_that_waits_on_the_connection(conn, admin):
             await until_blocked(admin, conn.info.backend_pid, on="Timeout")
             await conn.close()
 
-    assert 1 == len(raised)
+    assert len(raised) == 1
 
 
 async def test_a_task_that_waits_for_itself_is_told_so(conn):
@@ -209,8 +277,9 @@ async def test_a_name_is_resolved_and_every_address_tried(server_dsn):
 
 
 async def test_a_second_host_is_tried_when_the_first_refuses(server_dsn):
-    host = psycopg.conninfo.conninfo_to_dict(server_dsn)["host"]
-    async with await Connection.connect(server_dsn, host=f"127.0.0.1,{host}", port="1,5432") as connection:
+    params = conninfo_to_dict(server_dsn)
+    hosts, ports = f"127.0.0.1,{params['host']}", f"1,{params['port']}"
+    async with await Connection.connect(server_dsn, host=hosts, port=ports) as connection:
         assert await is_usable(connection)
 
 
