@@ -8,9 +8,11 @@ import attrs
 import psycopg
 import pytest
 from psycopg import sql
+from store_helpers import open_quiet_boss
 
 import trioboss
-from trioboss.postgres import Pool
+from trioboss.doors import base
+from trioboss.postgres.conversation import Conversation
 from trioboss.testing import temporary_database
 
 TABLES = (
@@ -50,6 +52,13 @@ def empty(database: psycopg.Connection[Any]) -> None:
 
 
 @pytest.fixture
+async def boss(dsn: str) -> AsyncIterator[trioboss.Boss]:
+    """A boss that leaves jobs and schedules alone: what happens to them is what the test does."""
+    async with open_quiet_boss(dsn) as boss:
+        yield boss
+
+
+@pytest.fixture
 def database(store_database: psycopg.Connection[Any], dsn: str) -> psycopg.Connection[Any]:
     """A connection to the test's database, in autocommit, to look behind the verbs."""
     return store_database
@@ -82,10 +91,10 @@ def clock(boss: trioboss.Boss) -> Clock:
 async def offline_boss(boss: trioboss.Boss) -> AsyncIterator[trioboss.Boss]:
     """A boss for what has to be refused before any SQL."""
 
-    async def refuse(*_: object) -> None:
+    async def drive(conversation: Conversation[Any], *_: object) -> None:
+        next(conversation)
         pytest.fail("there was SQL")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Pool, "run", refuse)
-        patch.setattr(Pool, "connection", refuse)
+        patch.setattr(base, "drive", drive)
         yield boss

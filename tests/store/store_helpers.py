@@ -1,8 +1,14 @@
 """What several tests of the verbs do."""
 
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import trioboss
+
+
+def open_quiet_boss(dsn: str, **options: Any) -> AbstractAsyncContextManager[trioboss.Boss]:
+    """Open a boss on a migrated database, without upkeep and cron."""
+    return trioboss.open_boss(dsn, migrate=False, supervise=False, schedule=False, **options)
 
 
 async def take(boss: trioboss.Boss, queue: str, **options: Any) -> trioboss.Job:

@@ -4,7 +4,7 @@ import contextlib
 from datetime import timedelta
 
 import pytest
-from store_helpers import take, take_all
+from store_helpers import open_quiet_boss, take, take_all
 
 import trioboss
 
@@ -176,7 +176,7 @@ async def test_fetching_from_a_queue_that_does_not_exist_names_it(boss):
 async def test_fetching_from_a_queue_that_was_just_deleted_names_it(boss, dsn):
     await boss.create_queue("q")
     await boss.fetch("q")
-    async with trioboss.open_boss(dsn, migrate=False) as other:
+    async with open_quiet_boss(dsn) as other:
         await other.delete_queue("q")
 
     with pytest.raises(trioboss.UnknownQueue, match="'q'"):

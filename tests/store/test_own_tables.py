@@ -1,7 +1,7 @@
 """Queues with a table of their own, and bosses that remember a queue which is another one now."""
 
 import pytest
-from store_helpers import fail_for_good, take, take_all
+from store_helpers import fail_for_good, open_quiet_boss, take, take_all
 
 import trioboss
 
@@ -78,7 +78,7 @@ async def test_two_queues_whose_names_differ_in_case_have_different_tables(boss)
 @pytest.fixture
 async def other(dsn):
     """A boss in another process, as far as the first one can tell."""
-    async with trioboss.open_boss(dsn, migrate=False) as other:
+    async with open_quiet_boss(dsn) as other:
         yield other
 
 

@@ -7,7 +7,7 @@ import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from store_helpers import take, take_all
+from store_helpers import open_quiet_boss, take, take_all
 
 import trioboss
 from trioboss.model.job import make_id
@@ -86,7 +86,7 @@ async def test_sending_to_a_queue_that_does_not_exist_names_it(boss):
 async def test_sending_to_a_queue_that_was_just_deleted_names_it(boss, dsn):
     await boss.create_queue("q")
     await boss.send("q")
-    async with trioboss.open_boss(dsn, migrate=False) as other:
+    async with open_quiet_boss(dsn) as other:
         await other.delete_queue("q")
 
     with pytest.raises(trioboss.UnknownQueue, match="'q'"):
@@ -125,7 +125,7 @@ async def test_an_unknown_option_is_a_type_error(offline_boss):
 
 
 async def test_a_boss_may_allow_smaller_payloads(dsn):
-    async with trioboss.open_boss(dsn, migrate=False, max_payload=10) as boss:
+    async with open_quiet_boss(dsn, max_payload=10) as boss:
         await boss.create_queue("q")
 
         await boss.send("q", "x" * 8)

@@ -4,7 +4,7 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
-from store_helpers import fail_for_good, take
+from store_helpers import fail_for_good, open_quiet_boss, take
 
 import trioboss
 from trioboss import Settled
@@ -211,7 +211,7 @@ async def test_what_is_no_id_is_refused_before_any_sql(offline_boss, verb):
 
 async def test_a_job_of_a_queue_that_was_deleted_lost_its_lease(q, dsn):
     (job,) = await take_some(q, 1)
-    async with trioboss.open_boss(dsn, migrate=False) as other:
+    async with open_quiet_boss(dsn) as other:
         await other.delete_queue("q")
 
     with pytest.raises(trioboss.LeaseLost):

@@ -1,0 +1,291 @@
+"""conn=: every verb that writes, as a part of the caller's transaction."""
+
+import asyncio
+import contextlib
+import inspect
+import threading
+
+import psycopg
+import pytest
+import trio
+from store_helpers import fail_for_good, take_all
+
+import trioboss
+from trioboss.model.job import make_id
+
+
+class Changes:
+    """Calls that each change something, by the name of the verb, on a boss that is prepared for them."""
+
+    def __init__(self, boss):
+        self.boss = boss
+
+    async def prepare(self):
+        boss = self.boss
+        for name in ("q", "doomed", "subscribed", "paused"):
+            await boss.create_queue(name)
+        await boss.pause("paused")
+        await boss.subscribe("event", "subscribed")
+        await boss.subscribe("other", "q")
+        await boss.schedule("q", "* * * * *", key="old")
+        self.failed = (await fail_for_good(boss, "q")).id
+        self.cancelled = await boss.send("q")
+        await boss.cancel("q", self.cancelled)
+        await boss.send("q", "active")
+        (self.active,) = await boss.fetch("q")
+        self.queued = await boss.send("q", "queued")
+
+    def calls(self):
+        boss = self.boss
+        return {
+            "create_queue": lambda conn: boss.create_queue("new", conn=conn),
+            "create_queue partition": lambda conn: boss.create_queue("new", partition=True, conn=conn),
+            "update_queue": lambda conn: boss.update_queue("q", retry_limit=9, conn=conn),
+            "delete_queue": lambda conn: boss.delete_queue("doomed", conn=conn),
+            "pause": lambda conn: boss.pause("q", conn=conn),
+            "resume_queue": lambda conn: boss.resume_queue("paused", conn=conn),
+            "send": lambda conn: boss.send("q", 1, conn=conn),
+            "send id": lambda conn: boss.send("q", 1, id=make_id(), conn=conn),
+            "send_after": lambda conn: boss.send_after("q", 1, 60, conn=conn),
+            "send_throttled": lambda conn: boss.send_throttled("q", 1, 60, conn=conn),
+            "send_debounced": lambda conn: boss.send_debounced("q", 1, 60, conn=conn),
+            "send_once": lambda conn: boss.send_once("q", 1, "k", conn=conn),
+            "send_singleton": lambda conn: boss.send_singleton("q", 1, conn=conn),
+            "insert": lambda conn: boss.insert("q", [{"data": 1}, {"data": 2, "id": make_id()}], conn=conn),
+            "publish": lambda conn: boss.publish("event", 1, conn=conn),
+            "subscribe": lambda conn: boss.subscribe("event", "q", conn=conn),
+            "unsubscribe": lambda conn: boss.unsubscribe("other", "q", conn=conn),
+            "fetch": lambda conn: boss.fetch("q", conn=conn),
+            "fetch_completed": lambda conn: boss.fetch_completed("q", conn=conn),
+            "complete": lambda conn: boss.complete("q", self.active, conn=conn),
+            "fail": lambda conn: boss.fail("q", self.active, conn=conn),
+            "touch": lambda conn: boss.touch("q", self.active, conn=conn),
+            "cancel": lambda conn: boss.cancel("q", self.queued, conn=conn),
+            "resume": lambda conn: boss.resume("q", self.cancelled, conn=conn),
+            "retry": lambda conn: boss.retry("q", self.failed, conn=conn),
+            "delete_job": lambda conn: boss.delete_job("q", self.queued, conn=conn),
+            "delete_queued_jobs": lambda conn: boss.delete_queued_jobs("q", conn=conn),
+            "delete_stored_jobs": lambda conn: boss.delete_stored_jobs("q", conn=conn),
+            "delete_all_jobs": lambda conn: boss.delete_all_jobs("q", conn=conn),
+            "clear_storage": lambda conn: boss.clear_storage(conn=conn),
+            "schedule": lambda conn: boss.schedule("q", "0 3 * * *", conn=conn),
+            "unschedule": lambda conn: boss.unschedule("q", "old", conn=conn),
+        }
+
+
+VERBS = list(Changes(None).calls())
+LOCKING = ("create_queue partition", "clear_storage")  # nobody can look meanwhile
+TABLES = ["queue", "all_jobs", "subscription", "schedule", "throttle"]
+
+
+def contents(database):
+    """All rows that a verb could change."""
+    return {
+        table: sorted(map(repr, database.execute(f"select * from trioboss.{table}").fetchall()))
+        for table in TABLES
+    }
+
+
+@pytest.fixture
+async def changes(boss):
+    """A boss with something to change, and the calls that do."""
+    changes = Changes(boss)
+    await changes.prepare()
+    return changes
+
+
+@pytest.fixture
+def blocking(dsn):
+    """A blocking connection of the caller's, as psycopg makes it."""
+    with psycopg.connect(dsn) as connection:
+        yield connection
+
+
+def test_every_verb_that_takes_a_connection_is_tried_here():
+    takes_conn = {
+        name
+        for name, method in inspect.getmembers(trioboss.Boss, inspect.isfunction)
+        if not name.startswith("_") and "conn" in inspect.signature(method).parameters
+    }
+
+    assert takes_conn == {verb.split()[0] for verb in VERBS}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_a_change_on_our_connection_happens_if_and_when_it_commits(boss, changes, database, verb):
+    before = contents(database)
+
+    with contextlib.suppress(ZeroDivisionError):
+        async with boss.transaction() as conn:
+            await changes.calls()[verb](conn)
+            raise ZeroDivisionError
+    assert contents(database) == before
+
+    async with boss.transaction() as conn:
+        await changes.calls()[verb](conn)
+        if verb not in LOCKING:
+            assert contents(database) == before
+    assert contents(database) != before
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_a_change_on_a_blocking_connection_happens_if_and_when_it_commits(
+    changes, database, blocking, verb
+):
+    before = contents(database)
+
+    await changes.calls()[verb](blocking)
+    blocking.rollback()
+    assert contents(database) == before
+
+    await changes.calls()[verb](blocking)
+    if verb not in LOCKING:
+        assert contents(database) == before
+    blocking.commit()
+    assert contents(database) != before
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_a_connection_in_autocommit_commits_at_once(changes, database, blocking, verb):
+    before = contents(database)
+    blocking.autocommit = True
+
+    await changes.calls()[verb](blocking)
+
+    assert contents(database) != before
+    assert blocking.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+
+
+async def test_in_autocommit_a_load_is_all_or_none(boss, database, blocking):
+    await boss.create_queue("q")
+    blocking.autocommit = True
+
+    with pytest.raises(trioboss.UnknownQueue):
+        await boss.insert("q", [{}, {"id": make_id()}, {"dead_letter": "nowhere"}], conn=blocking)
+    with pytest.raises(trioboss.PayloadError):
+        await boss.insert("q", [{}, {"id": make_id()}, {"data": {1}}], conn=blocking)
+
+    assert contents(database)["all_jobs"] == []
+
+
+async def test_a_bad_load_leaves_a_blocking_transaction_as_it_was(boss, blocking):
+    await boss.create_queue("q")
+    await boss.send("q", "before", conn=blocking)
+    with pytest.raises(trioboss.PayloadError):
+        await boss.insert("q", [{"data": 1}, {"data": {2}}], conn=blocking)
+    await boss.send("q", "after", conn=blocking)
+    blocking.commit()
+
+    assert await take_all(boss, "q") == ["before", "after"]
+
+
+async def test_a_job_is_there_exactly_if_the_callers_rows_are(boss, blocking):
+    await boss.create_queue("q")
+    blocking.execute("create temporary table orders (id int)")
+    blocking.commit()
+
+    for order, commit in [(1, True), (2, False)]:
+        blocking.execute("insert into orders values (%s)", [order])
+        await boss.send("q", order, conn=blocking)
+        blocking.commit() if commit else blocking.rollback()
+
+    assert blocking.execute("select id from orders").fetchall() == [(1,)]
+    assert await take_all(boss, "q") == [1]
+
+
+async def test_a_job_can_be_settled_together_with_the_callers_rows(boss):
+    await boss.create_queue("q")
+    id = await boss.send("q")
+    (job,) = await boss.fetch("q")
+
+    async with boss.transaction() as conn:
+        await conn.execute("create table public.results (n int)")
+        await boss.complete("q", job, conn=conn)
+        await conn.execute("drop table public.results")
+
+    assert (await boss.get_job_by_id("q", id)).state == "completed"
+
+
+async def test_a_queue_made_in_the_transaction_can_be_used_in_it(boss):
+    async with boss.transaction() as conn:
+        await boss.create_queue("q", conn=conn)
+        await boss.send("q", 1, conn=conn)
+
+    assert await take_all(boss, "q") == [1]
+
+
+async def test_a_queue_whose_making_was_rolled_back_is_unknown(boss):
+    with contextlib.suppress(ZeroDivisionError):
+        async with boss.transaction() as conn:
+            await boss.create_queue("q", conn=conn)
+            await boss.send("q", 1, conn=conn)
+            raise ZeroDivisionError
+
+    with pytest.raises(trioboss.UnknownQueue):
+        await boss.send("q", 2)
+    with pytest.raises(trioboss.UnknownQueue):
+        await boss.fetch("q")
+
+
+async def test_the_planner_is_the_users_own_in_their_transaction(boss):
+    async with boss.transaction() as conn:
+        cursor = await conn.execute(
+            "select current_setting('enable_seqscan'), current_setting('enable_bitmapscan')"
+        )
+
+        assert await cursor.fetchone() == ("on", "on")
+
+
+@pytest.mark.parametrize("verb", ["send", "insert", "complete", "create_queue", "delete_all_jobs"])
+async def test_a_connection_of_asyncio_is_refused(boss, changes, dsn, verb):
+    connection = await connect_with_asyncio(dsn)
+
+    with pytest.raises(
+        trioboss.UsageError, match=r"^conn: AsyncConnection cannot be used under trio: pass a"
+    ):
+        await changes.calls()[verb](connection)
+
+
+@pytest.mark.parametrize("conn", ["postgresql://", 5, object()])
+async def test_what_is_no_connection_is_refused(boss, conn):
+    await boss.create_queue("q")
+
+    with pytest.raises(trioboss.UsageError, match=r"^conn: "):
+        await boss.send("q", conn=conn)
+
+
+async def connect_with_asyncio(dsn):
+    """A connection that was made in an event loop which is over."""
+    made = []
+
+    async def connect():
+        made.append(await psycopg.AsyncConnection.connect(dsn))
+
+    thread = threading.Thread(target=asyncio.run, args=(connect(),))
+    thread.start()
+    await trio.to_thread.run_sync(thread.join)
+    made[0].pgconn.finish()
+    return made[0]
+
+
+@pytest.mark.parametrize("commit", [True, False])
+async def test_the_word_to_the_workers_goes_out_when_the_caller_commits(boss, blocking, dsn, commit):
+    await boss.create_queue("q")
+    with psycopg.connect(dsn, autocommit=True) as listener:
+        listener.execute("listen trioboss")
+
+        await boss.send("q", conn=blocking)
+        await boss.insert("q", [{}], conn=blocking)
+        before = [word.payload for word in listener.notifies(timeout=0) if word.payload == "q"]
+        blocking.commit() if commit else blocking.rollback()
+        # NOTIFY is delivered in the order of commits: what comes before this one has come.
+        blocking.execute("notify trioboss, 'over'")
+        blocking.commit()
+        words = []
+        for word in listener.notifies(timeout=10):
+            words += [word.payload] if word.payload in ("q", "over") else []
+            if word.payload == "over":
+                break
+
+    assert before == []
+    assert words == (["q", "over"] if commit else ["over"])
