@@ -12,17 +12,19 @@ import trio
 
 from trioboss.doors.base import PLANNER_SETTINGS
 from trioboss.doors.jobs import JobDoor
+from trioboss.doors.ports import Ports
 from trioboss.doors.queues import QueueDoor
 from trioboss.doors.runtime import RuntimeSettings, open_runtime
 from trioboss.doors.sending import SendDoor
 from trioboss.doors.working import WorkDoor
 from trioboss.model.check import check_duration
 from trioboss.model.payload import MAX_BYTES
-from trioboss.postgres import Pool, open_pool
-from trioboss.postgres.driving import drive, drive_in
+from trioboss.postgres import open_pool
+from trioboss.postgres.driving import drive_in
 from trioboss.postgres.embedded import resolve_dsn
 from trioboss.postgres.migrate import check_version
 from trioboss.postgres.migrate import migrate as bring_up_to_date
+from trioboss.postgres.pooling import is_pooled
 from trioboss.postgres.redact import hide_password
 from trioboss.sql import Catalog, check_schema
 from trioboss.store import Context, make_store
@@ -52,6 +54,11 @@ class Boss(QueueDoor, SendDoor, JobDoor, WorkDoor):
         """The schema that holds everything."""
         return self._store.context.catalog.schema
 
+    @property
+    def is_pooled(self) -> bool:
+        """Whether a pooler, like pgbouncer, stands between this boss and the server."""
+        return self._runtime.ports.pooled
+
     def __repr__(self) -> str:
         return f"<Boss {hide_password(self.dsn)!r} schema={self.schema!r}>"
 
@@ -69,6 +76,7 @@ async def open_boss(
     grace: float = 30.0,
     presence_grace: float = 5.0,
     max_payload: int = MAX_BYTES,
+    connect_wait: float = 30.0,
     app: Startable | None = None,
 ) -> AsyncIterator[Boss]:
     """Open a boss for the length of a block.
@@ -80,7 +88,8 @@ async def open_boss(
     ``supervise`` and ``schedule`` say whether this boss takes part in upkeep and fires cron's ticks.
     Leaving the block is the graceful stop: no new claims, running jobs have ``grace`` seconds, what still runs is
     cancelled and given back with no attempt spent. A worker process that dies loses its jobs to others after it
-    was missed for ``presence_grace`` seconds. ``app`` brings workers and schedules of its own.
+    was missed for ``presence_grace`` seconds. A database that is not there yet is waited for, ``connect_wait``
+    seconds at most. ``app`` brings workers and schedules of its own.
     """
     context = Context(Catalog(check_schema(schema)), max_bytes=max_payload)
     store = make_store(context)
@@ -91,18 +100,20 @@ async def open_boss(
         grace=check_duration("grace", grace),
         presence_grace=check_duration("presence_grace", presence_grace, low=2.0),
     )
-    async with (
-        _resolved(dsn) as found,
-        open_pool(found, size=pool_size, settings=PLANNER_SETTINGS) as pool,
-        open_pool(found, size=_RUNTIME_POOL, settings=PLANNER_SETTINGS) as own_pool,
-    ):
-        await _prepare_schema(pool, context.catalog, migrate)
-        async with open_runtime(settings, store, found, pool, own_pool, uuid4()) as runtime:
-            boss = Boss(pool=pool, store=store, runtime=runtime, dsn=found)
-            if app is not None:
-                await app.start(boss)
-            with boss._body:
-                yield boss
+    async with _resolved(dsn) as found:
+        pooled = await _prepare_schema(found, context.catalog, migrate, connect_wait)
+        session = {} if pooled else PLANNER_SETTINGS
+        async with (
+            open_pool(found, size=pool_size, prepare=not pooled, settings=session) as pool,
+            open_pool(found, size=_RUNTIME_POOL, prepare=not pooled, settings=session) as own_pool,
+        ):
+            ports = Ports(uuid4(), found, own_pool, store, pooled)
+            async with open_runtime(settings, ports, (pool, own_pool)) as runtime:
+                boss = Boss(pool=pool, store=store, runtime=runtime, dsn=found)
+                if app is not None:
+                    await app.start(boss)
+                with boss._body:
+                    yield boss
 
 
 @asynccontextmanager
@@ -117,9 +128,13 @@ async def _resolved(dsn: str | None) -> AsyncIterator[str]:
             await trio.to_thread.run_sync(share.__exit__, None, None, None)
 
 
-async def _prepare_schema(pool: Pool, catalog: Catalog, may_migrate: bool) -> None:
-    if not may_migrate:
-        await drive(check_version(catalog), pool)
-        return
-    async with pool.connection() as conn, conn.transaction():
-        await drive_in(conn, bring_up_to_date(catalog), pool)
+async def _prepare_schema(dsn: str, catalog: Catalog, may_migrate: bool, wait: float) -> bool:
+    """See that the schema is right; return whether a pooler stands between us and the server."""
+    async with open_pool(dsn, size=1, prepare=False) as pool, pool.connection(wait) as conn:
+        if may_migrate:
+            async with conn.transaction():
+                await drive_in(conn, bring_up_to_date(catalog), pool)
+        else:
+            await drive_in(conn, check_version(catalog), pool)
+        return await is_pooled(conn)
+    raise AssertionError

@@ -43,10 +43,12 @@ class Listener:
     _presence_grace: float
     _candidate: bool
     """Whether this boss may do upkeep for all."""
+    _deaf: bool
+    """Whether no words will come through, and it has to poll."""
 
     leads: bool = attrs.field(default=False, init=False)
     leads_changed: Doorbell = attrs.field(factory=Doorbell, init=False)
-    _machine: ListenMachine = attrs.field(factory=ListenMachine, init=False)
+    _machine: ListenMachine = attrs.field(init=False)
     _listening: trio.Event = attrs.field(factory=trio.Event, init=False)
     _lost: Doorbell = attrs.field(factory=Doorbell, init=False)
     _token: str = attrs.field(default="", init=False)
@@ -54,6 +56,15 @@ class Listener:
     _connections: int = attrs.field(default=0, init=False)
     _words: int = attrs.field(default=0, init=False)
     _looks: int = attrs.field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._machine = ListenMachine(deaf=self._deaf)
+        if self._deaf:
+            self._warn_deaf()
+
+    def _warn_deaf(self) -> None:
+        message = "LISTEN does not work here, as behind a transaction pooler: polling every 2 s instead"
+        self._reporter.report(QueueWarning(None, "notify_unavailable", message))
 
     def statistics(self) -> ListenerStatistics:
         """How it is doing now."""
@@ -118,12 +129,15 @@ class Listener:
 
     async def _look(self, ears: Ears) -> None:
         self._token = secrets.token_hex(8)
-        candidate = self._candidate and not self.leads
+        # Behind a pooler leadership has to be claimed again and again; a session lock is held once taken.
+        candidate = self._candidate and (self._machine.deaf or not self.leads)
         looked = await ears.look(self._board.queues(), self._token, candidate=candidate)
         self._looks += 1
         self._machine.looked(trio.current_time())
-        if looked.leads:
-            self._set_leads(True)
+        if candidate:
+            self._set_leads(looked.leads)
+        if self._machine.deaf:
+            self._up()
         for queue, delay in looked.due.items():
             self._board.ring(queue, delay, by="look")
 
@@ -140,9 +154,7 @@ class Listener:
             raise DatabaseUnavailable("the listener no longer hears its own words")
         self._machine.deaf = True
         self._machine.look_now()
-        message = "LISTEN does not work here, as behind a transaction pooler: polling every 2 s instead"
-        self._reporter.report(QueueWarning(None, "notify_unavailable", message))
-        self._up()
+        self._warn_deaf()
 
     def _lose(self, reason: str) -> None:
         self._set_leads(False)

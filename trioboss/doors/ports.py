@@ -22,6 +22,7 @@ from trioboss.postgres import Connection, Pool, open_connection
 from trioboss.postgres.conversation import Conversation
 from trioboss.postgres.driving import drive, drive_in
 from trioboss.postgres.flush import Results, Step
+from trioboss.postgres.results import read_rows
 from trioboss.postgres.transience import transient_as_unavailable
 from trioboss.postgres.translate import translated
 from trioboss.store import Store
@@ -37,6 +38,7 @@ _SHORT_KEEPALIVES = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "5000",
 }
+_LEADERSHIP = 8.0  # seconds that a leader behind a pooler leads without saying so again
 _ANSWER_TIMEOUT = 4.0  # seconds in which the server has to answer a listener
 
 
@@ -48,11 +50,13 @@ class Ports:
     dsn: str = attrs.field(repr=False)
     _pool: Pool
     _store: Store
-    _lock: int = attrs.field(init=False)
+    pooled: bool
+    """A transaction pooler is in between: no session is ours for longer than a transaction."""
 
-    def __attrs_post_init__(self) -> None:
-        # The lock by which others see this boss. 63 bits of its own random id.
-        self._lock = self.boss_id.int & (1 << 63) - 1
+    @property
+    def _lock(self) -> int | None:
+        """The lock by which others see this boss: 63 bits of its own random id."""
+        return None if self.pooled else self.boss_id.int & (1 << 63) - 1
 
     async def _drive(self, conversation: Conversation[T]) -> T:
         with transient_as_unavailable():
@@ -144,6 +148,9 @@ class Ports:
     @asynccontextmanager
     async def open_ears(self) -> AsyncIterator[Ears]:
         """Connect, listen, and hold the lock of our presence."""
+        if self.pooled:
+            yield _PolledEars(self._pool, self._store, self.boss_id)
+            return
         context = self._store.context
         presence = context.step("hold_presence", boss=self.boss_id, lock=self._lock)
         settings = PLANNER_SETTINGS | _SHORT_KEEPALIVES
@@ -182,3 +189,33 @@ class _Ears:
         with trio.move_on_after(_ANSWER_TIMEOUT), translated(self._conn):
             return await self._conn.run([[step] for step in steps])
         raise DatabaseUnavailable("the server does not answer the listener")
+
+
+@attrs.define(eq=False)
+class _PolledEars:
+    """Behind a transaction pooler: no words, only looks. Presence and leadership are rows with a time."""
+
+    _pool: Pool
+    _store: Store
+    _boss: UUID
+
+    async def hear(self, timeout: float) -> list[str]:
+        """Wait; nothing will be heard."""
+        await trio.sleep(max(0.0, timeout))
+        return []
+
+    async def ping(self) -> None:
+        """Looks come often enough."""
+
+    async def look(self, queues: Sequence[str], token: str, *, candidate: bool) -> Looked:
+        """See what these queues have to do, say that we are here, and lead if nobody does."""
+        context = self._store.context
+        steps = [
+            self._store.upkeep.looking(queues, token, candidate=False),
+            context.step("keep_seen", boss=self._boss),
+        ]
+        lead = context.step("claim_leadership", boss=self._boss, seconds=_LEADERSHIP)
+        with transient_as_unavailable():
+            results = await self._pool.run([[step] for step in (*steps, *([lead] if candidate else []))])
+        looked = self._store.upkeep.read_look(results)
+        return attrs.evolve(looked, leads=candidate and bool(read_rows(results[-1][0])))

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import attrs
 import trio
@@ -20,7 +20,6 @@ from trioboss.doors.ports import Ports
 from trioboss.errors import DatabaseUnavailable, UnknownQueue
 from trioboss.events import ErrorEvent, Stopped, Wip
 from trioboss.postgres import Pool, PoolStatistics
-from trioboss.store import Store
 
 __all__ = ["BossStatistics", "Runtime", "RuntimeSettings", "open_runtime"]
 
@@ -70,7 +69,12 @@ class Runtime:
     def __attrs_post_init__(self) -> None:
         settings = self.settings
         self.listener = Listener(
-            self.ports, self.board, self.reporter, settings.presence_grace, settings.supervise
+            self.ports,
+            self.board,
+            self.reporter,
+            settings.presence_grace,
+            settings.supervise,
+            self.ports.pooled,
         )
         if settings.supervise:
             self.upkeep = Upkeep(
@@ -159,7 +163,7 @@ class Runtime:
 
 @asynccontextmanager
 async def open_runtime(
-    settings: RuntimeSettings, store: Store, dsn: str, pool: Pool, own_pool: Pool, boss_id: UUID
+    settings: RuntimeSettings, ports: Ports, pools: tuple[Pool, ...]
 ) -> AsyncIterator[Runtime]:
     """Run the actors for the length of a block. Nested so that leaving it is the order in which they stop."""
     reporter = Reporter()
@@ -167,8 +171,7 @@ async def open_runtime(
     with _unwrapped():
         async with trio.open_nursery() as services:
             async with trio.open_nursery() as work:
-                ports = Ports(boss_id, dsn, own_pool, store)
-                runtime = Runtime(settings, ports, (pool, own_pool), services, work, reporter)
+                runtime = Runtime(settings, ports, pools, services, work, reporter)
                 runtime.start()
                 try:
                     yield runtime

@@ -160,6 +160,10 @@ class WorkDoor(Door):
         async with self._runtime.reporter.subscribe() as events:
             yield events
 
+    async def wait_listening(self) -> None:
+        """Until this boss hears of new jobs, or knows that it has to poll."""
+        await self._runtime.listener.wait_listening()
+
     def statistics(self) -> BossStatistics:
         """What all actors of this boss are doing."""
         return self._runtime.statistics()

@@ -3,7 +3,7 @@
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-__all__ = ["hide_password"]
+__all__ = ["has_password", "hide_password"]
 
 
 def hide_password(dsn: str) -> str:
@@ -14,3 +14,11 @@ def hide_password(dsn: str) -> str:
         return "…"
     shown = {name: value for name, value in parameters.items() if name not in ("password", "sslpassword")}
     return make_conninfo("", **shown)
+
+
+def has_password(dsn: str) -> bool:
+    """Whether the dsn itself holds a password."""
+    try:
+        return bool(conninfo_to_dict(dsn).get("password"))
+    except psycopg.Error:
+        return False

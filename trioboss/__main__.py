@@ -1,0 +1,7 @@
+"""`python -m trioboss` is `trioboss`."""
+
+import sys
+
+from trioboss.cli import main
+
+sys.exit(main())

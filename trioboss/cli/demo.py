@@ -1,0 +1,127 @@
+"""`trioboss demo`: an embedded Postgres, a worker and a producer, and how fast they are here."""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import attrs
+import trio
+
+from trioboss.boss import Boss, open_boss
+from trioboss.postgres.embedded import find_dsn
+from trioboss.postgres.redact import hide_password
+
+__all__ = ["demo"]
+
+_RATE = 100.0  # jobs a second, one after the other
+_BULK = 20_000
+_EVERY = 0.25  # seconds between refreshes of the line
+
+
+@attrs.define
+class _Times:
+    """Seconds from the call of `send` to the handler."""
+
+    values: list[float] = attrs.field(factory=list)
+
+    def percentile(self, share: float) -> float:
+        ordered = sorted(self.values)
+        return ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1000 if ordered else 0.0
+
+    def __str__(self) -> str:
+        return f"p50 {self.percentile(0.5):.1f} ms, p99 {self.percentile(0.99):.1f} ms, max {self.percentile(1):.1f} ms"
+
+
+async def demo(args: argparse.Namespace) -> int:
+    """Show latency, then throughput, then what to try next."""
+    named = find_dsn(args.dsn)
+    print(
+        "Starting", "an embedded Postgres …" if named is None else f"on {hide_password(named)} …", flush=True
+    )
+    began = time.perf_counter()
+    async with open_boss(args.dsn, schema="trioboss_demo", grace=2.0) as boss:
+        print(f"Up after {time.perf_counter() - began:.1f} s: {boss!r}\n")
+        await boss.clear_storage()
+        await boss.create_queue("demo/greetings")
+        await boss.create_queue("demo/bulk")
+        times = await _show_latency(boss, args.seconds)
+        rate = await _show_throughput(boss)
+        job = (await boss.find_jobs("demo/greetings", limit=1))[0]
+    print(f"\nOne job at a time:    {times}, from send to handler, {len(times.values)} jobs")
+    print(f"{_BULK} jobs at once:  {rate:.0f} jobs/s, each one committed with its result")
+    print(f"The first one's result, from the archive: {job.state.value}, {job.output}")
+    print("\nTry next:  trioboss doctor    ·    trioboss queues --schema trioboss_demo    ·    examples/")
+    return 0
+
+
+async def _show_latency(boss: Boss, seconds: float) -> _Times:
+    times = _Times()
+
+    async def greet(job: object) -> str:
+        times.values.append(time.perf_counter() - job.data["sent"])  # type: ignore[attr-defined]
+        return f"hello, {job.data['name']}"  # type: ignore[attr-defined]
+
+    worker = await boss.work("demo/greetings", greet, concurrency=10)
+    sent = int(seconds * _RATE)
+    with _live_line() as show:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(
+                _refresh, show, lambda: f"one job at a time: {len(times.values)}/{sent}  {times}"
+            )
+            begin = trio.current_time()
+            for number in range(sent):
+                await trio.sleep_until(begin + number / _RATE)
+                await boss.send("demo/greetings", {"name": f"job {number}", "sent": time.perf_counter()})
+            nursery.cancel_scope.cancel()
+    await boss.off_work(worker)
+    return times
+
+
+async def _show_throughput(boss: Boss) -> float:
+    done = 0
+    finished = trio.Event()
+
+    async def count(job: object) -> None:
+        nonlocal done
+        done += 1
+        if done == _BULK:
+            finished.set()
+
+    await boss.insert("demo/bulk", ({"data": {"number": number}} for number in range(_BULK)))
+    began = time.perf_counter()
+    with _live_line() as show:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_refresh, show, lambda: f"{_BULK} at once: {done} done")
+            worker = await boss.work("demo/bulk", count, concurrency=10, prefetch=500)
+            await finished.wait()
+            await boss.off_work(worker)
+            nursery.cancel_scope.cancel()
+    return _BULK / (time.perf_counter() - began)
+
+
+async def _refresh(show: object, text: object) -> None:
+    while True:
+        show(text())  # type: ignore[operator]
+        await trio.sleep(_EVERY)
+
+
+@contextmanager
+def _live_line() -> Iterator[object]:
+    """A line that is rewritten in place on a terminal, and printed once a second elsewhere."""
+    printed = -1.0
+
+    def show(text: str) -> None:
+        nonlocal printed
+        if sys.stdout.isatty():
+            print(f"\r\x1b[2K  {text}", end="", flush=True)
+        elif time.monotonic() - printed >= 1:
+            printed = time.monotonic()
+            print(f"  {text}", flush=True)
+
+    try:
+        yield show
+    finally:
+        if sys.stdout.isatty():
+            print("\r\x1b[2K", end="", flush=True)

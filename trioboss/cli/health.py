@@ -1,0 +1,165 @@
+"""Probes and metrics over HTTP: /live, /ready and /metrics."""
+
+from collections.abc import Iterator
+
+import attrs
+import trio
+
+from trioboss.boss import Boss
+from trioboss.errors import UsageError
+from trioboss.events import JobCompleted, JobFailed
+
+__all__ = ["Histogram", "Metrics", "parse_address", "serve_health"]
+
+_MOST_BYTES = 8192
+_PATIENCE = 5.0
+_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
+
+
+@attrs.define
+class Histogram:
+    """How often values fell below each bound, as Prometheus counts."""
+
+    counts: list[int] = attrs.field(factory=lambda: [0] * len(_BOUNDS))
+    total: float = 0.0
+    number: int = 0
+
+    def add(self, value: float) -> None:
+        """Count a value."""
+        self.number += 1
+        self.total += value
+        for place, bound in enumerate(_BOUNDS):
+            if value <= bound:
+                self.counts[place] += 1
+
+
+@attrs.define(eq=False)
+class Metrics:
+    """What a boss has done, in Prometheus's text format."""
+
+    _boss: Boss
+    _waited: dict[str, Histogram] = attrs.field(factory=dict, init=False)
+    _ran: dict[str, Histogram] = attrs.field(factory=dict, init=False)
+
+    async def run(self) -> None:
+        """Collect times from the stream of events."""
+        async with self._boss.events() as events:
+            async for event in events:
+                if isinstance(event, JobCompleted | JobFailed):
+                    self._waited.setdefault(event.queue, Histogram()).add(event.waited)
+                    self._ran.setdefault(event.queue, Histogram()).add(event.ran)
+
+    def is_ready(self) -> bool:
+        """Whether new jobs would be heard of."""
+        return self._boss.statistics().listener.listening
+
+    def lines(self) -> Iterator[str]:
+        """All metrics."""
+        statistics = self._boss.statistics()
+        yield from _gauge(
+            "trioboss_listening", "1 if the listener hears the channel", statistics.listener.listening
+        )
+        yield from _gauge("trioboss_leads", "1 if this boss does upkeep for all", statistics.listener.leads)
+        counters = {
+            "completed": "jobs completed",
+            "failed": "attempts failed",
+            "lost": "outcomes refused because the lease was lost",
+            "claimed": "jobs claimed",
+            "claims": "claims made",
+            "woken_by_notify": "wake-ups by a notification",
+            "woken_by_timer": "wake-ups by a timer",
+            "woken_by_look": "wake-ups by a safety look",
+        }
+        dispatchers = [d for worker in statistics.workers for d in worker.dispatchers]
+        for name, text in counters.items():
+            yield f"# HELP trioboss_{name}_total {text}"
+            yield f"# TYPE trioboss_{name}_total counter"
+            for dispatcher in dispatchers:
+                yield f'trioboss_{name}_total{{queue="{dispatcher.queue}"}} {getattr(dispatcher, name)}'
+        yield "# TYPE trioboss_running gauge"
+        for worker in statistics.workers:
+            yield f'trioboss_running{{queue="{worker.queue}"}} {worker.running}'
+        yield from _histograms("trioboss_wait_seconds", "from due to claimed", self._waited)
+        yield from _histograms("trioboss_run_seconds", "in the handler", self._ran)
+
+
+def _gauge(name: str, text: str, value: bool) -> Iterator[str]:
+    yield f"# HELP {name} {text}"
+    yield f"# TYPE {name} gauge"
+    yield f"{name} {int(value)}"
+
+
+def _histograms(name: str, text: str, histograms: dict[str, Histogram]) -> Iterator[str]:
+    yield f"# HELP {name} {text}"
+    yield f"# TYPE {name} histogram"
+    for queue, histogram in histograms.items():
+        for bound, count in zip(_BOUNDS, histogram.counts, strict=True):
+            yield f'{name}_bucket{{queue="{queue}",le="{bound:g}"}} {count}'
+        yield f'{name}_bucket{{queue="{queue}",le="+Inf"}} {histogram.number}'
+        yield f'{name}_sum{{queue="{queue}"}} {histogram.total:.6f}'
+        yield f'{name}_count{{queue="{queue}"}} {histogram.number}'
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """`[HOST:]PORT`; without a host, this machine only."""
+    host, _, port = text.rpartition(":")
+    if not port.isdigit() or int(port) > 65535:
+        raise UsageError(f"health: {text!r} is not [HOST:]PORT")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+async def serve_health(
+    metrics: Metrics,
+    address: tuple[str, int],
+    *,
+    task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Answer probes until cancelled. Says at which port once it listens."""
+
+    async def answer(stream: trio.SocketStream) -> None:
+        async with stream:
+            with trio.move_on_after(_PATIENCE):
+                try:
+                    await stream.send_all(_respond(metrics, await _read_target(stream)))
+                except trio.BrokenResourceError:
+                    return
+
+    try:
+        listeners = await trio.open_tcp_listeners(address[1], host=address[0])
+    except OSError as error:
+        raise UsageError(f"health: cannot listen on {address[0]}:{address[1]}: {error.strerror}") from None
+    task_status.started(listeners[0].socket.getsockname()[1])
+    await trio.serve_listeners(answer, listeners)
+
+
+async def _read_target(stream: trio.SocketStream) -> str:
+    received = b""
+    while b"\r\n\r\n" not in received and len(received) < _MOST_BYTES:
+        chunk = await stream.receive_some(4096)
+        if not chunk:
+            break
+        received += chunk
+    method, _, rest = received.partition(b" ")
+    target = rest.partition(b" ")[0].partition(b"?")[0]
+    return target.decode("ascii", "replace") if method in (b"GET", b"HEAD") else ""
+
+
+def _respond(metrics: Metrics, target: str) -> bytes:
+    if target == "/live":
+        return _response("200 OK", "alive\n")
+    if target == "/ready":
+        ready = metrics.is_ready()
+        return (
+            _response("200 OK", "ready\n")
+            if ready
+            else _response("503 Service Unavailable", "not listening\n")
+        )
+    if target == "/metrics":
+        return _response("200 OK", "\n".join(metrics.lines()) + "\n")
+    return _response("404 Not Found", "there are /live, /ready and /metrics\n")
+
+
+def _response(status: str, text: str) -> bytes:
+    body = text.encode()
+    head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {len(body)}\r\n"
+    return head.encode() + b"Connection: close\r\n\r\n" + body

@@ -1,0 +1,101 @@
+"""The commands, and what a mistake looks like: one sentence, exit code 1 or 2, never a traceback."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+import trio
+
+from trioboss._version import __version__
+from trioboss.boss import open_boss
+from trioboss.cli.admin import Command, add_admin_commands, print_plan
+from trioboss.cli.demo import demo
+from trioboss.cli.doctor import doctor
+from trioboss.cli.output import complain
+from trioboss.cli.worker import add_worker_command, run_worker
+from trioboss.errors import SchemaOutOfDate, TriobossError, UsageError
+from trioboss.postgres.redact import has_password
+
+__all__ = ["main"]
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of everything."""
+    parser = argparse.ArgumentParser(
+        prog="trioboss", description="A Postgres job queue for structured concurrency."
+    )
+    parser.add_argument("--version", action="version", version=f"trioboss {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name: str, text: str, run: object, *, json: bool = False) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        command.add_argument(
+            "--dsn", help="the database (default: TRIOBOSS_DSN, DATABASE_URL, or an embedded Postgres)"
+        )
+        command.add_argument("--schema", default="trioboss")
+        if json:
+            command.add_argument("--json", action="store_true", help="print JSON")
+        command.set_defaults(run=run)
+        return command
+
+    add_worker_command(add)
+    parser_demo = add("demo", "show it at work on an embedded Postgres", None)
+    parser_demo.add_argument(
+        "--seconds", type=float, default=8.0, help="how long jobs are sent, one after the other"
+    )
+    add("doctor", "check connection, schema, notifications and health, and say what to do", doctor, json=True)
+    add_admin_commands(add)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return its exit code."""
+    args = make_parser().parse_args(arguments)
+    if args.dsn and has_password(args.dsn):
+        complain("the password on the command line can be seen by others: prefer TRIOBOSS_DSN or a passfile")
+    try:
+        return _run(args)
+    except UsageError as error:
+        complain(str(error))
+        return 2
+    except TriobossError as error:
+        complain(str(error))
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has enough of it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(args: argparse.Namespace) -> int:
+    if args.command == "worker":
+        return run_worker(args)
+    if args.command == "demo":
+        return trio.run(demo, args)
+    if args.command == "migrate" and args.plan:
+        return trio.run(_plan, args)
+    return trio.run(partial(_call, args.run), args)
+
+
+async def _call(command: Command, args: argparse.Namespace) -> int:
+    """Run a command that needs a boss, but none of its background work."""
+    migrate = args.command == "migrate" or args.dsn is None
+    async with open_boss(
+        args.dsn, schema=args.schema, migrate=migrate, supervise=False, schedule=False, connect_wait=5
+    ) as boss:
+        return await command(boss, args)
+    raise AssertionError
+
+
+async def _plan(args: argparse.Namespace) -> int:
+    try:
+        async with open_boss(
+            args.dsn, schema=args.schema, migrate=False, supervise=False, schedule=False
+        ) as boss:
+            return print_plan(args.schema, await boss.schema_version() or 0)
+    except SchemaOutOfDate as error:
+        return print_plan(args.schema, error.found or 0)

@@ -1,0 +1,44 @@
+"""What commands print: tables for people, JSON for programs."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+__all__ = ["complain", "print_json", "print_rows"]
+
+
+def complain(message: str) -> None:
+    """Say on standard error what went wrong."""
+    print(f"trioboss: {message}", file=sys.stderr)
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON."""
+    print(json.dumps(value, default=str, indent=2))
+
+
+def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool) -> None:
+    """Print rows as a table with these columns, or as a JSON list of objects."""
+    listed = [{column: row.get(column) for column in columns} for row in rows]
+    if as_json:
+        print_json(listed)
+        return
+    cells = [[_show(row[column]) for column in columns] for row in listed]
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    for line in [list(columns), *cells]:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    if not listed:
+        print("(none)")
+
+
+def _show(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.1f}"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    # A value must not break the table, nor speak to the terminal.
+    return "".join(c if c.isprintable() else "?" for c in str(value))

@@ -1,0 +1,223 @@
+"""`trioboss worker`: runs an app until it is told to stop."""
+
+import argparse
+import importlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+import trio
+
+from trioboss.app import App
+from trioboss.boss import Boss, open_boss
+from trioboss.cli.health import Metrics, parse_address, serve_health
+from trioboss.cli.logs import set_up_logging
+from trioboss.cli.output import complain
+from trioboss.errors import TriobossError, UsageError
+from trioboss.machines.restart import RestartMachine
+
+__all__ = ["add_worker_command", "load_app", "run_worker"]
+
+_EXIT_PATIENCE = 7.0  # seconds after the grace until a handler that ignores everything is left behind
+
+
+def add_worker_command(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """Describe the command to the parser."""
+    parser = add("worker", "run the workers of an app", None)
+    parser.add_argument("app", metavar="MODULE:APP")
+    parser.add_argument("--queue", "-q", action="append", help="only these queues (may be repeated)")
+    parser.add_argument("--concurrency", "-c", type=int, help="overrules what the app declares")
+    parser.add_argument("--processes", "-p", type=int, default=1, help="run so many worker processes")
+    parser.add_argument("--grace", type=float, default=30.0, help="seconds running jobs have when it stops")
+    parser.add_argument(
+        "--wait", type=float, default=30.0, help="seconds to wait for the database at the start"
+    )
+    parser.add_argument(
+        "--health",
+        metavar="[HOST:]PORT",
+        help="serve /live, /ready and /metrics; further processes take the next ports",
+    )
+    parser.add_argument("--json-logs", action="store_true")
+    parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
+    parser.add_argument("--exit-with-parent", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--no-migrate", action="store_true", help="never change the schema")
+
+
+def run_worker(args: argparse.Namespace) -> int:
+    """Run one worker process, or several."""
+    set_up_logging(args.log_level, as_json=args.json_logs)
+    app = load_app(args.app)
+    _check(args, app)
+    if args.processes > 1:
+        return trio.run(_supervise_processes, args)
+    code = trio.run(_work, args, app)
+    # A thread that a handler left behind must not keep the process.
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def load_app(path: str) -> App:
+    """The app that `module:name` names."""
+    module_name, colon, name = path.partition(":")
+    if not colon:
+        raise UsageError(f"app: {path!r} is not MODULE:APP, for instance myproject.jobs:app")
+    sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"app: cannot import {module_name!r}: {error}") from None
+    app = getattr(module, name, None)
+    if not isinstance(app, App):
+        raise UsageError(f"app: {path!r} is not a trioboss.App")
+    return app
+
+
+def _check(args: argparse.Namespace, app: App) -> None:
+    declared = {worker.queue for worker in app.workers}
+    if unknown := set(args.queue or ()) - declared:
+        raise UsageError(f"queue: the app has no worker for {min(unknown)!r}, only for {sorted(declared)}")
+    if not declared:
+        raise UsageError(f"app: {args.app} declares no worker")
+    if args.processes < 1:
+        raise UsageError(f"processes: {args.processes} is not a number of processes")
+    if args.health:
+        parse_address(args.health)
+
+
+async def _work(args: argparse.Namespace, app: App) -> int:
+    code = 0
+    with trio.CancelScope() as everything:
+        async with trio.open_nursery() as nursery:
+            stopping = trio.Event()
+            await nursery.start(_obey_signals, everything, stopping, args.grace)
+            if args.exit_with_parent:
+                nursery.start_soon(_watch_parent, stopping)
+            try:
+                await _run_app(args, app, stopping)
+            except TriobossError as error:
+                complain(str(error))
+                code = 1
+            nursery.cancel_scope.cancel()
+    return code
+
+
+async def _watch_parent(stopping: trio.Event) -> None:
+    """Stop when the process that supervises this one is gone: its end of our standard input closes."""
+    await trio.lowlevel.wait_readable(sys.stdin.fileno())
+    stopping.set()
+
+
+async def _run_app(args: argparse.Namespace, app: App, stopping: trio.Event) -> None:
+    async with (
+        open_boss(
+            args.dsn,
+            schema=args.schema,
+            grace=args.grace,
+            migrate=not args.no_migrate,
+            connect_wait=args.wait,
+        ) as boss,
+        trio.open_nursery() as nursery,
+    ):
+        if args.health:
+            await _start_health(nursery, boss, args.health)
+        await app.start(boss, queues=args.queue, concurrency=args.concurrency)
+        await stopping.wait()
+        nursery.cancel_scope.cancel()
+
+
+async def _start_health(nursery: trio.Nursery, boss: Boss, address: str) -> None:
+    metrics = Metrics(boss)
+    nursery.start_soon(metrics.run)
+    await nursery.start(serve_health, metrics, parse_address(address))
+
+
+async def _obey_signals(
+    everything: trio.CancelScope,
+    stopping: trio.Event,
+    grace: float,
+    *,
+    task_status: trio.TaskStatus[None],
+) -> None:
+    """The first signal asks for a graceful stop, the second for an immediate one. Both give back what runs."""
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        task_status.started()
+        async for _ in signals:
+            if stopping.is_set():
+                everything.cancel()
+                await _leave_behind(2.0)
+            else:
+                stopping.set()
+                trio.lowlevel.spawn_system_task(_leave_behind, grace + _EXIT_PATIENCE)
+
+
+async def _leave_behind(patience: float) -> None:
+    """A handler that cannot be stopped does not keep the process for ever."""
+    with trio.CancelScope(shield=True):
+        await trio.sleep(patience)
+    complain("a handler did not end in time: leaving without it")
+    os._exit(1)
+
+
+# -- several processes
+
+
+async def _supervise_processes(args: argparse.Namespace) -> int:
+    """Start worker processes, restart those that die, pass signals on, and wait for all of them."""
+    stopping = trio.Event()
+    codes: list[int] = []
+    processes: set[trio.Process] = set()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(_pass_signals_on, processes, stopping)
+        async with trio.open_nursery() as children:
+            for place in range(args.processes):
+                children.start_soon(_keep_process, _child_command(args, place), processes, stopping, codes)
+        nursery.cancel_scope.cancel()
+    return max(codes, default=0)
+
+
+def _child_command(args: argparse.Namespace, place: int) -> list[str]:
+    command = [sys.executable, "-m", "trioboss", "worker", args.app, "--exit-with-parent"]
+    for name in ("dsn", "schema", "concurrency", "grace", "wait", "log_level"):
+        if (value := getattr(args, name)) is not None:
+            command += [f"--{name.replace('_', '-')}", str(value)]
+    for queue in args.queue or ():
+        command += ["--queue", queue]
+    if args.health:
+        host, port = parse_address(args.health)
+        command += ["--health", f"{host}:{port + place if port else 0}"]
+    command += ["--json-logs"] if args.json_logs else []
+    return command + (["--no-migrate"] if args.no_migrate else [])
+
+
+async def _keep_process(
+    command: list[str], processes: set[trio.Process], stopping: trio.Event, codes: list[int]
+) -> None:
+    machine = RestartMachine()
+    while True:
+        process = await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, start_new_session=True)
+        processes.add(process)
+        if stopping.is_set():
+            process.terminate()
+        code = await process.wait()
+        processes.discard(process)
+        if stopping.is_set() or code == 0:
+            codes.append(abs(code))
+            return
+        complain(f"worker process {process.pid} ended with {code}")
+        if not machine.crashed(trio.current_time()):
+            complain("worker processes end too often: giving up")
+            codes.append(1)
+            return
+
+
+async def _pass_signals_on(
+    processes: set[trio.Process], stopping: trio.Event, *, task_status: trio.TaskStatus[None]
+) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        task_status.started()
+        async for number in signals:
+            stopping.set()
+            for process in processes:
+                process.send_signal(number)
