@@ -10,6 +10,8 @@ from pathlib import Path
 
 import psycopg
 
+from trioboss.postgres.embedded.binaries import find_binaries
+
 PATIENCE = 20.0
 
 # Says where the server is and what became of `{expression}`; holds its share until its standard input ends.
@@ -57,6 +59,13 @@ def processes_of(home):
     return found
 
 
+def wait_until_gone(home):
+    """Wait for the end of all processes of a home."""
+    while found := processes_of(home):
+        for pid in found:
+            wait_for_exit(pid)
+
+
 def reapers_of(home):
     return [pid for pid, command in processes_of(home).items() if "postmaster.py" in command]
 
@@ -64,14 +73,15 @@ def reapers_of(home):
 def servers_of(home):
     # A newborn process of the server still has its parent's command line.
     found = [pid for pid, command in processes_of(home).items() if "/postgres -D" in command]
-    return [pid for pid in found if parent_of(pid) not in found]
+    return [pid for pid in found if state_and_parent_of(pid)[1] not in found]
 
 
-def parent_of(pid):
+def state_and_parent_of(pid):
     try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        state, parent, *_ = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return None
+        return None, None
+    return state, int(parent)
 
 
 def reaper_of(home):
@@ -82,6 +92,12 @@ def reaper_of(home):
 def server_of(home):
     (pid,) = servers_of(home)
     return pid
+
+
+def freeze(pid):
+    """Stop a process until SIGCONT. Signals that come before it is really stopped would still get through."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: state_and_parent_of(pid)[0] == "T")
 
 
 def kill_hard(pid):
@@ -102,7 +118,7 @@ class Client:
     def __init__(self, package, *, expression="None", python=(sys.executable,), **options):
         self.process = subprocess.Popen(
             [*python, "-c", CLIENT.format(expression=expression)],
-            env={**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"},
+            env={"TRIOBOSS_PG_BIN": str(find_binaries().folder), **os.environ, "PYTHONPATH": str(package)},
             cwd="/",  # not the repository, which would be imported before the package
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

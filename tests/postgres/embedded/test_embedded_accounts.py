@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from server_processes import Client, processes_of, query, server_of, servers_of, wait_until
+from server_processes import Client, query, server_of, servers_of, wait_until_gone
 
 from trioboss.errors import NoPostgres
 from trioboss.postgres.embedded import EmbeddedPostgres, account, folders
@@ -30,7 +30,7 @@ def open_folder(empty_home, monkeypatch):
         folder.chmod(0o755)
         monkeypatch.setenv("TRIOBOSS_HOME", str(folder / "home"))
         yield folder
-        wait_until(lambda: not processes_of(folder))
+        wait_until_gone(folder)
 
 
 @pytest.fixture
@@ -78,12 +78,28 @@ def _uid_of(name):
         return None
 
 
+@pytest.fixture(scope="module")
+def nobodys_server():
+    """A server that root has started under the account `nobody`."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("TRIOBOSS_PG_USER", "nobody")
+        with EmbeddedPostgres(keep_data=False, durable=False) as server:
+            yield server
+    wait_until_gone(server.home)
+
+
 @as_root
-def test_root_can_name_the_account(open_folder, as_nobody):
-    with EmbeddedPostgres(durable=False) as server:
-        assert Path(f"/proc/{server_of(open_folder)}").stat().st_uid == NOBODY.pw_uid
-        assert server.data.stat().st_uid == NOBODY.pw_uid
-        assert query(server.dsn, "select 1") == 1
+def test_root_can_name_the_account(nobodys_server):
+    assert Path(f"/proc/{server_of(nobodys_server.home)}").stat().st_uid == NOBODY.pw_uid
+    assert nobodys_server.data.stat().st_uid == NOBODY.pw_uid
+    assert query(nobodys_server.dsn, "select 1") == 1
+
+
+@as_root
+def test_the_password_and_the_log_stay_roots_own(nobodys_server):
+    files = [path for path in nobodys_server.home.iterdir() if path.is_file()]
+
+    assert {(path.stat().st_uid, path.stat().st_mode & 0o777) for path in files} == {(0, 0o600)}
 
 
 @as_root
@@ -92,14 +108,6 @@ def test_an_account_that_does_not_exist_is_named(monkeypatch):
 
     with pytest.raises(NoPostgres, match="has no account no_such_account: set TRIOBOSS_PG_USER"):
         EmbeddedPostgres().start()
-
-
-@as_root
-def test_the_password_and_the_log_stay_roots_own(open_folder, as_nobody):
-    with EmbeddedPostgres(durable=False) as server:
-        files = [path for path in server.home.iterdir() if path.is_file()]
-
-        assert {(path.stat().st_uid, path.stat().st_mode & 0o777) for path in files} == {(0, 0o600)}
 
 
 @as_root
@@ -146,7 +154,7 @@ def test_a_copy_of_the_programs_is_used_again(open_folder, as_nobody, monkeypatc
     with EmbeddedPostgres(durable=False) as server:
         (copy,) = server.home.glob("binaries-*")
         made = copy.stat().st_ino
-    wait_until(lambda: not processes_of(open_folder))
+    wait_until_gone(open_folder)
 
     with EmbeddedPostgres(durable=False) as server:
         assert [path.stat().st_ino for path in server.home.glob("binaries-*")] == [made]
@@ -172,7 +180,7 @@ def test_a_namespace_needs_no_mode_changed(tmp_path, monkeypatch):
 
     with EmbeddedPostgres(tmp_path / "home", durable=False) as server:
         assert query(server.dsn, "select 1") == 1
-    wait_until(lambda: not processes_of(tmp_path))
+    wait_until_gone(tmp_path)
 
     assert {path: path.stat().st_mode for path in before} == before
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from server_processes import (
+    freeze,
     kill_hard,
-    processes_of,
     query,
     reaper_of,
     reapers_of,
@@ -16,6 +16,7 @@ from server_processes import (
     servers_of,
     wait_for_exit,
     wait_until,
+    wait_until_gone,
 )
 
 from trioboss.postgres.embedded import EmbeddedPostgres
@@ -62,10 +63,30 @@ def test_a_holder_can_have_a_killed_server_started_again_at_the_same_place(home)
         assert query(before, "select 1") == 1
 
 
-def test_a_server_that_somebody_stops_is_waited_for_and_replaced(home, start_client):
+def ignored_signals(pid):
+    return signals_in("SigIgn:", pid)
+
+
+def pending_signals(pid):
+    return signals_in("ShdPnd:", pid)
+
+
+def signals_in(field, pid):
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    bits = next(int(line.split()[1], 16) for line in lines if line.startswith(field))
+    return {number for number in range(1, 32) if bits & 1 << (number - 1)}
+
+
+def has_begun_to_stop(data):
+    postmaster = find_postmaster(data)
+    return postmaster is None or not postmaster.is_ready
+
+
+def test_a_server_that_somebody_stops_is_waited_for_and_replaced(home, major, start_client):
     start_client().wait_for_dsn()
     stopped = server_of(home)
     os.kill(stopped, signal.SIGINT)
+    wait_until(lambda: has_begun_to_stop(home / f"pgdata-{major}"))
 
     with EmbeddedPostgres(durable=False) as server:
         assert query(server.dsn, "select 1") == 1
@@ -81,7 +102,7 @@ def leave_pid_file(home, major, pid):
     with EmbeddedPostgres(durable=False):
         _, *lines = pid_file_of(home, major).read_text().splitlines()
         kill_hard(server_of(home))
-    wait_until(lambda: not processes_of(home))
+    wait_until_gone(home)
     pid_file_of(home, major).write_text("\n".join([str(pid), *lines, ""]))
 
 
@@ -108,7 +129,7 @@ def test_the_pid_file_of_another_servers_process_is_not_believed(home, major):
 
         with EmbeddedPostgres(durable=False) as server:
             assert query(server.dsn, "show data_directory") == str(server.data)
-        wait_until(lambda: not processes_of(home))
+        wait_until_gone(home)
 
         assert query(other.dsn, "select 1") == 1
     wait_until(lambda: not other.home.exists())
@@ -119,7 +140,7 @@ def test_a_killed_server_leaves_no_sockets_behind_when_its_clients_are_gone(home
         sockets = find_postmaster(server.data).socket_folder
         kill_hard(server_of(home))
 
-    wait_until(lambda: not processes_of(home))
+    wait_until_gone(home)
     assert not Path(sockets).exists()
 
 
@@ -172,33 +193,28 @@ def test_a_server_whose_reaper_and_clients_were_killed_is_joined_and_then_stoppe
     wait_for_exit(orphan)
 
 
-def test_a_reaper_killed_while_it_stops_the_server_does_not_wedge_the_next_client(home, start_client):
+def test_a_reaper_killed_while_it_stops_the_server_does_not_wedge_the_next_client(home, major, start_client):
     client = start_client()
     client.wait_for_dsn()
     stopping, reaper = server_of(home), reaper_of(home)
-    os.kill(stopping, signal.SIGSTOP)
+    freeze(stopping)
     client.leave()
-    os.kill(stopping, signal.SIGINT)
+    wait_until(lambda: signal.SIGINT in pending_signals(stopping))
     kill_hard(reaper)
     os.kill(stopping, signal.SIGCONT)
+    wait_until(lambda: has_begun_to_stop(home / f"pgdata-{major}"))
 
     with EmbeddedPostgres(durable=False) as server:
         assert query(server.dsn, "select 1") == 1
         assert servers_of(home) != [stopping]
 
 
-def ignored_signals(pid):
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("SigIgn:"):
-            return int(line.split()[1], 16)
-    return 0
-
-
 def test_a_reaper_cannot_be_asked_to_end_before_its_clients(home):
     with EmbeddedPostgres(durable=False):
         reaper = reaper_of(home)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            wait_until(lambda bit=1 << (number - 1): ignored_signals(reaper) & bit)
+        polite = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+
+        wait_until(lambda: polite <= ignored_signals(reaper))
 
 
 def test_every_server_has_one_reaper(home, start_client):

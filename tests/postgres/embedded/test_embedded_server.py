@@ -1,5 +1,6 @@
 """What a server is like, what its errors say, and what becomes of its files."""
 
+import shutil
 import stat
 import tempfile
 from pathlib import Path
@@ -7,10 +8,11 @@ from urllib.parse import unquote
 
 import psycopg
 import pytest
-from server_processes import processes_of, query, wait_until
+from server_processes import query, wait_until, wait_until_gone
 
 from trioboss.errors import DatabaseUnavailable, NoPostgres, UsageError
-from trioboss.postgres.embedded import EmbeddedPostgres, cluster
+from trioboss.postgres.embedded import EmbeddedPostgres, cluster, postmaster
+from trioboss.postgres.embedded.folders import socket_folder_of
 from trioboss.postgres.embedded.locks import FileLock
 from trioboss.postgres.embedded.postmaster import find_postmaster
 
@@ -18,7 +20,7 @@ from trioboss.postgres.embedded.postmaster import find_postmaster
 def test_data_survives_the_last_client(home):
     with EmbeddedPostgres(durable=False) as server:
         query(server.dsn, "create table kept as select 42 as answer")
-    wait_until(lambda: not processes_of(home))
+    wait_until_gone(home)
 
     with EmbeddedPostgres(durable=False) as server:
         assert query(server.dsn, "select answer from kept") == 42
@@ -34,7 +36,7 @@ def durable_server(tmp_path_factory):
     home = tmp_path_factory.mktemp("durable") / "new"
     with EmbeddedPostgres(home) as server:
         yield server
-    wait_until(lambda: not processes_of(home))
+    wait_until_gone(home)
 
 
 def test_text_is_utf8_and_sorts_alike_on_every_machine(durable_server):
@@ -51,12 +53,20 @@ def test_upper_and_lower_case_know_more_than_ascii(durable_server, major):
     assert query(durable_server.dsn, "select upper('ä')") == "Ä"
 
 
+@pytest.mark.parametrize("read", [postmaster._read_command_from_proc, postmaster._read_command_from_ps])
+def test_a_server_can_be_told_by_its_command_line_too(durable_server, read):
+    if shutil.which("ps") is None:
+        pytest.skip("no ps")
+
+    assert f" -D {durable_server.data} " in read(find_postmaster(durable_server.data).pid)
+
+
 def test_only_the_owner_gets_to_the_server(durable_server):
-    postmaster = find_postmaster(durable_server.data)
-    folders = [durable_server.home, durable_server.data, Path(postmaster.socket_folder)]
+    found = find_postmaster(durable_server.data)
+    folders = [durable_server.home, durable_server.data, Path(found.socket_folder)]
 
     assert [stat.S_IMODE(folder.stat().st_mode) for folder in folders] == [0o700] * 3
-    assert postmaster.listen_address == ""
+    assert found.listen_address == ""
 
 
 def test_files_beside_the_data_are_private(durable_server):
@@ -67,10 +77,11 @@ def test_files_beside_the_data_are_private(durable_server):
 
 def test_a_path_too_long_for_a_socket_will_do(tmp_path, initialised):
     home = tmp_path.joinpath(*["a_rather_long_name_for_a_folder"] * 5)
+    shutil.copytree(initialised, home)
 
     with EmbeddedPostgres(home, durable=False) as server:
         assert query(server.dsn, "select 1") == 1
-    wait_until(lambda: not processes_of(home))
+    wait_until_gone(home)
 
 
 @pytest.mark.parametrize("name", ["x" * 100, "a,b"], ids=["too long for a socket", "two hosts in a dsn"])
@@ -83,32 +94,34 @@ def test_a_temporary_folder_that_cannot_hold_sockets_will_do(home, tmp_path, mon
         assert query(server.dsn, "select 1") == 1
 
 
-def test_paths_with_strange_characters_will_do(monkeypatch):
+@pytest.fixture
+def short_folder(monkeypatch):
+    """A folder for temporary files whose name needs quoting everywhere; pytest's are too long for sockets."""
     with tempfile.TemporaryDirectory(prefix="ä 'b' 5%&c?=") as folder:
         monkeypatch.setattr("tempfile.tempdir", folder)
-
-        with EmbeddedPostgres(Path(folder, "home"), durable=False) as server:
-            assert query(server.dsn, "show data_directory") == str(server.data)
-            assert find_postmaster(server.data).socket_folder.startswith(folder)
-        wait_until(lambda: not processes_of(folder))
+        yield Path(folder)
 
 
-def test_sockets_go_elsewhere_when_somebody_took_the_folder(home, tmp_path, monkeypatch):
-    temporary = tmp_path / "t"
-    monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    temporary.mkdir()
-    with EmbeddedPostgres(durable=False) as server:
-        usual = Path(find_postmaster(server.data).socket_folder)
-    wait_until(lambda: not processes_of(home))
-    (tmp_path / "elsewhere").mkdir()
-    usual.symlink_to(tmp_path / "elsewhere")
+def test_paths_with_strange_characters_will_do(short_folder):
+    home = short_folder / "home"
+
+    with EmbeddedPostgres(home, durable=False) as server:
+        assert query(server.dsn, "show data_directory") == str(server.data)
+        assert find_postmaster(server.data).socket_folder.startswith(str(short_folder))
+    wait_until_gone(home)
+
+
+def test_sockets_go_elsewhere_when_somebody_took_the_folder(home, major, short_folder, tmp_path):
+    usual = socket_folder_of(home / f"pgdata-{major}")
+    usual.symlink_to(tmp_path)
 
     with EmbeddedPostgres(durable=False) as server:
         assert query(server.dsn, "select 1") == 1
         assert Path(find_postmaster(server.data).socket_folder) != usual
-    wait_until(lambda: not processes_of(home))
+    wait_until_gone(home)
 
-    assert list(temporary.iterdir()) == [usual]
+    assert list(short_folder.iterdir()) == [usual]
+    assert home.exists()
 
 
 def test_settings_are_those_of_the_one_who_starts_the_server(home):
@@ -276,7 +289,7 @@ def test_temporary_data_is_deleted_with_the_server():
         assert server.data.exists()
         sockets = Path(find_postmaster(server.data).socket_folder)
 
-    wait_until(lambda: not processes_of(server.home))
+    wait_until_gone(server.home)
     assert not server.home.exists()
     assert not sockets.exists()
 
@@ -285,7 +298,7 @@ def test_temporary_data_is_deleted_after_a_failed_start_too(tmp_path, monkeypatc
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     with pytest.raises(NoPostgres):
-        EmbeddedPostgres(keep_data=False, settings={"no_such_setting": 1}).start()
+        EmbeddedPostgres(keep_data=False, durable=False, settings={"no_such_setting": 1}).start()
 
     wait_until(lambda: not list(tmp_path.iterdir()))
 
@@ -314,4 +327,4 @@ def test_an_older_postgres_of_the_system_works_too(tmp_path, monkeypatch):
     with EmbeddedPostgres(tmp_path / "home", durable=False) as server:
         assert server.data.name == f"pgdata-{older[-1].parent.name}"
         assert query(server.dsn, "show data_checksums") == "on"
-    wait_until(lambda: not processes_of(tmp_path))
+    wait_until_gone(tmp_path)

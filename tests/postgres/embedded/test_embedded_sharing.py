@@ -3,17 +3,19 @@
 import os
 import signal
 import subprocess
+import time
 
 import pytest
 from server_processes import (
+    freeze,
     kill_hard,
-    processes_of,
     query,
     reapers_of,
     server_of,
     servers_of,
     wait_for_exit,
     wait_until,
+    wait_until_gone,
 )
 
 from trioboss.postgres.embedded import EmbeddedPostgres
@@ -44,7 +46,7 @@ def test_the_last_of_six_stops_the_server(home, start_client):
     clients[-1].leave()
 
     wait_for_exit(server)
-    wait_until(lambda: not processes_of(home))
+    wait_until_gone(home)
 
 
 def test_the_starter_may_leave_before_the_joiner(home, start_client):
@@ -62,7 +64,7 @@ def test_a_client_that_comes_while_the_server_is_being_stopped_gets_a_new_one(ho
     first = start_client()
     first.wait_for_dsn()
     stopping = server_of(home)
-    os.kill(stopping, signal.SIGSTOP)
+    freeze(stopping)
     first.leave()
     wait_until(lambda: share_is_refused(home / f"pgdata-{major}.users"))
     os.kill(stopping, signal.SIGCONT)
@@ -100,13 +102,12 @@ def test_a_killed_client_does_not_take_the_server_from_others(home, start_client
     assert query(dsn, "select 1") == 1
 
 
-def test_nothing_is_left_of_a_client_killed_while_it_makes_the_data(empty_home, start_client, major):
+def test_a_client_killed_while_it_makes_the_data_is_no_hindrance(empty_home, start_client, major):
     client = start_client()
-    wait_until((empty_home / f"pgdata-{major}.unfinished").exists)
+    wait_until((empty_home / f"pgdata-{major}.unfinished" / "PG_VERSION").exists)
 
     client.kill()
 
-    wait_until(lambda: not processes_of(empty_home))
     with EmbeddedPostgres(durable=False) as server:
         assert query(server.dsn, "select 1") == 1
 
@@ -154,13 +155,16 @@ def test_the_server_is_out_of_reach_for_a_control_c_in_the_clients_terminal(home
         assert os.getsid(server_of(home)) != os.getsid(0)
 
 
-def test_linger_keeps_the_server_for_the_next_client(home):
+def test_linger_keeps_the_server_for_a_while(home):
     with EmbeddedPostgres(durable=False, linger=0.5):
         kept = server_of(home)
+    left = time.monotonic()
     with EmbeddedPostgres():
         assert server_of(home) == kept
 
     wait_for_exit(kept)
+
+    assert time.monotonic() - left >= 0.5
 
 
 def test_a_share_can_be_released_twice(home):
