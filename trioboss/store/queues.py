@@ -19,6 +19,8 @@ from trioboss.store.rows import read_first, read_queues, read_stats
 
 __all__ = ["QueueVerbs"]
 
+_COMPLETIONS = "__state__completed__"
+
 
 @attrs.frozen
 class QueueVerbs:
@@ -29,6 +31,8 @@ class QueueVerbs:
     def create(self, name: str, options: Mapping[str, Any]) -> Conversation[None]:
         """Make a queue; the same queue again is fine, another one of that name is not."""
         check_name("queue", name)
+        if name.startswith(_COMPLETIONS):
+            raise UsageError(f"queue: {name!r} is for completion jobs: fetch_completed makes it when needed")
         settings = QueueSettings(**options)
         yield from self._check_dead_letter(name, settings.dead_letter)
         table = f"j{hashlib.md5(name.encode()).hexdigest()}" if settings.partition else COMMON_LEAF

@@ -14,6 +14,7 @@ from trioboss.model.schedule import Schedule, check_cron, check_missed, check_ti
 from trioboss.postgres.conversation import Conversation, Flush
 from trioboss.store.context import Context
 from trioboss.store.rows import read_first, read_schedules
+from trioboss.store.sending import require_key
 
 __all__ = ["ScheduleVerbs"]
 
@@ -29,6 +30,7 @@ class ScheduleVerbs:
     ) -> Conversation[None]:
         """Create or replace the schedule of that key."""
         check_name("queue", name)
+        job = NewJob.from_options(None, options)
         values = {
             "queue": name,
             "key": _check_key(key),
@@ -36,8 +38,12 @@ class ScheduleVerbs:
             "timezone": check_timezone(tz),
             "missed": check_missed(missed),
             "data": None if data is None else encode(data, "data", self._context.max_bytes),
-            "options": json.dumps(_check_options(options)),
+            "options": json.dumps(_send_options(job)),
         }
+        # What would go wrong at every tick goes wrong here.
+        require_key((yield from self._context.look(name)), job)
+        if job.dead_letter is not None:
+            yield from self._context.look(job.dead_letter)
         if not read_first((yield Flush((self._context.step("schedule", **values),)))):
             raise UnknownQueue(name)
 
@@ -58,10 +64,10 @@ def _check_key(key: object) -> str:
     return "" if key == "" else check_name("key", key)
 
 
-def _check_options(options: Mapping[str, Any]) -> dict[str, Any]:
+def _send_options(job: NewJob) -> dict[str, Any]:
     """The options each job of the schedule is sent with, as JSON keeps them."""
+    options = {name: value for name, value in attrs.asdict(job).items() if value is not None}
     for name in ("id", "start_after"):
-        if options.get(name) is not None:
+        if name in options:
             raise UsageError(f"{name}: the schedule decides this for each job")
-    job = attrs.asdict(NewJob.from_options(None, options))
-    return {name: value for name, value in job.items() if value is not None}
+    return options

@@ -77,7 +77,7 @@ class UpkeepVerbs:
 
     def watch(self, grace: float, margin: float, *, full: bool) -> Conversation[Watch]:
         """End leases that ran out, or whose worker is gone; see what is active and what deserves a warning."""
-        step = self._context.step("watch", grace=grace, margin=margin, full=full)
+        step = self._context.step("watch_over", grace=grace, margin=margin, full=full)
         rows: dict[str, list[Any]] = defaultdict(list)
         for kind, *rest in read_first((yield Flush((step,)))):
             rows[kind].append(rest)

@@ -1,5 +1,5 @@
 -- Make the queue that completion jobs of a queue go to, and start filling it. With `history`, jobs that ended
--- before and are still in the archive get their completion job now. Returns the name of that queue.
+-- before and are still there get their completion job now. Returns the name of that queue.
 WITH asked AS (
     UPDATE trioboss.queue SET on_complete = true
     WHERE name = :queue::text AND NOT on_complete
@@ -15,7 +15,7 @@ WITH asked AS (
                'startedOn', a.started_on, 'completedOn', a.completed_on, 'retryCount', a.retry_count),
            statement_timestamp(), statement_timestamp(), statement_timestamp() + interval '14 days', interval '7 days',
            'standard', 0
-    FROM trioboss.archive a
+    FROM trioboss.all_jobs a
     WHERE a.name IN (SELECT name FROM asked) AND a.state IN ('completed', 'failed') AND :history::boolean
     ORDER BY a.completed_on, a.seq
 )
