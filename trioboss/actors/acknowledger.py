@@ -1,17 +1,18 @@
 """Collects what has ended in one queue, and keeps it until the database has it."""
 
+from collections.abc import Mapping
 from typing import Literal
 from uuid import UUID
 
 import attrs
-import trio
 
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import Completed, Failed, Outcome, Released
 from trioboss.actors.running import Running
 from trioboss.events import JobCompleted, JobFailed, JobReleased, LeaseLostEvent
-from trioboss.model.exchange import Settlements
+from trioboss.model.exchange import Failure, Settlements
+from trioboss.model.job import Lease
 from trioboss.model.states import JobState
 
 __all__ = ["Acknowledger"]
@@ -29,62 +30,75 @@ class Acknowledger:
     completed: int = attrs.field(default=0, init=False)
     failed: int = attrs.field(default=0, init=False)
     lost: int = attrs.field(default=0, init=False)
-    _waiting: dict[UUID, tuple[Running, Outcome, float]] = attrs.field(factory=dict, init=False)
-    _unsure: set[UUID] = attrs.field(factory=set, init=False)
-    """Settled once already, but the answer got lost."""
+    _waiting: list[Running] = attrs.field(factory=list, init=False)
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def put(self, running: Running, outcome: Outcome) -> None:
+    def put(self, running: Running, outcome: Outcome, now: float) -> None:
         """Take an outcome. What is settled already, or is nobody's any more, needs nothing."""
         if outcome is not None and not running.settled:
-            running.settled = True
-            self._waiting[running.job.id] = (running, outcome, trio.current_time())
+            running.settle(outcome, now)
+            self._waiting.append(running)
         self._bell.ring()
 
-    def take(self) -> tuple[list[tuple[Running, Outcome, float]], Settlements]:
+    def take(self) -> tuple[list[Running], Settlements]:
         """All that waits, and the same for the database."""
-        entries = list(self._waiting.values())
-        self._waiting.clear()
-        return entries, Settlements(
-            [(r.lease, o.output) for r, o, _ in entries if isinstance(o, Completed)],
-            [(r.lease, o.failure) for r, o, _ in entries if isinstance(o, Failed)],
-            [r.lease for r, o, _ in entries if isinstance(o, Released)],
-        )
+        entries, self._waiting = self._waiting, []
+        completed: list[tuple[Lease, str]] = []
+        failed: list[tuple[Lease, Failure]] = []
+        released: list[Lease] = []
+        for running in entries:
+            outcome = running.outcome
+            if isinstance(outcome, Completed):
+                completed.append((running.lease, outcome.output))
+            elif isinstance(outcome, Failed):
+                failed.append((running.lease, outcome.failure))
+            else:
+                released.append(running.lease)
+        return entries, Settlements(completed, failed, released)
 
-    def put_back(self, entries: list[tuple[Running, Outcome, float]]) -> None:
+    def put_back(self, entries: list[Running]) -> None:
         """The database did not answer: it may or may not have settled these."""
-        for entry in entries:
-            self._waiting[entry[0].job.id] = entry
-            self._unsure.add(entry[0].job.id)
+        for running in entries:
+            running.unsure = True
+        self._waiting += entries
 
-    def settled(self, entries: list[tuple[Running, Outcome, float]], states: dict[UUID, JobState]) -> None:
-        """The database has answered: report what became of each."""
-        for running, outcome, ended in entries:
-            self._report(running, outcome, ended - running.started, states.get(running.job.id))
+    def settled(self, entries: list[Running], states: Mapping[UUID, JobState]) -> None:
+        """The database has answered: count and report what became of each."""
+        tell = self._reporter.wants(JobCompleted)
+        for running in entries:
+            state = states.get(running.job.id)
+            if state is JobState.COMPLETED:
+                self.completed += 1
+                if tell:
+                    self._report_completed(running)
+            else:
+                self._report(running, state)
 
-    def _report(self, running: Running, outcome: Outcome, ran: float, state: JobState | None) -> None:
+    def _report_completed(self, running: Running) -> None:
         job = running.job
-        unsure = job.id in self._unsure
-        self._unsure.discard(job.id)
+        ran = running.ended_at - running.started
+        self._reporter.report(JobCompleted(job.queue, job.id, job.attempt, waited(running), ran))
+
+    def _report(self, running: Running, state: JobState | None) -> None:
+        job, outcome = running.job, running.outcome
         if isinstance(outcome, Released):
-            if self._reporter.wants(JobReleased):
-                self._reporter.report(JobReleased(job.queue, job.id, job.attempt))
-        elif state is None and not unsure:
+            self._reporter.report(JobReleased(job.queue, job.id, job.attempt))
+        elif state is None and running.unsure:
+            # Its first answer got lost, and with it whether that was the one that settled the job.
+            self.completed += isinstance(outcome, Completed)
+            self.failed += isinstance(outcome, Failed)
+        elif state is None:
             self.lost += 1
             reason = "its lease had ended when its outcome came"
             self._reporter.report(LeaseLostEvent(job.queue, job.id, job.attempt, reason))
-        elif isinstance(outcome, Completed):
-            self.completed += 1
-            if self._reporter.wants(JobCompleted):
-                self._reporter.report(JobCompleted(job.queue, job.id, job.attempt, waited(running), ran))
         elif isinstance(outcome, Failed):
             self.failed += 1
+            ran = running.ended_at - running.started
             end: Literal["failed", "retry"] = "failed" if state is JobState.FAILED else "retry"
-            self._reporter.report(
-                JobFailed(job.queue, job.id, job.attempt, waited(running), ran, outcome.error, end)
-            )
+            event = JobFailed(job.queue, job.id, job.attempt, waited(running), ran, outcome.error, end)
+            self._reporter.report(event)
 
 
 def waited(running: Running) -> float:

@@ -148,7 +148,7 @@ class Dispatcher:
             self._slots.promise(ask.limit)
         try:
             if self._unsure and ask is not None:
-                await self._recover_unseen([running.job.id for running, _, _ in entries])
+                await self._recover_unseen([running.job.id for running in entries])
             exchanged = await self._trade(ask, settlements, now)
         except (DatabaseUnavailable, UnknownQueue, trio.TooSlowError) as error:
             self._failed(ask, error)

@@ -69,7 +69,7 @@ async def keep_lease(running: Running, renewer: "Renewer", reporter: Reporter) -
         elif due is Due.STUCK:
             reporter.report(JobStuck(running.job.queue, running.job.id, running.job.attempt))
             running.machine.settled()
-            running.tray.put(running, judge_cancelled(running))
+            running.tray.put(running, judge_cancelled(running), trio.current_time())
         else:
             running.cancel(CancelReason.EXPIRED if due is Due.EXPIRED else CancelReason.LEASE_LOST)
 

@@ -1,7 +1,6 @@
 """Runs one job, or one batch: whatever a handler does becomes an outcome, and harms nobody else."""
 
-import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -13,7 +12,18 @@ from trioboss.errors import BatchFailed, PayloadError
 from trioboss.model.exchange import Failure
 from trioboss.model.payload import describe_error, encode
 
-__all__ = ["Completed", "Failed", "Handler", "Outcome", "Released", "run_batch", "run_job"]
+__all__ = [
+    "Completed",
+    "Failed",
+    "Handler",
+    "Outcome",
+    "Released",
+    "is_cancelled",
+    "judge_cancelled",
+    "judge_leaked",
+    "run_batch",
+    "run_job",
+]
 
 Handler: TypeAlias = Callable[[Any], Awaitable[Any]]
 
@@ -43,62 +53,51 @@ Outcome: TypeAlias = Completed | Failed | Released | None
 """What became of an attempt; None if there is nothing to settle."""
 
 _NOTHING = Completed("null")
-_EXPIRED = Failed(Failure(describe_error("the job expired"), outcome="expired"), "the job expired")
+EXPIRED = Failed(Failure(describe_error("the job expired"), outcome="expired"), "the job expired")
 
 
-async def run_job(running: Running, job: RunningJob, handler: Handler, max_bytes: int) -> Outcome:
-    """Run the handler in the job's own scope. Raises only the cancellation of whoever called."""
+async def run_job(job: RunningJob, handler: Handler, max_bytes: int) -> Outcome:
+    """Run the handler. Raises only cancellation, which is for the slot to judge."""
     try:
-        with running.scope:
-            value = await handler(job)
-            return _NOTHING if value is None else _encoded(value, max_bytes)
+        value = await handler(job)
     except BaseException as error:
-        if _is_stopped(error):
-            running.cancel(CancelReason.STOPPING)
+        if is_cancelled(error):
             raise
-        return judge_cancelled(running) if running.reason else _judge(error)
-    return judge_cancelled(running)
+        return _judge(error)
+    return _NOTHING if value is None else _encoded(value, max_bytes)
 
 
-async def run_batch(
-    batch: Sequence[Running], jobs: list[RunningJob], handler: Handler, max_bytes: int
-) -> dict[UUID, Outcome]:
+async def run_batch(jobs: list[RunningJob], handler: Handler, max_bytes: int) -> dict[UUID, Outcome]:
     """Run the handler on several jobs at once. It may return outputs by id, or raise errors by id."""
-    scope = batch[0].scope
+    ids = [job.id for job in jobs]
     try:
-        with scope:
-            value = await handler(jobs)
-            outputs = value if isinstance(value, dict) and value.keys() <= {r.job.id for r in batch} else {}
-            return {r.job.id: _encoded(outputs.get(r.job.id), max_bytes) for r in batch}
+        value = await handler(jobs)
     except BatchFailed as failed:
-        return {
-            r.job.id: _failed(failed.errors[r.job.id]) if r.job.id in failed.errors else _NOTHING
-            for r in batch
-        }
+        return {id: _failed(failed.errors[id]) if id in failed.errors else _NOTHING for id in ids}
     except BaseException as error:
-        if _is_stopped(error):
-            for running in batch:
-                running.cancel(CancelReason.STOPPING)
+        if is_cancelled(error):
             raise
-        return {r.job.id: judge_cancelled(r) if r.reason else _judge(error) for r in batch}
-    return {r.job.id: judge_cancelled(r) for r in batch}
+        return dict.fromkeys(ids, _judge(error))
+    outputs = value if isinstance(value, dict) and value.keys() <= set(ids) else {}
+    return {id: _encoded(outputs.get(id), max_bytes) for id in ids}
 
 
-def _is_stopped(error: BaseException) -> bool:
-    """True if the slot itself is being cancelled. A Cancelled from nowhere is the handler's own mistake."""
-    return _is_cancelled(error) and trio.current_effective_deadline() == -math.inf
-
-
-def _is_cancelled(error: BaseException) -> bool:
+def is_cancelled(error: BaseException) -> bool:
+    """True for Cancelled, and for groups of nothing else."""
     if isinstance(error, BaseExceptionGroup):
-        return all(map(_is_cancelled, error.exceptions))
+        return all(map(is_cancelled, error.exceptions))
     return isinstance(error, trio.Cancelled)
+
+
+def judge_leaked(error: BaseException) -> Outcome:
+    """A Cancelled that no cancellation explains is the handler's own mistake."""
+    return _failed(error)
 
 
 def judge_cancelled(running: Running) -> Outcome:
     """What a cancelled attempt comes to, by the reason it was cancelled for."""
     if running.reason is CancelReason.EXPIRED:
-        return _EXPIRED
+        return EXPIRED
     if running.reason is CancelReason.STOPPING:
         return Released()
     return None

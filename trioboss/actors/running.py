@@ -49,7 +49,7 @@ class DeadLetterJob(Exception):
 class Tray(Protocol):
     """Where outcomes are put."""
 
-    def put(self, running: "Running", outcome: Any) -> None:
+    def put(self, running: "Running", outcome: Any, now: float) -> None:
         """Take an outcome; None if there is nothing to settle."""
 
 
@@ -63,42 +63,62 @@ class Running:
     """Where its outcome goes."""
     began: float
     """When the claim was sent."""
-    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    scope: trio.CancelScope | None = attrs.field(default=None, init=False)
+    """Its slot's, while its handler runs."""
     mates: "Sequence[Running]" = attrs.field(default=(), init=False)
-    """The jobs that share a handler call with it."""
+    """All jobs of the handler call, if it has several."""
     started: float = attrs.field(default=0.0, init=False)
     reason: CancelReason | None = attrs.field(default=None, init=False)
     settled: bool = attrs.field(default=False, init=False)
     """Its outcome is in the tray, or in the database, or nobody's business any more."""
+    outcome: Any = attrs.field(default=None, init=False)
+    """What is to be settled."""
+    unsure: bool = attrs.field(default=False, init=False)
+    """Settled once already, but the answer got lost."""
     ended: bool = attrs.field(default=False, init=False)
     """Its handler is out of it."""
+    ended_at: float = attrs.field(default=0.0, init=False)
     done: trio.Event | None = attrs.field(default=None, init=False)
     lingering: trio.Event | None = attrs.field(default=None, init=False)
     """Set when what the handler left running, a thread, has ended, too."""
-    machine: LeaseMachine = attrs.field(init=False)
+    _machine: LeaseMachine | None = attrs.field(default=None, init=False)
 
-    def __attrs_post_init__(self) -> None:
-        job = self.job
-        self.machine = LeaseMachine(self.began, job.expire_in, job.heartbeat, job.auto_heartbeat)
+    @property
+    def machine(self) -> LeaseMachine:
+        """The state of its lease. Jobs that are over at once never need one."""
+        if self._machine is None:
+            job = self.job
+            self._machine = LeaseMachine(self.began, job.expire_in, job.heartbeat, job.auto_heartbeat)
+        return self._machine
+
+    def begin(self, scope: trio.CancelScope, batch: "Sequence[Running]", now: float) -> None:
+        """Its handler starts, in the scope of a slot; a call for several is cancelled only when all of them are."""
+        self.scope = scope
+        self.started = now
+        if len(batch) > 1:
+            self.mates = tuple(batch)
 
     def cancel(self, reason: CancelReason) -> None:
-        """Tell the handler to stop; the first reason counts."""
-        if self.reason is None:
-            self.reason = reason
-            self.machine.cancelled(trio.current_time())
-            if reason in (CancelReason.CANCELLED, CancelReason.LEASE_LOST):
-                self.settled = True  # somebody else has settled it, or will
-            if all(mate.reason is not None for mate in self.mates):
-                self.scope.cancel()
+        """Tell the handler to stop; the first reason counts. Its slot's scope is not its own once it has ended."""
+        if self.reason is not None or self.ended:
+            return
+        self.reason = reason
+        self.machine.cancelled(trio.current_time())
+        if reason in (CancelReason.CANCELLED, CancelReason.LEASE_LOST):
+            self.settled = True  # somebody else has settled it, or will
+        if self.scope is not None and all(mate.reason is not None for mate in self.mates):
+            self.scope.cancel()
 
-    def join(self, batch: "Sequence[Running]") -> None:
-        """Share a handler call, which is cancelled only when all its jobs are."""
-        self.mates = batch
-        self.scope = batch[0].scope
+    def settle(self, outcome: Any, now: float) -> None:
+        """Its outcome is known, and counts."""
+        self.settled = True
+        self.outcome = outcome
+        self.ended_at = now
 
     def finish(self) -> None:
         """The handler is out of it."""
         self.ended = True
+        self.scope = None
         if self.done is not None:
             self.done.set()
 

@@ -1,5 +1,6 @@
 """Runs jobs: a fixed number of long-lived tasks, and the buffer of leased jobs in front of them."""
 
+import math
 from collections import deque
 from collections.abc import Iterable
 from uuid import UUID
@@ -11,7 +12,16 @@ from trio.lowlevel import ParkingLot, checkpoint, enable_ki_protection
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.heartbeat import Wards
 from trioboss.actors.ports import LeasePort
-from trioboss.actors.runner import Handler, Outcome, Released, judge_cancelled, run_batch, run_job
+from trioboss.actors.runner import (
+    Handler,
+    Outcome,
+    Released,
+    is_cancelled,
+    judge_cancelled,
+    judge_leaked,
+    run_batch,
+    run_job,
+)
 from trioboss.actors.running import CancelReason, Running, RunningJob
 
 __all__ = ["SlotSettings", "Slots"]
@@ -45,8 +55,8 @@ class Slots:
     _port: LeasePort
     _wards: Wards
 
-    running: dict[UUID, Running] = attrs.field(factory=dict, init=False)
-    """Every lease of this worker whose handler is not out of it yet, buffered ones included."""
+    running: dict[int, Running] = attrs.field(factory=dict, init=False)
+    """Every lease of this worker whose handler is not out of it yet, buffered ones included, by the job's seq."""
     _buffer: deque[Running] = attrs.field(factory=deque, init=False)
     _idle: ParkingLot = attrs.field(factory=ParkingLot, init=False)
     _promised: int = attrs.field(default=0, init=False)
@@ -73,9 +83,9 @@ class Slots:
     def offer(self, jobs: Iterable[Running]) -> None:
         """Run these as soon as there are slots."""
         for running in jobs:
-            self.running[running.job.id] = running
+            self.running[running.job.seq] = running
             self._buffer.append(running)
-            self._idle.unpark()
+        self._idle.unpark(count=len(self._buffer))
 
     def give_back(self) -> None:
         """The jobs that no slot has taken yet will not run here."""
@@ -83,25 +93,59 @@ class Slots:
         self._buffer.clear()
         for running in waiting:
             running.cancel(CancelReason.STOPPING)
-            self._end(running)
-            running.tray.put(running, Released())
+            self._end(running, Released(), trio.current_time())
 
     @enable_ki_protection
     async def run(self) -> None:
         """One slot. The terminal's KeyboardInterrupt goes to the main task; one raised here is the handler's."""
-        since = trio.current_time()
         while True:
-            while not self._buffer:
-                await self._idle.park()
-                since = trio.current_time()
-            if self.settings.batch_size is None:
-                await self._run_one(self._buffer.popleft())
+            batch: list[Running] = []
+            try:
+                # One scope serves until it is cancelled: making one for each job would cost more than the job.
+                with trio.CancelScope() as scope:
+                    await self._run_jobs(scope, batch)
+            except BaseException as error:
+                if not is_cancelled(error) or trio.current_effective_deadline() == -math.inf:
+                    self._stop(batch)
+                    raise
+                outcome = judge_leaked(error)
+                self._finish(batch, {running.job.id: outcome for running in batch})
             else:
-                await self._run_many(self._take_batch(self.settings.batch_size))
+                lingering = [running.lingering for running in batch if running.lingering is not None]
+                self._stop(batch)
+                await self._wait_for(lingering)
+
+    async def _run_jobs(self, scope: trio.CancelScope, batch: list[Running]) -> None:
+        """Run jobs until the scope is cancelled. ``batch`` holds what runs, for whoever catches that."""
+        turn_ends = trio.current_time() + _FAIR_SHARE
+        while not scope.cancel_called:
+            while not self._take_batch(batch):
+                await self._idle.park()
+                turn_ends = trio.current_time() + _FAIR_SHARE
+            now = trio.current_time()
+            for running in batch:
+                running.begin(scope, batch, now)
+                self._wards.add(running)
+            await self._call_handler(batch)
             self._ring_next()
-            if trio.current_time() - since > _FAIR_SHARE:
+            if now > turn_ends or self._is_low():
                 await checkpoint()
-                since = trio.current_time()
+                turn_ends = trio.current_time() + _FAIR_SHARE
+
+    def _is_low(self) -> bool:
+        """Time to let a dispatcher ask for more, while there is still something to run in the meantime."""
+        return self._promised == 0 and 0 < len(self._buffer) <= self.settings.prefetch // 2
+
+    async def _call_handler(self, batch: list[Running]) -> None:
+        if self.settings.batch_size is None:
+            running = batch[0]
+            job = RunningJob(running.job, running, self._port)
+            outcome = await run_job(job, self._handler, self.settings.max_bytes)
+            batch.clear()
+            self._end(running, outcome, trio.current_time())
+        else:
+            jobs = [RunningJob(running.job, running, self._port) for running in batch]
+            self._finish(batch, await run_batch(jobs, self._handler, self.settings.max_bytes))
 
     def _ring_next(self) -> None:
         for bell in self._starving:
@@ -109,46 +153,43 @@ class Slots:
             del self._starving[bell]
             return
 
-    async def _run_one(self, running: Running) -> None:
-        outcome: Outcome = None
-        self._begin(running)
-        try:
-            job = RunningJob(running.job, running, self._port)
-            outcome = await run_job(running, job, self._handler, self.settings.max_bytes)
-        finally:
-            self._end(running)
-            running.tray.put(running, outcome or judge_cancelled(running))
-        if running.lingering is not None:
-            self._lingering += 1
-            await running.lingering.wait()
-            self._lingering -= 1
-
-    async def _run_many(self, batch: list[Running]) -> None:
-        outcomes: dict[UUID, Outcome] = {}
+    def _finish(self, batch: list[Running], outcomes: dict[UUID, Outcome]) -> None:
+        now = trio.current_time()
         for running in batch:
-            running.join(batch)
-            self._begin(running)
-        try:
-            jobs = [RunningJob(running.job, running, self._port) for running in batch]
-            outcomes = await run_batch(batch, jobs, self._handler, self.settings.max_bytes)
-        finally:
-            for running in batch:
-                self._end(running)
-                running.tray.put(running, outcomes.get(running.job.id) or judge_cancelled(running))
+            self._end(running, outcomes.get(running.job.id), now)
+        batch.clear()
 
-    def _take_batch(self, size: int) -> list[Running]:
-        """Jobs of one queue, for one call."""
-        batch = [self._buffer.popleft()]
-        while self._buffer and len(batch) < size and self._buffer[0].job.queue == batch[0].job.queue:
-            batch.append(self._buffer.popleft())
-        return batch
+    def _stop(self, batch: list[Running]) -> None:
+        """What still runs was cancelled, for its own reason or because the slot is."""
+        for running in batch:
+            running.cancel(CancelReason.STOPPING)
+        self._finish(batch, {})
 
-    def _begin(self, running: Running) -> None:
-        running.started = trio.current_time()
-        self._wards.add(running)
+    async def _wait_for(self, lingering: list[trio.Event]) -> None:
+        for event in lingering:
+            self._lingering += 1
+            try:
+                await event.wait()
+            finally:
+                self._lingering -= 1
 
-    def _end(self, running: Running) -> None:
+    def _take_batch(self, batch: list[Running]) -> bool:
+        """Jobs of one queue, for one call. What was cancelled while it waited is not run at all."""
+        size = self.settings.batch_size or 1
+        while self._buffer and len(batch) < size:
+            if batch and self._buffer[0].job.queue != batch[0].job.queue:
+                break
+            running = self._buffer.popleft()
+            if running.reason is None:
+                batch.append(running)
+            else:
+                self._finish([running], {})
+        return bool(batch)
+
+    def _end(self, running: Running, outcome: Outcome, now: float) -> None:
+        """A handler is out of a job: for its own reasons, unless it was cancelled for one of ours."""
         running.finish()
-        self.running.pop(running.job.id, None)
+        del self.running[running.job.seq]
+        running.tray.put(running, judge_cancelled(running) if running.reason else outcome, now)
         if not self.running:
             self.empty.ring()

@@ -109,8 +109,8 @@ class Switchboard:
 
     def _cancel(self, about: str) -> None:
         id = _parse_id(about)
-        for worker in self.workers.values():
-            if id is not None and (running := worker.slots.running.get(id)) is not None:
+        for running in self.running():
+            if running.job.id == id:
                 running.cancel(CancelReason.CANCELLED)
 
 

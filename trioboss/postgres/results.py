@@ -1,15 +1,45 @@
 """Results of `run`: binary, read into Python values without a connection at hand. Instants are in UTC."""
 
+import json
 from typing import Any
 
-from psycopg.adapt import Transformer
+import psycopg
+from psycopg.adapt import AdaptersMap, Loader, Transformer
+from psycopg.pq import Format
 from psycopg.pq.abc import PGresult
 
 __all__ = ["PGresult", "read_rows"]
 
+_decode = json.JSONDecoder().decode
+
+
+class _JsonbLoader(Loader):
+    """jsonb: a version number, then UTF-8. psycopg's own asks first which encoding it might be."""
+
+    format = Format.BINARY
+
+    def load(self, data: Any) -> Any:
+        return _decode(str(data[1:], "utf-8"))
+
+
+def _make_adapters() -> AdaptersMap:
+    adapters = AdaptersMap(psycopg.adapters)
+    adapters.register_loader("jsonb", _JsonbLoader)
+    return adapters
+
+
+class _Context:
+    """What a Transformer needs of a connection: how to adapt, and nothing else."""
+
+    adapters = _make_adapters()
+    connection = None
+
+
+_CONTEXT = _Context()
+
 
 def read_rows(result: PGresult) -> list[tuple[Any, ...]]:
     """Return the rows of a result as tuples."""
-    transformer = Transformer()
+    transformer = Transformer(_CONTEXT)
     transformer.set_pgresult(result)
     return transformer.load_rows(0, result.ntuples, tuple)

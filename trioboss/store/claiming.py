@@ -15,7 +15,7 @@ from trioboss.postgres import Results, Step
 from trioboss.postgres.conversation import Aside, Conversation, Flush
 from trioboss.postgres.results import read_rows
 from trioboss.store.context import Context
-from trioboss.store.parameters import fence, text_array, uuid_array
+from trioboss.store.parameters import fence, text_array
 from trioboss.store.rows import read_claim, read_first
 
 __all__ = ["ClaimVerbs"]
@@ -116,12 +116,9 @@ class ClaimVerbs:
         steps = []
         for table, names in tables.items():
             entries = [lease for name in names for lease in leases[name]]
-            values = {
-                "queues": text_array(names),
-                "ids": uuid_array(lease.id for lease in entries),
-                "leases": fence((lease.id, lease.attempt, lease.started_on, "null") for lease in entries),
-            }
-            steps.append((self._context.step("touch", table, lazy=True, **values),))
+            values = fence((lease.id, lease.attempt, lease.started_on, "null") for lease in entries)
+            step = self._context.step("touch", table, queues=text_array(names), lazy=True, **values)
+            steps.append((step,))
         results = yield Flush(*steps)
         return {row[0] for transaction in results for row in read_rows(transaction[0])}
 

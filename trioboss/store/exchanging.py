@@ -1,12 +1,11 @@
 """The verb of the runtime: settle what has ended and lease what is wanted, in one round trip."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from uuid import UUID
 
 import attrs
 
 from trioboss.model.exchange import Exchanged, Settlements, Wanted
-from trioboss.model.job import Lease
 from trioboss.model.queue import Queue
 from trioboss.model.states import JobState
 from trioboss.postgres.conversation import Conversation, Flush
@@ -15,7 +14,7 @@ from trioboss.postgres.results import PGresult, read_rows
 from trioboss.postgres.verdicts import unique_is_violated
 from trioboss.store.claiming import ClaimVerbs
 from trioboss.store.context import Context
-from trioboss.store.parameters import fence, uuid_array
+from trioboss.store.parameters import fence
 from trioboss.store.settling import SettleVerbs
 
 __all__ = ["ExchangeVerbs"]
@@ -47,13 +46,14 @@ class ExchangeVerbs:
         def trade(queue: Queue) -> Conversation[Exchanged]:
             keyed = queue.policy.is_keyed
             mark = self._marking(queue, wanted, asleep)
-            settle = self._settling(queue, settlements)
+            settle, tell = self._settling(queue, settlements)
             claim = self._claiming(queue, wanted, ripen=ripen or keyed, lazy=keyed or not settle)
-            tell = self._telling(settlements, say)
+            if say is not None:
+                tell.append(self._context.step("announce", message=say))
             if keyed:
-                flush = Flush(mark, tuple(settle.values()), claim, tell)
+                flush = Flush(mark, tuple(settle.values()), claim, tuple(tell))
             else:
-                flush = Flush(mark, (*settle.values(), *claim), tell)
+                flush = Flush(mark, (*settle.values(), *claim), tuple(tell))
             results = [result for transaction in (yield flush) for result in transaction][len(mark) :]
             answers = dict(zip(settle, results, strict=False))
             settled = yield from self._read_settled(queue, settlements, answers)
@@ -68,27 +68,24 @@ class ExchangeVerbs:
                 raise
         return Exchanged((yield from self._one_by_one(name, settlements)), None)
 
-    def _settling(self, queue: Queue, settlements: Settlements) -> dict[str, Step]:
+    def _settling(self, queue: Queue, settlements: Settlements) -> tuple[dict[str, Step], list[Step]]:
+        """The steps that settle, by kind, and those that tell the watchers of what has ended."""
         steps: dict[str, Step] = {}
-        if settlements.completed:
-            statement = "complete_and_tell" if queue.on_complete else "complete"
-            steps["complete"] = self._fenced(statement, queue, settlements.completed)
-        if settlements.failed:
-            failed = [(lease, failure.as_json()) for lease, failure in settlements.failed]
-            steps["fail"] = self._fenced("fail", queue, failed)
-        if settlements.released:
-            released = [(lease, "null") for lease in settlements.released]
-            steps["release"] = self._fenced("release", queue, released)
-        return steps
-
-    def _fenced(self, statement: str, queue: Queue, entries: Sequence[tuple[Lease, str]]) -> Step:
-        return self._context.step(
-            statement,
-            queue.table_name,
-            queue=queue.name,
-            ids=uuid_array(lease.id for lease, _ in entries),
-            leases=fence((lease.id, lease.attempt, lease.started_on, rest) for lease, rest in entries),
-        )
+        tell: list[Step] = []
+        complete = "complete_and_tell" if queue.on_complete else "complete"
+        failed = [(lease, failure.as_json()) for lease, failure in settlements.failed]
+        released = [(lease, "null") for lease in settlements.released]
+        for kind, statement, entries in (
+            ("complete", complete, settlements.completed),
+            ("fail", "fail", failed),
+            ("release", "release", released),
+        ):
+            if entries:
+                values = fence((lease.id, lease.attempt, lease.started_on, rest) for lease, rest in entries)
+                steps[kind] = self._context.step(statement, queue.table_name, queue=queue.name, **values)
+                if kind != "release":
+                    tell.append(self._context.step("tell_watchers", ids=values["ids"]))
+        return steps, tell
 
     def _claiming(self, queue: Queue, wanted: Wanted | None, *, ripen: bool, lazy: bool) -> tuple[Step, ...]:
         if wanted is None:
@@ -101,11 +98,6 @@ class ExchangeVerbs:
             return ()
         name = "mark_asleep" if asleep else "mark_awake"
         return (self._context.step(name, queue=queue.name, worker=wanted.worker),)
-
-    def _telling(self, settlements: Settlements, say: str | None) -> tuple[Step, ...]:
-        ended = [lease.id for lease, _ in (*settlements.completed, *settlements.failed)]
-        tell = (self._context.step("tell_watchers", ids=uuid_array(ended)),) if ended else ()
-        return (*tell, self._context.step("announce", message=say)) if say else tell
 
     def _read_settled(
         self, queue: Queue, settlements: Settlements, results: Mapping[str, PGresult]

@@ -38,14 +38,19 @@ def text_array(values: Iterable[str]) -> str:
     return "{" + ",".join(json.dumps(v, ensure_ascii=False) for v in values) + "}"
 
 
-def fence(entries: Iterable[tuple[UUID, int | None, datetime | None, str]]) -> str:
-    """The JSON that fences a statement: id → [attempt, started_on, …], where … is JSON text already."""
-    return (
-        "{"
-        + ",".join(f'"{id}":[{_lease(attempt, started)},{rest}]' for id, attempt, started, rest in entries)
-        + "}"
-    )
+def fence(entries: Iterable[tuple[UUID, int | None, datetime | None, str]]) -> dict[str, str]:
+    """The parameters that fence a statement: the ids, and id → [attempt, started_on, …] as JSON.
 
-
-def _lease(attempt: int | None, started_on: datetime | None) -> str:
-    return "null,null" if started_on is None else f'{attempt},"{started_on.isoformat()}"'
+    The last item of an entry is the … as JSON text already.
+    """
+    ids: list[str] = []
+    leases: list[str] = []
+    times: dict[datetime, str] = {}  # the jobs of one claim have started at the same time
+    for id, attempt, started_on, rest in entries:
+        ids.append(text := str(id))
+        if started_on is None:
+            leases.append(f'"{text}":[null,null,{rest}]')
+            continue
+        time = times.get(started_on) or times.setdefault(started_on, started_on.isoformat())
+        leases.append(f'"{text}":[{attempt},"{time}",{rest}]')
+    return {"ids": "{" + ",".join(ids) + "}", "leases": "{" + ",".join(leases) + "}"}

@@ -1,7 +1,8 @@
 """Verbs that end, cancel, revive and delete jobs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from typing import TypeVar
 from uuid import UUID
 
 import attrs
@@ -21,6 +22,8 @@ from trioboss.store.parameters import fence, text_array, uuid_array
 from trioboss.store.rows import read_first
 
 __all__ = ["SettleVerbs", "Target", "Targets"]
+
+T = TypeVar("T")
 
 Target = Job | UUID | str
 Targets = Target | Iterable[Target]
@@ -52,10 +55,6 @@ def _entries(targets: Sequence[Target], rest: str) -> list[_Entry]:
 
 def _lease_entries(settled: Iterable[tuple[Lease, str]]) -> list[_Entry]:
     return sorted((lease.id, lease.attempt, lease.started_on, rest) for lease, rest in settled)
-
-
-def _fenced(entries: Sequence[_Entry]) -> dict[str, str]:
-    return {"ids": uuid_array(_ids(entries)), "leases": fence(entries)}
 
 
 def _ids(entries: Sequence[_Entry]) -> list[UUID]:
@@ -103,7 +102,7 @@ class SettleVerbs:
             return {row[0] for row in read_first((yield Flush((step,))))}
 
         asked = self._check(name, targets)
-        values = _fenced(_entries(asked, "null")) | {"queues": text_array([name])}
+        values = fence(_entries(asked, "null")) | {"queues": text_array([name])}
         done = yield from self._context.on_queue(name, renew, may_miss=True)
         return _judge(name, asked, done, "active")
 
@@ -171,13 +170,13 @@ class SettleVerbs:
         """Queue the jobs again, no attempt spent. Who finds no room to wait (see fail.sql) fails."""
 
         def release(queue: Queue) -> Conversation[set[UUID]]:
-            step = self._context.step("release", queue.table_name, queue=name, **_fenced(entries))
+            step = self._context.step("release", queue.table_name, queue=name, **fence(entries))
             after = tuple(self._after(queue, own=True, always=True))
             return {row[0] for row in read_first((yield Flush((step,), after)))}
 
         held = {lease.id: lease for lease in leases}
         entries = _lease_entries((lease, "null") for lease in held.values())
-        released = yield from self._context.on_queue(name, release)
+        released = yield from self._finding_room(name, release)
         if left := [lease for id, lease in held.items() if id not in released]:
             failure = Failure(describe_error("released, but the place to wait for a retry is taken"))
             yield from self.fail_leases(name, [(lease, failure) for lease in left])
@@ -187,7 +186,7 @@ class SettleVerbs:
     def _complete(self, name: str, entries: Sequence[_Entry], *, own: bool) -> Conversation[set[UUID]]:
         def end(queue: Queue) -> Conversation[set[UUID]]:
             statement = "complete_and_tell" if queue.on_complete else "complete"
-            step = self._context.step(statement, queue.table_name, queue=name, **_fenced(entries))
+            step = self._context.step(statement, queue.table_name, queue=name, **fence(entries))
             rows = read_first((yield self._settling(queue, step, _ids(entries), own=own)))
             if rows and rows[0][1] and not queue.on_complete:
                 self._context.forget(name)
@@ -198,18 +197,24 @@ class SettleVerbs:
 
     def _fail(self, name: str, entries: Sequence[_Entry], *, own: bool) -> Conversation[dict[UUID, JobState]]:
         def end(queue: Queue) -> Conversation[dict[UUID, JobState]]:
-            step = self._context.step("fail", queue.table_name, queue=name, **_fenced(entries))
+            step = self._context.step("fail", queue.table_name, queue=name, **fence(entries))
             rows = read_first((yield self._settling(queue, step, _ids(entries), own=own, frees=True)))
             return {row[0]: JobState(row[1]) for row in rows}
 
+        return (yield from self._finding_room(name, end, own=own))
+
+    def _finding_room(
+        self, name: str, verb: Callable[[Queue], Conversation[T]], *, own: bool = True
+    ) -> Conversation[T]:
+        """Run a verb that queues jobs again; once more if one of them finds its place taken."""
         try:
-            return (yield from self._context.on_queue(name, end, may_miss=True))
+            return (yield from self._context.on_queue(name, verb, may_miss=True))
         except Exception as error:
-            # Somebody put a job into the place where one of ours wanted to retry, and committed after we
+            # Somebody put a job into the place where one of ours wanted to wait, and committed after we
             # had looked. Now we see it, and the rule for a second retry applies.
             if not unique_is_violated(error) or not own:
                 raise
-        return (yield from self._context.on_queue(name, end, may_miss=True))
+        return (yield from self._context.on_queue(name, verb, may_miss=True))
 
     def _check(self, name: str, targets: Targets) -> list[Target]:
         check_name("queue", name)
