@@ -3,12 +3,19 @@
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from hypothesis import settings
 
 import trioboss
 from trioboss.postgres.databases import create_database, replace_database
 from trioboss.testing import temporary_database, temporary_server
 
 TEMPLATE = "migrated"
+
+# The normal run tries the same examples every time; `--hypothesis-profile=deep` looks for new ones, and longer.
+# A deadline would measure the machine.
+settings.register_profile("quick", deadline=None, derandomize=True)
+settings.register_profile("deep", deadline=None, max_examples=3000, print_blob=True)
+settings.load_profile("quick")
 
 
 @pytest.fixture(scope="session")

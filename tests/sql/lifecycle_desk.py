@@ -1,0 +1,115 @@
+"""Where the lifecycle machine works: our own session, two callers with transactions of their own, and a clock."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from datetime import datetime
+from typing import Any, TypeVar
+from uuid import UUID
+
+import attrs
+import psycopg
+
+from trioboss.model.job import NewJob
+from trioboss.postgres.blocking_session import open_blocking
+from trioboss.postgres.conversation import Conversation
+from trioboss.postgres.driving import drive_blocking
+from trioboss.sql import Catalog
+from trioboss.store import Context, Store, make_store
+
+T = TypeVar("T")
+
+OWN = 0
+CALLERS = (1, 2)
+
+# Nothing in the machine may wait for anything: it leaves out what the model says would wait. So whoever waits
+# is a finding, and a machine with one thread must not hang on it.
+_NEVER_WAIT = "SET lock_timeout = '3s'"
+
+_EMPTY = """
+    DELETE FROM trioboss.job; DELETE FROM trioboss.archive; DELETE FROM trioboss.attempt;
+    DELETE FROM trioboss.throttle; DELETE FROM trioboss.freed_key; DELETE FROM trioboss.queue;
+"""
+
+_JOBS = """
+    SELECT id, name, state::text, singleton_key, priority, attempt, retry_count, retry_limit, start_after, started_on,
+           completed_on, heartbeat_on, source_id, gate = 0 AND state < 'active' AND policy = ANY (%(keyed)s), true, seq
+    FROM trioboss.job
+    UNION ALL
+    SELECT id, name, state::text, singleton_key, priority, attempt, retry_count, retry_limit, start_after, started_on,
+           completed_on, heartbeat_on, source_id, false, false, seq
+    FROM trioboss.archive
+    ORDER BY seq
+"""
+
+
+@attrs.frozen
+class Row:
+    """A job as it stands in the database."""
+
+    id: UUID
+    queue: str
+    state: str
+    key: str | None
+    priority: int
+    attempt: int
+    retry_count: int
+    retry_limit: int
+    start_after: datetime
+    started_on: datetime | None
+    completed_on: datetime | None
+    heartbeat_on: datetime | None
+    source_id: UUID | None
+    ready: bool
+    hot: bool
+
+
+@attrs.define(eq=False)
+class Desk:
+    store: Store
+    hands: list[psycopg.Connection[Any]]
+    """Our own session, which commits by itself, and the callers, who commit when they are told to."""
+
+    @classmethod
+    def open(cls, dsn: str, schema: str = "trioboss") -> "Desk":
+        own = open_blocking(dsn)
+        hands = [own, *(psycopg.connect(dsn) for _ in CALLERS)]
+        for hand in hands:
+            hand.execute(_NEVER_WAIT)
+            hand.commit()
+        return cls(make_store(Context(Catalog(schema))), hands)
+
+    def close(self) -> None:
+        for hand in self.hands:
+            hand.close()
+
+    def clear(self) -> None:
+        """Leave nothing of the example before."""
+        for caller in CALLERS:
+            self.hands[caller].rollback()
+        self.hands[OWN].execute(_EMPTY)
+        self.store.context.forget()
+
+    @property
+    def now(self) -> datetime | None:
+        return self.store.context.now
+
+    @now.setter
+    def now(self, now: datetime) -> None:
+        self.store.context.now = now
+
+    def say(self, hand: int, verb: Callable[[bool], Conversation[T]]) -> T:
+        """Run a verb, telling it whether the transaction is our own."""
+        return drive_blocking(self.hands[hand], verb(hand == OWN), self.hands[OWN])
+
+    def insert(self, hand: int, queue: str, jobs: list[NewJob]) -> list[UUID]:
+        verb = self.store.loading.insert(queue, jobs, keep_ids=True)
+        with self.hands[hand].transaction() if hand == OWN else nullcontext():
+            return drive_blocking(self.hands[hand], verb, self.hands[OWN]).ids or []
+
+    def query(self, text: str, values: Any = None, hand: int = OWN) -> list[tuple[Any, ...]]:
+        return self.hands[hand].execute(text, values, prepare=True).fetchall()
+
+    def rows(self) -> list[Row]:
+        """All committed jobs, live and ended, in order of sending."""
+        keyed = ["singleton", "stately", "key_strict_fifo"]
+        return [Row(*row[:-1]) for row in self.query(_JOBS, {"keyed": keyed})]

@@ -1,0 +1,203 @@
+"""Random lives of random jobs, step by step, on a real server and in the model beside it.
+
+One thread, three hands: our own session, and two callers whose transactions stay open over many steps. Time is
+passed to SQL and only grows. Leases are never thrown away, so stale ones are used as a matter of course.
+`pytest --hypothesis-profile=deep tests/sql/test_lifecycle_machine.py` looks longer.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import attrs
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule, run_state_machine_as_test
+from lifecycle_desk import CALLERS, OWN, Desk
+from lifecycle_machine import KEYS, LifecycleMachine
+from lifecycle_values import ACTIVE, CANCELLED, CREATED, FAILED, RETRY, ModelQueue, Order
+
+from trioboss.model.policy import Policy
+from trioboss.model.states import JobState
+from trioboss.testing import temporary_database
+
+hands = st.sampled_from((OWN, OWN, *CALLERS))
+picks = st.integers(0, 99)
+keys = st.sampled_from((None, *KEYS))
+
+# What a verb is for; it is tried on other states, too.
+FITTING = {
+    "cancel": (CREATED, RETRY, ACTIVE),
+    "resume": (CANCELLED,),
+    "retry": (FAILED,),
+    "delete": tuple(JobState),
+}
+
+KINDS = {
+    "plain": {},
+    "once": {"unique_until": "ended"},
+    "singleton": {"unique_until": "started"},
+    "throttled": {"slot_seconds": 60},
+    "debounced": {"slot_seconds": 60, "next_slot": True},
+}
+
+
+@st.composite
+def queue_lists(draw) -> list[ModelQueue]:
+    """One to three queues of any policy, some with a dead letter queue, which is of any policy, too."""
+    dead = draw(st.sampled_from([None, *Policy]))
+    queues = [
+        ModelQueue(
+            f"q{number}",
+            draw(st.sampled_from(Policy)),
+            commit_order=draw(st.booleans()),
+            retry_limit=draw(st.integers(0, 2)),
+            retry_delay=draw(st.sampled_from((0, 0, 10))),
+            retry_backoff=draw(st.integers(0, 9)) == 9,
+            keep_completed=draw(st.integers(0, 9)) < 9,
+            dead_letter=draw(st.sampled_from(("dead", None))) if dead else None,
+        )
+        for number in range(draw(st.integers(1, 3)))
+    ]
+    return [ModelQueue("dead", dead), *queues] if dead else queues
+
+
+class Lifecycle(LifecycleMachine):
+    leases = Bundle("leases")
+
+    @initialize(queues=queue_lists(), first=st.lists(st.tuples(picks, keys), max_size=8))
+    def create_queues(self, queues, first):
+        for queue in queues:
+            self.create_queue(queue)
+        for pick, key in first:
+            self.send(OWN, self.order(self.pick_queue(pick), key))
+
+    def pick_queue(self, pick: int, states: Sequence[JobState] = ()) -> ModelQueue:
+        """A queue: mostly one with jobs in the states given."""
+        jobs = self.model.committed.all()
+        fitting = sorted({job.queue for job in jobs if job.state in states})
+        names = fitting if fitting and pick % 4 else self.names
+        return self.model.queues[names[pick % len(names)]]
+
+    def order(self, queue: ModelQueue, key: str | None, **options) -> Order:
+        return Order(uuid4(), queue.name, key or (KEYS[0] if queue.is_fifo else None), **options)
+
+    def pick_jobs(self, queue: str, numbers: Sequence[int], states: Sequence[JobState]) -> list[UUID]:
+        """Some jobs: mostly of those in the states given, and of any state else."""
+        jobs = self.model.committed.all(queue)
+        fitting = [job for job in jobs if job.state in states]
+        jobs = fitting if fitting and numbers[0] % 4 else jobs
+        return list({jobs[number % len(jobs)].id: None for number in numbers}) if jobs else []
+
+    def has_any(self, *states: JobState) -> bool:
+        return any(job.state in states for job in self.model.committed.all())
+
+    @rule(
+        hand=hands,
+        pick=picks,
+        key=keys,
+        kind=st.sampled_from(("plain", "plain", *KINDS)),
+        priority=st.sampled_from((0, 0, 5, -1)),
+        delay=st.sampled_from((0, 0, 0, 5, 60)),
+    )
+    def send_a_job(self, hand, pick, key, kind, priority, delay):
+        queue = self.pick_queue(pick)
+        self.send(hand, self.order(queue, key, priority=priority, delay=delay, **KINDS[kind]))
+
+    @rule(hand=hands, pick=picks, keys=st.lists(keys, min_size=1, max_size=4), delay=st.sampled_from((0, 5)))
+    def insert_jobs(self, hand, pick, keys, delay):
+        queue = self.pick_queue(pick)
+        orders = [self.order(queue, key, delay=delay if place == 1 else 0) for place, key in enumerate(keys)]
+        self.insert(hand, queue.name, orders)
+
+    @precondition(lambda self: self.has_any(*JobState))
+    @rule(hand=hands, pick=picks, number=picks)
+    def send_the_same_id_again(self, hand, pick, number):
+        queue = self.pick_queue(pick)
+        for id in self.pick_jobs(queue.name, [number], tuple(JobState)):
+            key = self.model.committed.get(id).key
+            self.send_again(hand, attrs.evolve(self.order(queue, key), id=id))
+
+    @rule(
+        target=leases,
+        hand=hands,
+        pick=picks,
+        limit=st.sampled_from((1, 1, 2, 1000)),
+        by_priority=st.sampled_from((True, True, True, False)),
+        then=st.sampled_from((None, None, "complete", "fail", "fail")),
+    )
+    def work(self, hand, pick, limit, by_priority, then):
+        """Claim jobs, and keep them or settle them at once."""
+        queue = self.pick_queue(pick, (CREATED, RETRY))
+        jobs = self.claim(hand, queue, limit, by_priority=by_priority)
+        if jobs and then:
+            self.settle(then, hand, jobs, by_id=False)
+        return multiple(*jobs)
+
+    @rule(
+        hand=hands,
+        verb=st.sampled_from(("complete", "fail", "touch")),
+        job=leases,
+        other=leases,
+        by_id=st.booleans(),
+    )
+    def settle_leases(self, hand, verb, job, other, by_id):
+        self.settle(verb, hand, [job, other], by_id=by_id)
+
+    @rule(job=leases, other=leases)
+    def release_leases(self, job, other):
+        leases = {each.id: each.lease for each in (job, other) if each.queue == job.queue}
+        self.release(job.queue, list(leases.values()))
+
+    @precondition(lambda self: self.held)
+    @rule(hand=hands, verb=st.sampled_from(("complete", "fail", "fail")), picks=st.lists(picks, min_size=1))
+    def settle_current_leases(self, hand, verb, picks):
+        held = self.held
+        self.settle(verb, hand, [held[pick % len(held)] for pick in picks], by_id=False)
+
+    @precondition(lambda self: self.has_any(ACTIVE))
+    @rule(pick=picks, seconds=st.sampled_from((31, 31, 1)))
+    def expire_leases(self, pick, seconds):
+        self.pass_time(timedelta(seconds=seconds))
+        self.expire(self.pick_queue(pick, (ACTIVE,)).name)
+
+    @precondition(lambda self: self.has_any(*JobState))
+    @rule(
+        verb=st.sampled_from(tuple(FITTING)),
+        hand=hands,
+        pick=picks,
+        numbers=st.lists(picks, min_size=1, max_size=3),
+    )
+    def change_jobs(self, verb, hand, pick, numbers):
+        queue = self.pick_queue(pick, FITTING[verb]).name
+        changed = self.change(verb, hand, queue, self.pick_jobs(queue, numbers, FITTING[verb]))
+        if verb == "resume":
+            self.witness.irregular |= set(changed)
+
+    @rule(seconds=st.sampled_from((1, 5, 10, 31, 60, 1000)))
+    def wait(self, seconds):
+        self.pass_time(timedelta(seconds=seconds))
+
+    @precondition(lambda self: self.drafts)
+    @rule(pick=picks, commits=st.booleans())
+    def commit_or_roll_back(self, pick, commits):
+        self.end_transaction(sorted(self.drafts)[pick % len(self.drafts)], commits=commits)
+
+
+@pytest.fixture(scope="module")
+def desk(server_dsn, template):
+    with temporary_database(server_dsn, template) as dsn:
+        desk = Desk.open(dsn)
+        yield desk
+        desk.close()
+
+
+def test_jobs_live_as_the_model_says(desk):
+    # Lives are long, and some of them are spent waiting.
+    chosen = settings(
+        max_examples=2 * settings().max_examples,
+        stateful_step_count=50,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    )
+    run_state_machine_as_test(lambda: Lifecycle(desk), settings=chosen)
