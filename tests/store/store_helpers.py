@@ -3,6 +3,8 @@
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import psycopg
+
 import trioboss
 
 
@@ -30,3 +32,14 @@ async def fail_for_good(boss: trioboss.Boss, queue: str, **options: Any) -> trio
     assert job is not None
     assert job.state == "failed"
     return job
+
+
+def hear(listener: psycopg.Connection[Any], until: str) -> list[str]:
+    """The words of the channel up to one that somebody sent to mark the end; what bosses tell each other aside."""
+    words: list[str] = []
+    for word in listener.notifies(timeout=10):
+        if word.payload == until:
+            return words
+        if not word.payload.startswith("*"):
+            words.append(word.payload)
+    raise AssertionError(f"{until!r} never came, only {words}")

@@ -137,8 +137,9 @@ CREATE TRIGGER holder_changed AFTER UPDATE OF state, gate, singleton_key ON trio
 WHEN (OLD.policy IN ('singleton', 'stately', 'key_strict_fifo')
       AND (OLD.state = 'active' OR (OLD.gate = 0 AND OLD.state < 'active')
            OR (OLD.policy = 'key_strict_fifo' AND OLD.state IN ('retry', 'failed')))
-      AND NOT (NEW.state = 'active' OR (NEW.gate = 0 AND NEW.state < 'active')
-           OR (NEW.policy = 'key_strict_fifo' AND NEW.state IN ('retry', 'failed'))))
+      AND (NEW.singleton_key IS DISTINCT FROM OLD.singleton_key
+           OR NOT (NEW.state = 'active' OR (NEW.gate = 0 AND NEW.state < 'active')
+                   OR (NEW.policy = 'key_strict_fifo' AND NEW.state IN ('retry', 'failed')))))
 EXECUTE FUNCTION trioboss.free_key();
 
 -- The lock that makes the order of a key the order of commit: senders of one key wait for each other, from
@@ -168,6 +169,9 @@ BEGIN
     END IF;
     NEW.policy := q.policy;
     NEW.dead_letter := coalesce(NEW.dead_letter, q.dead_letter);
+    IF NEW.keep_until <= NEW.start_after THEN        -- it would be too old to keep before it can run
+        NEW.keep_until := NEW.start_after + q.retention;
+    END IF;
     NEW.gate := CASE WHEN NEW.state >= 'active' THEN 0
                      WHEN NEW.start_after > statement_timestamp() THEN 3
                      WHEN q.keyed THEN 1

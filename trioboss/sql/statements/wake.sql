@@ -3,7 +3,7 @@
 -- this statement sees its mark. Nobody asleep: no NOTIFY. The word for a deferred job says in how many seconds
 -- to look. While another word for now is on its way to commit, it serves us as well.
 SELECT CASE WHEN w.delay > 0 THEN pg_notify('trioboss', :queue::text || ' ' || round(w.delay::numeric, 3))
-            WHEN pg_try_advisory_xact_lock(hashtextextended('trioboss' || '/wake/' || :queue, 0))
+            WHEN pg_try_advisory_xact_lock(hashtextextended('trioboss' || ' wake ' || :queue, 0))
             THEN pg_notify('trioboss', :queue) END,
        set_config('synchronous_commit', 'off', true)
 FROM (SELECT coalesce(extract(epoch FROM :due::timestamptz - statement_timestamp()), :delay::float8, 0) AS delay) w

@@ -1,0 +1,276 @@
+"""get_job_by_id, find_jobs, why: verbs that only look."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from store_helpers import fail_for_good, take
+
+import trioboss
+from trioboss import JobState, Reason
+from trioboss.model.job import make_id
+
+
+@pytest.fixture
+async def q(boss):
+    """A boss with a queue `q`."""
+    await boss.create_queue("q")
+    return boss
+
+
+async def make_one_of_each(boss):
+    """A job in each state."""
+    failed = await fail_for_good(boss, "q")
+    ids = {"failed": failed.id}
+    for state, verb in {"completed": boss.complete, "cancelled": boss.cancel}.items():
+        ids[state] = await boss.send("q")
+        await verb("q", await boss.fetch("q"))
+    ids["retry"] = await boss.send("q", retry_delay=60)
+    await boss.fail("q", await boss.fetch("q"))
+    ids["active"] = await boss.send("q")
+    await boss.fetch("q")
+    ids["created"] = await boss.send("q")
+    return ids
+
+
+@pytest.mark.parametrize("state", list(JobState))
+async def test_a_job_is_found_by_its_id_in_whatever_state(q, state):
+    ids = await make_one_of_each(q)
+
+    job = await q.get_job_by_id("q", ids[state])
+
+    assert (job.id, job.state, job.queue) == (ids[state], state, "q")
+    assert await q.get_job_by_id("q", str(ids[state])) == job
+
+
+async def test_a_job_that_does_not_exist_is_none(q):
+    await q.create_queue("other")
+    id = await q.send("other")
+
+    assert await q.get_job_by_id("q", make_id()) is None
+    assert await q.get_job_by_id("q", id) is None
+    assert await q.get_job_by_id("nowhere", id) is None
+
+
+async def test_times_are_in_utc(q):
+    id = await q.send("q", start_after=datetime(2030, 6, 1, 12, tzinfo=UTC))
+
+    job = await q.get_job_by_id("q", id)
+
+    assert job.start_after.utcoffset() == job.created_on.utcoffset() == timedelta(0)
+
+
+async def test_all_jobs_live_and_ended_are_found_in_order_of_sending(q):
+    ids = await make_one_of_each(q)
+
+    found = await q.find_jobs("q")
+
+    assert {job.id for job in found} == set(ids.values())
+    assert [job.seq for job in found] == sorted(job.seq for job in found)
+
+
+@pytest.mark.parametrize("state", list(JobState))
+async def test_jobs_are_found_by_state(q, state):
+    ids = await make_one_of_each(q)
+
+    assert [job.id for job in await q.find_jobs("q", state=state)] == [ids[state]]
+    assert [job.id for job in await q.find_jobs("q", state=state.value)] == [ids[state]]
+
+
+async def test_jobs_are_found_by_what_their_data_contains(q):
+    for data in ({"to": "a", "n": 1}, {"to": "b", "n": 1}, {"to": "a", "n": 2, "tags": ["x", "y"]}, None, 5):
+        await q.send("q", data)
+
+    async def find(data):
+        return [job.data for job in await q.find_jobs("q", data=data)]
+
+    assert [data["n"] for data in await find({"to": "a"})] == [1, 2]
+    assert [data["n"] for data in await find({"tags": ["y"]})] == [2]
+    assert await find(5) == [5]
+    assert await find({"to": "c"}) == []
+
+
+async def test_jobs_are_found_by_key_and_id(q):
+    id = await q.send("q", singleton_key="k")
+    await q.send("q", singleton_key="other")
+
+    assert [job.id for job in await q.find_jobs("q", singleton_key="k")] == [id]
+    assert [job.id for job in await q.find_jobs("q", id=str(id))] == [id]
+    assert await q.find_jobs("q", id=id, singleton_key="other") == []
+
+
+async def test_jobs_are_found_page_by_page(q):
+    await q.insert("q", [{"data": i} for i in range(10)])
+    await q.complete("q", await q.fetch("q", batch_size=4))
+
+    pages, after = [], None
+    while page := await q.find_jobs("q", limit=3, after=after):
+        pages.append([job.data for job in page])
+        after = page[-1].seq
+
+    assert pages == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
+
+
+async def test_a_thousand_jobs_are_a_page_unless_said_otherwise(q):
+    await q.insert("q", ({} for _ in range(1001)))
+
+    assert len(await q.find_jobs("q")) == 1000
+    assert len(await q.find_jobs("q", limit=1001)) == 1001
+
+
+async def test_a_filter_that_is_none_lets_all_pass(q):
+    await q.send("q", 1)
+
+    assert len(await q.find_jobs("q", id=None, state=None, data=None, singleton_key=None)) == 1
+
+
+async def test_a_queue_that_does_not_exist_has_no_jobs(boss):
+    assert await boss.find_jobs("nowhere") == []
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"id": "x"},
+        {"source_id": 5},
+        {"state": "done"},
+        {"singleton_key": ""},
+        {"data": {1}},
+        {"limit": 0},
+        {"limit": "many"},
+        {"after": "x"},
+        {"after": -1},
+        {"after": 1.5},
+    ],
+)
+async def test_a_bad_filter_is_refused_by_name(offline_boss, bad):
+    with pytest.raises(ValueError, match=f"^{next(iter(bad))}: "):
+        await offline_boss.find_jobs("q", **bad)
+
+
+async def test_an_unknown_filter_is_a_type_error_that_lists_those_there_are(offline_boss):
+    with pytest.raises(TypeError, match=r"unexpected filter 'colour'.*'singleton_key'"):
+        await offline_boss.find_jobs("q", colour="red")
+
+
+# -- why
+
+
+async def explain(boss, id, reason):
+    explanation = await boss.why("q", id)
+    assert explanation.reason is reason
+    assert str(explanation) == explanation.text
+    return explanation
+
+
+async def test_why_a_job_is_unknown(q):
+    id = make_id()
+
+    assert str(id) in (await explain(q, id, Reason.UNKNOWN)).text
+
+
+@pytest.mark.parametrize("state", ["completed", "cancelled", "failed"])
+async def test_why_a_job_that_has_ended_does_not_run(q, clock, state):
+    ids = await make_one_of_each(q)
+
+    explanation = await explain(q, ids[state], Reason.ENDED)
+
+    assert explanation.text == f"it is {state} since 2030-01-01 12:00:00 UTC"
+
+
+async def test_why_a_failed_job_of_strict_fifo_does_not_run(boss):
+    await boss.create_queue("q", policy="key_strict_fifo")
+    failed = await fail_for_good(boss, "q", singleton_key="k")
+
+    assert "blocks key 'k': retry it or delete it" in (await explain(boss, failed.id, Reason.ENDED)).text
+
+
+async def test_why_a_running_job_is_said_to_run(q):
+    await q.send("q")
+    job = await take(q, "q")
+
+    assert "fetched it by hand" in (await explain(q, job.id, Reason.RUNNING)).text
+
+
+async def test_why_a_job_of_a_paused_queue_does_not_run(q):
+    id = await q.send("q", start_after=60)
+    await q.pause("q")
+
+    assert "resume_queue" in (await explain(q, id, Reason.PAUSED)).text
+
+
+@pytest.mark.parametrize("policy", ["standard", "key_strict_fifo"])
+async def test_why_a_deferred_job_does_not_run(boss, clock, policy):
+    await boss.create_queue("q", policy=policy)
+    id = await boss.send("q", start_after=60, singleton_key="k")
+
+    explanation = await explain(boss, id, Reason.DEFERRED)
+
+    assert explanation.until == clock.now + timedelta(seconds=60)
+    assert explanation.text == "it is deferred until 2030-01-01 12:01:00 UTC"
+
+
+async def test_why_a_job_that_waits_for_its_retry_does_not_run(boss, clock):
+    await boss.create_queue("q", retry_delay=60)
+    id = await boss.send("q")
+    await boss.fail("q", await boss.fetch("q"))
+
+    await explain(boss, id, Reason.DEFERRED)
+
+
+async def test_why_a_job_of_a_blocked_key_does_not_run(boss):
+    await boss.create_queue("q", policy="key_strict_fifo")
+    failed = await fail_for_good(boss, "q", singleton_key="k")
+    id = await boss.send("q", singleton_key="k")
+
+    explanation = await explain(boss, id, Reason.BLOCKED_KEY)
+
+    assert explanation.behind == failed.id
+    assert f"key 'k' is blocked by job {failed.id}" in explanation.text
+
+
+@pytest.mark.parametrize("key", ["k", None])
+async def test_why_a_job_behind_another_one_does_not_run(boss, key):
+    await boss.create_queue("q", policy="singleton")
+    first = await boss.send("q", singleton_key=key)
+    await boss.fetch("q")
+    id = await boss.send("q", singleton_key=key)
+
+    explanation = await explain(boss, id, Reason.BEHIND)
+
+    assert explanation.behind == first
+    assert ("of key 'k'" if key else "of its queue") in explanation.text
+    assert "which is active (policy singleton)" in explanation.text
+
+
+async def test_why_a_job_in_a_line_that_nobody_looked_at_does_not_run(boss):
+    await boss.create_queue("q", policy="key_strict_fifo")
+    first = await boss.send("q", singleton_key="k")
+    id = await boss.send("q", singleton_key="k")
+
+    assert (await explain(boss, id, Reason.BEHIND)).behind == first
+
+
+async def test_why_a_job_without_a_worker_does_not_run(q):
+    id = await q.send("q")
+
+    assert "no worker takes jobs of its queue" in (await explain(q, id, Reason.NO_WORKER)).text
+
+
+async def test_why_a_job_that_is_next_does_not_run_yet(q, database):
+    await q.send("q", priority=1)
+    await q.send("q")
+    id = await q.send("q")
+    await q.send("q")
+    database.execute("insert into trioboss.sleeper (name, worker) values ('q', gen_random_uuid())")
+
+    assert (await explain(q, id, Reason.QUEUED)).text == "it is due, and 2 jobs of its queue go first"
+
+
+async def test_why_in_a_queue_that_does_not_exist(boss):
+    with pytest.raises(trioboss.UnknownQueue, match="'nowhere'"):
+        await boss.why("nowhere", make_id())
+
+
+async def test_why_of_what_is_no_id(offline_boss):
+    with pytest.raises(ValueError, match=r"^id: 'x' is not a UUID"):
+        await offline_boss.why("q", "x")
