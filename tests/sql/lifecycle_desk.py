@@ -88,6 +88,7 @@ class Desk:
             self.hands[caller].rollback()
         self.hands[OWN].execute(_EMPTY)
         self.store.context.forget()
+        self.store.context.now = None
 
     @property
     def now(self) -> datetime | None:

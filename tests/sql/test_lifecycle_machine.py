@@ -10,17 +10,15 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 import attrs
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule, run_state_machine_as_test
-from lifecycle_desk import CALLERS, OWN, Desk
+from lifecycle_desk import CALLERS, OWN
 from lifecycle_machine import KEYS, LifecycleMachine
 from lifecycle_values import ACTIVE, CANCELLED, CREATED, FAILED, RETRY, ModelQueue, Order
 
 from trioboss.model.policy import Policy
 from trioboss.model.states import JobState
-from trioboss.testing import temporary_database
 
 hands = st.sampled_from((OWN, OWN, *CALLERS))
 picks = st.integers(0, 99)
@@ -183,14 +181,6 @@ class Lifecycle(LifecycleMachine):
     @rule(pick=picks, commits=st.booleans())
     def commit_or_roll_back(self, pick, commits):
         self.end_transaction(sorted(self.drafts)[pick % len(self.drafts)], commits=commits)
-
-
-@pytest.fixture(scope="module")
-def desk(server_dsn, template):
-    with temporary_database(server_dsn, template) as dsn:
-        desk = Desk.open(dsn)
-        yield desk
-        desk.close()
 
 
 def test_jobs_live_as_the_model_says(desk):

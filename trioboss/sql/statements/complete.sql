@@ -10,7 +10,8 @@ WITH asked AS MATERIALIZED (
     DELETE FROM trioboss.job_common
     WHERE name = :queue AND id = ANY (:ids::uuid[]) AND state = 'active' AND (SELECT NOT on_complete FROM asked)
       AND (:leases::jsonb -> id::text ->> 0 IS NULL
-           OR (attempt = (:leases -> id::text ->> 0)::int AND started_on = (:leases -> id::text ->> 1)::timestamptz))
+           OR (attempt = (:leases::jsonb -> id::text ->> 0)::int
+               AND started_on = (:leases::jsonb -> id::text ->> 1)::timestamptz))
     RETURNING *
 ), kept AS (
     INSERT INTO trioboss.archive (
@@ -23,7 +24,7 @@ WITH asked AS MATERIALIZED (
            retry_jitter, retry_window, backoff_count, failed_on, start_after, started_on, singleton_key, singleton_on,
            unique_until, expire_in, heartbeat, auto_heartbeat, heartbeat_on, max_lease_extensions, lease_extensions,
            created_on, coalesce(:now::timestamptz, statement_timestamp()), keep_until, delete_after,
-           nullif(:leases -> id::text -> 2, 'null'), progress, dead_letter, policy, worker,
+           nullif(:leases::jsonb -> id::text -> 2, 'null'), progress, dead_letter, policy, worker,
            source_name, source_id, source_created_on, source_retry_count, seq, attempt
     FROM ended
     WHERE (SELECT keep_completed FROM asked)

@@ -17,6 +17,13 @@ WITH clock AS MATERIALIZED (
     ORDER BY start_after
     LIMIT 500
     FOR UPDATE SKIP LOCKED
+), due AS MATERIALIZED (                          -- with those that somebody is just changing
+    SELECT id, coalesce(singleton_key, '') AS key, seq,
+           CASE WHEN policy = 'key_strict_fifo' THEN 0 ELSE -priority END AS rank
+    FROM trioboss.job_common
+    WHERE name = :queue AND gate IN (1, 3) AND state < 'active' AND start_after <= (SELECT now FROM clock)
+    ORDER BY start_after
+    LIMIT 1000
 ), freed AS (
     DELETE FROM trioboss.freed_key WHERE name = :queue RETURNING key
 ), free AS MATERIALIZED (
@@ -44,6 +51,8 @@ WITH clock AS MATERIALIZED (
         ) l
         UNION ALL
         SELECT f.key, a.id, a.rank, a.seq FROM free f JOIN arrived a ON a.key = f.key AND NOT a.holds
+        UNION ALL
+        SELECT f.key, d.id, d.rank, d.seq FROM free f JOIN due d ON d.key = f.key
     ) c
     ORDER BY c.key, c.rank, c.seq
 ), taken AS MATERIALIZED (

@@ -6,7 +6,7 @@ WITH gone AS (
         SELECT tableoid, ctid FROM trioboss.job
         WHERE state < 'active' AND keep_until < coalesce(:now::timestamptz, now())
         LIMIT :limit::bigint
-    )
+    ) AND state < 'active'
     RETURNING name
 )
 SELECT name, count(*) FROM gone GROUP BY name;
