@@ -5,12 +5,13 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self, TypeVar, Unpack
 from uuid import UUID
 
+from trioboss.doors.base import PLANNER_SETTINGS
 from trioboss.doors.sending import deferred, once, throttled
 from trioboss.model.explanation import Explanation
 from trioboss.model.job import Duration, Job, NewJob, SendOptions, Settled, Start
 from trioboss.model.payload import MAX_BYTES, Json
 from trioboss.model.queue import Queue, QueueOptions, QueueStats
-from trioboss.postgres.blocking_session import open_blocking
+from trioboss.postgres.blocking_session import is_usable, open_blocking
 from trioboss.postgres.conversation import Conversation
 from trioboss.postgres.driving import BlockingConnection, drive_blocking, joined_blocking
 from trioboss.postgres.embedded import resolve_dsn
@@ -30,7 +31,7 @@ AnyConn = BlockingConnection | None
 class SyncBoss:
     """Sends, settles and reads jobs from code without trio: Django, scripts, Spark executors.
 
-    Use it as a context manager, in one thread at a time; it has one connection, and replaces a broken one.
+    Use it as a context manager, in one thread at a time; it keeps a connection, and replaces a broken one.
     What each method does stands with its namesake on `Boss`.
     """
 
@@ -47,6 +48,7 @@ class SyncBoss:
         self._share: AbstractContextManager[str] = resolve_dsn(dsn)
         self._migrate = migrate
         self._own: BlockingConnection | None = None
+        self._spare: list[BlockingConnection] = []
         self.dsn = ""
 
     def __enter__(self) -> Self:
@@ -70,10 +72,12 @@ class SyncBoss:
         return self._store.context.catalog.schema
 
     def close(self) -> None:
-        """Close the connection, and leave the embedded server if there is one."""
-        if self._own is not None:
-            self._own.close()
+        """Close the connections, and leave the embedded server if there is one."""
+        for connection in (self._own, *self._spare):
+            if connection is not None:
+                connection.close()
         self._own = None
+        self._spare.clear()
         self._share.__exit__(None, None, None)
 
     def _prepare_schema(self) -> None:
@@ -85,16 +89,25 @@ class SyncBoss:
             drive_blocking(conn, bring_up_to_date(catalog), conn)
 
     def _connection(self) -> BlockingConnection:
-        if self._own is None or self._own.closed:
-            self._own = open_blocking(self.dsn)
+        if self._own is None or not is_usable(self._own):
+            self._own = open_blocking(self.dsn, PLANNER_SETTINGS)
         return self._own
 
     @contextmanager
     def transaction(self) -> Iterator[BlockingConnection]:
-        """A transaction on our own connection, for your statements and for ``conn=``."""
-        conn = self._connection()
-        with conn.transaction():
-            yield conn
+        """A transaction on a connection of ours, for your own statements and for ``conn=``.
+
+        It commits when the block ends and rolls back when it raises.
+        """
+        # Not the connection of the verbs: what they do without `conn` has to commit by itself.
+        conn = self._spare.pop() if self._spare else None
+        if conn is None or not is_usable(conn):
+            conn = open_blocking(self.dsn)
+        try:
+            with conn.transaction():
+                yield conn
+        finally:
+            self._spare.append(conn)
 
     def _run(self, verb: Callable[[bool], Conversation[T]], conn: AnyConn) -> T:
         own = self._connection()
@@ -110,6 +123,22 @@ class SyncBoss:
     def create_queue(self, name: str, *, conn: AnyConn = None, **options: Unpack[QueueOptions]) -> None:
         """Make a queue."""
         self._say(self._store.queues.create(name, options), conn)
+
+    def update_queue(self, name: str, *, conn: AnyConn = None, **options: Unpack[QueueOptions]) -> None:
+        """Change the options given."""
+        self._say(self._store.queues.update(name, options), conn)
+
+    def delete_queue(self, name: str, *, conn: AnyConn = None) -> None:
+        """Delete a queue and its live jobs."""
+        self._say(self._store.queues.delete(name), conn)
+
+    def pause(self, name: str, *, conn: AnyConn = None) -> None:
+        """Hand out no more jobs of the queue."""
+        self._say(self._store.queues.pause(name, True), conn)
+
+    def resume_queue(self, name: str, *, conn: AnyConn = None) -> None:
+        """Hand out the queue's jobs again."""
+        self._say(self._store.queues.pause(name, False), conn)
 
     def get_queue(self, name: str) -> Queue | None:
         """The queue of that name, or None."""
@@ -211,6 +240,14 @@ class SyncBoss:
         job = NewJob.from_options(data, options)
         return self._run(lambda own: self._store.sending.publish(event, job, own=own), conn)
 
+    def subscribe(self, event: str, queue: str, *, conn: AnyConn = None) -> None:
+        """Let the queue get a job whenever the event is published."""
+        self._say(self._store.sending.subscribe(event, queue), conn)
+
+    def unsubscribe(self, event: str, queue: str, *, conn: AnyConn = None) -> None:
+        """End a subscription."""
+        self._say(self._store.sending.unsubscribe(event, queue), conn)
+
     # -- jobs
 
     def fetch(
@@ -237,6 +274,13 @@ class SyncBoss:
             ),
             conn,
         )
+
+    def fetch_completed(
+        self, queue: str, *, batch_size: int = 1, conn: AnyConn = None, **options: Any
+    ) -> list[Job]:
+        """Take completion jobs of a queue."""
+        completions = self._say(self._store.queues.tell_completions(queue, history=True), conn)
+        return self.fetch(completions, batch_size=batch_size, conn=conn, **options)
 
     def complete(
         self, queue: str, job_or_id: Targets, output: Json = None, *, conn: AnyConn = None
@@ -269,6 +313,20 @@ class SyncBoss:
     def delete_job(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
         """Delete jobs in any state."""
         return self._run(lambda own: self._store.settling.delete(queue, id_or_ids, own=own), conn)
+
+    def delete_queued_jobs(self, queue: str, *, conn: AnyConn = None) -> int:
+        """Delete all jobs that wait in a queue."""
+        verb = self._store.settling.delete_many
+        return self._run(lambda own: verb(queue, ["delete_queued_jobs"], own=own), conn)
+
+    def delete_stored_jobs(self, queue: str, *, conn: AnyConn = None) -> int:
+        """Delete all ended jobs of a queue."""
+        verb = self._store.settling.delete_many
+        return self._run(lambda own: verb(queue, ["delete_stored_jobs"], own=own), conn)
+
+    def delete_all_jobs(self, queue: str | None = None, *, conn: AnyConn = None) -> int:
+        """Delete all jobs of a queue, or of all queues."""
+        return self._run(lambda own: self._store.settling.delete_all(queue, own=own), conn)
 
     def get_job_by_id(self, queue: str, id: UUID | str) -> Job | None:
         """One job, live or ended."""
