@@ -67,8 +67,9 @@ CREATE INDEX job_ready ON trioboss.job (name, priority DESC, seq) WHERE gate = 0
 -- What time or place.sql will move on: deferred jobs, and arrivals of keyed policies.
 CREATE INDEX job_inbox ON trioboss.job (name, start_after) WHERE gate IN (1, 3) AND state < 'active';
 
--- Leases: to expire them, and to take back those of a dead worker.
-CREATE INDEX job_active ON trioboss.job (worker) WHERE state = 'active';
+-- Leases: to expire them, and to take back those of a dead worker. By the columns of the primary key, because the
+-- planner may take either index to find an active job by its id, and must not walk along all leases for that.
+CREATE INDEX job_active ON trioboss.job (name, id) WHERE state = 'active';
 
 -- Failed jobs that block their key.
 CREATE INDEX job_ended ON trioboss.job (name, singleton_key) WHERE state > 'active';
@@ -217,3 +218,6 @@ BEGIN
     END IF;
     EXECUTE format('DROP TABLE trioboss.%I', table_name);
 END $$;
+
+-- Functions are for the roles they are granted to, not for everybody.
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "trioboss" FROM PUBLIC;

@@ -15,9 +15,9 @@ WITH RECURSIVE asked AS MATERIALIZED (
         ORDER BY priority DESC LIMIT 1
     ) lower
 ), oldest AS MATERIALIZED (
-    SELECT j.id
+    SELECT j.id, j.priority, j.seq
     FROM level, LATERAL (
-        SELECT id, seq FROM trioboss.job_common
+        SELECT id, priority, seq FROM trioboss.job_common
         WHERE name = :queue AND gate = 0 AND state < 'active' AND priority = level.priority
         ORDER BY seq LIMIT :limit::bigint + 100
     ) j
@@ -32,7 +32,7 @@ WITH RECURSIVE asked AS MATERIALIZED (
         SELECT j.ctid
         FROM oldest o, LATERAL (
             SELECT ctid FROM trioboss.job_common
-            WHERE name = :queue AND id = o.id AND gate = 0 AND state < 'active'
+            WHERE name = :queue AND priority = o.priority AND seq = o.seq AND id = o.id AND gate = 0 AND state < 'active'
             FOR UPDATE SKIP LOCKED
         ) j
         LIMIT :limit

@@ -1,0 +1,157 @@
+"""The hot statements touch what they are about and nothing else, whatever stands in front of it.
+
+Each is run with a plan made while the tables were empty (the plan of a service that was started before its queue
+filled up), with one made when they were full and never analyzed, and with one made after ANALYZE.
+"""
+
+import json
+
+import attrs
+import psycopg
+import pytest
+from plan_helpers import LOAD, Journey, Planner
+
+from trioboss.model.job import make_id
+from trioboss.testing import temporary_database
+
+BATCH = 10
+
+
+@pytest.fixture(scope="module")
+def crowded_dsn(server_dsn, template):
+    with temporary_database(server_dsn, template) as dsn:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            # An automatic ANALYZE would replace the plans that were made too early.
+            connection.execute("ALTER TABLE trioboss.job_common SET (autovacuum_enabled = false)")
+        yield dsn
+
+
+@pytest.fixture(scope="module")
+def early_planner(crowded_dsn):
+    """A session that has planned everything while there was nothing, in a database that is full now."""
+    planner = Planner.open(crowded_dsn)
+    for name in sorted({case.statement for case in CASES}):
+        planner.prepare(name)
+    with psycopg.connect(crowded_dsn) as connection:
+        connection.execute(LOAD)
+    yield planner
+    planner.connection.close()
+
+
+@pytest.fixture(scope="module", params=["empty", "never analyzed", "analyzed"])
+def planner(request, early_planner, crowded_dsn):
+    if request.param == "empty":
+        yield early_planner
+        return
+    late = Planner.open(crowded_dsn)
+    if request.param == "analyzed":
+        late.connection.execute("VACUUM ANALYZE trioboss.job_common, trioboss.archive, trioboss.throttle")
+    yield late
+    late.connection.close()
+
+
+@attrs.frozen
+class Case:
+    statement: str
+    queue: str
+    buffers: int
+    """How many pages it may touch: about fifty for each job it is about, and a few hundred for the rest."""
+    where: str | None = None
+    """The jobs it is about."""
+    table: str = "job"
+    largest_sort: int = BATCH
+    values: dict[str, object] = attrs.field(factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.statement} {self.queue}"
+
+
+CLAIM = {"limit": BATCH, "lazy": True}
+CASES = [
+    Case("claim", "backlog", 600, values=CLAIM),
+    Case("claim", "later", 600, values=CLAIM),
+    Case("claim", "blocked", 600, values=CLAIM),
+    Case("claim", "keys", 600, values=CLAIM),
+    Case("claim", "busy", 100, values=CLAIM),
+    Case("claim_in_order", "backlog", 3000, largest_sort=3 * (BATCH + 100), values=CLAIM),
+    Case("ripen", "later", 600),
+    Case("ripen", "backlog", 100),
+    Case("place", "blocked", 1000, largest_sort=40),
+    Case("place", "keys", 25_000, largest_sort=2000),
+    Case("complete", "busy", 800, "state = 'active'"),
+    Case("fail", "busy", 1500, "state = 'active'", largest_sort=BATCH),
+    Case("release", "busy", 800, "state = 'active'"),
+    Case("touch", "busy", 600, "state = 'active'", values={"lazy": True}),
+    Case("cancel", "backlog", 900, "state = 'created'"),
+    Case("delete_job", "backlog", 900, "state = 'created'"),
+    Case("resume", "backlog", 1500, "state = 'cancelled'", "archive"),
+    Case("retry", "backlog", 1500, "state = 'failed'", "archive"),
+    Case("drop_if_ended", "backlog", 600, "state = 'failed'", "archive"),
+    Case("get_job", "backlog", 100, values={"id": make_id()}),
+    Case("explain_refusal", "backlog", 100, values={"id": make_id()}),
+    Case("send", "backlog", 100, values={"id": make_id()}),
+    Case("send", "keys", 100, values={"id": make_id(), "singleton_key": "k77"}),
+    Case(
+        "send_throttled",
+        "backlog",
+        100,
+        values={"id": make_id(), "singleton_seconds": 60, "singleton_key": "k"},
+    ),
+    Case("wake", "backlog", 50),
+    Case(
+        "look",
+        "backlog",
+        100,
+        values={"queues": ["backlog", "later", "blocked", "keys", "busy"], "token": "x"},
+    ),
+]
+
+
+def run(planner: Planner, case: Case) -> Journey:
+    values = dict(case.values)
+    parameters = planner.catalog.get(case.statement).parameters
+    if "queue" in parameters:
+        values["queue"] = case.queue
+    elif "queues" in parameters:
+        values.setdefault("queues", [case.queue])
+    if case.where is not None:
+        values["ids"] = planner.ids(case.queue, case.where, case.table, BATCH)
+        assert len(values["ids"]) == BATCH
+        if "leases" in parameters:
+            values["leases"] = json.dumps({str(id): [None, None, None, 0] for id in values["ids"]})
+    return planner.run(case.statement, **values)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_it_touches_only_what_it_is_about(planner, case):
+    journey = run(planner, case)
+
+    assert journey.where("Seq Scan") == []
+    assert journey.where("Bitmap") == []
+    assert [sort for sort in journey.where("Sort") if sort.rows > case.largest_sort] == []
+    assert journey.buffers <= case.buffers
+
+
+def test_a_claim_costs_the_same_behind_a_hundred_thousand_jobs_as_behind_none(planner):
+    case = Case("claim", "backlog", 0, values=CLAIM)
+    full = run(planner, case)
+    with planner.connection.transaction(force_rollback=True):
+        planner.connection.execute(
+            "DELETE FROM trioboss.job WHERE name = 'backlog' AND priority = 0 AND gate = 0"
+        )
+        less = run(planner, case)
+
+    assert abs(full.buffers - less.buffers) < 50
+
+
+def test_the_statements_do_what_they_are_measured_for(planner):
+    """A plan that finds nothing is fast, too."""
+    found = {
+        str(case): run(planner, case).visits[0].rows
+        for case in CASES
+        if case.statement
+        in ("claim", "complete", "fail", "release", "cancel", "touch", "resume", "retry", "send")
+    }
+    few = {"claim busy": 1, "send backlog": 1, "send keys": 1}  # one row says that there is no job, or its id
+
+    assert found == {case: few.get(case, BATCH) for case in found}
