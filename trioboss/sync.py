@@ -15,7 +15,7 @@ from trioboss.postgres.blocking_session import is_usable, open_blocking
 from trioboss.postgres.conversation import Conversation
 from trioboss.postgres.driving import BlockingConnection, drive_blocking, joined_blocking
 from trioboss.postgres.embedded import resolve_dsn
-from trioboss.postgres.migrate import check_version
+from trioboss.postgres.migrate import check_version, read_version
 from trioboss.postgres.migrate import migrate as bring_up_to_date
 from trioboss.postgres.redact import hide_password
 from trioboss.postgres.translate import translated
@@ -159,6 +159,14 @@ class SyncBoss:
     def get_blocked_keys(self, name: str) -> list[str]:
         """The keys of a strict FIFO queue that a failed job blocks."""
         return self._say(self._store.queues.get_blocked_keys(name))
+
+    def is_installed(self) -> bool:
+        """True if the schema is there, in whatever version."""
+        return self.schema_version() is not None
+
+    def schema_version(self) -> int | None:
+        """The version of the schema, or None."""
+        return self._say(read_version(self._store.context.catalog))
 
     # -- sending
 

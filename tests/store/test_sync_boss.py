@@ -19,7 +19,7 @@ VERBS = [
     *("publish", "subscribe", "unsubscribe"),
     *("fetch", "complete", "fail", "touch", "cancel", "resume", "retry", "fetch_completed"),
     *("delete_job", "delete_queued_jobs", "delete_stored_jobs", "delete_all_jobs"),
-    *("get_job_by_id", "find_jobs", "why"),
+    *("get_job_by_id", "find_jobs", "why", "is_installed", "schema_version"),
 ]
 
 

@@ -68,6 +68,8 @@ def construction_plans(schema: str = "trioboss") -> str:
 
 def migration_plans(schema: str = "trioboss", version: int = 0) -> str:
     """SQL that takes a schema from ``version`` to the latest."""
+    if version not in range(LATEST + 1):
+        raise ValueError(f"version: {version!r} is not between 0 and {LATEST}")
     steps = "\n".join(step.apply_text(schema) for step in migrations() if step.version > version)
     return f"BEGIN;\n{lock_text(schema)}\n{steps}\nCOMMIT;\n"
 

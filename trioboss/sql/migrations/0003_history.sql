@@ -79,4 +79,7 @@ BEGIN
     EXECUTE format('DROP TABLE trioboss.%I', history || to_char(day, '_YYYYMMDD'));
 END $$;
 
+-- Functions are for the roles they are granted to, not for everybody.
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "trioboss" FROM PUBLIC;
+
 DO $$ BEGIN PERFORM trioboss.add_days((now() AT TIME ZONE 'UTC')::date, 7); END $$;

@@ -81,6 +81,3 @@ CREATE UNLOGGED TABLE trioboss.staging (
     options         jsonb
 );
 CREATE INDEX staging_load ON trioboss.staging (load, position);
-
--- Functions are for the roles they are granted to, not for everybody.
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "trioboss" FROM PUBLIC;
