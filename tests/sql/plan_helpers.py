@@ -57,9 +57,9 @@ LOAD = """
         backoff_count, start_after, expire_in, auto_heartbeat, max_lease_extensions, lease_extensions, created_on,
         completed_on, keep_until, delete_after, seq, attempt)
     SELECT gen_random_uuid(), name, policy,
-           (CASE WHEN seq % 2 = 0 THEN 'failed' ELSE 'cancelled' END)::trioboss.job_state, priority, retry_limit, retry_count, retry_delay, retry_backoff, retry_jitter, backoff_count, start_after,
-           expire_in, auto_heartbeat, max_lease_extensions, lease_extensions, created_on, now(), keep_until,
-           delete_after, seq, attempt
+           (CASE WHEN seq % 2 = 0 THEN 'failed' ELSE 'cancelled' END)::trioboss.job_state, priority, retry_limit,
+           retry_count, retry_delay, retry_backoff, retry_jitter, backoff_count, start_after, expire_in, auto_heartbeat,
+           max_lease_extensions, lease_extensions, created_on, now(), keep_until, delete_after, seq, attempt
     FROM trioboss.job WHERE name = 'backlog';
     INSERT INTO trioboss.throttle (name, key, slot, until, job_id)
     SELECT 'backlog', 'k' || n, now(), now(), gen_random_uuid() FROM generate_series(1, 100000) n;
