@@ -1,0 +1,207 @@
+"""The rights that a program needs which never changes the schema: these, and no others."""
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+import trioboss
+from trioboss.testing import temporary_database
+
+# To be given by the owner of the schema, who ran the migrations. The last one is for tables of queues that get
+# one of their own: they are made by a function of the owner's, and are the owner's.
+GRANTS = {
+    "schema": "GRANT USAGE ON SCHEMA trioboss TO app",
+    "version": "GRANT SELECT ON trioboss.version TO app",
+    "tables": (
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON trioboss.queue, trioboss.job, trioboss.job_common, trioboss.archive,"
+        " trioboss.attempt, trioboss.freed_key, trioboss.throttle, trioboss.staging, trioboss.schedule,"
+        " trioboss.tick, trioboss.subscription, trioboss.sleeper, trioboss.watcher, trioboss.worker,"
+        " trioboss.leader TO app"
+    ),
+    "view": "GRANT SELECT ON trioboss.all_jobs TO app",
+    "sequence": "GRANT USAGE ON SEQUENCE trioboss.job_seq TO app",
+    "order": "GRANT EXECUTE ON FUNCTION trioboss.turn(text, text) TO app",
+    "own tables": (
+        "GRANT EXECUTE ON FUNCTION trioboss.add_job_table(text, text), trioboss.drop_job_table(text) TO app"
+    ),
+    "days": (
+        "GRANT EXECUTE ON FUNCTION trioboss.add_days(date, integer), trioboss.drop_day(text, date) TO app"
+    ),
+    "clear_storage": (
+        "GRANT TRUNCATE ON trioboss.job, trioboss.archive, trioboss.attempt, trioboss.freed_key, trioboss.throttle,"
+        " trioboss.staging TO app"
+    ),
+    "tables to come": (
+        "ALTER DEFAULT PRIVILEGES IN SCHEMA trioboss GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO app"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def app_role(server_dsn):
+    """A role that may log in and nothing else, for all databases of this file."""
+    with psycopg.connect(server_dsn, autocommit=True) as connection:
+        connection.execute("create role app login")
+        yield "app"
+        connection.execute("drop role app")
+
+
+@pytest.fixture
+def owned_dsn(server_dsn, template, app_role):
+    """The dsn, for the owner, of a migrated database."""
+    with temporary_database(server_dsn, template) as dsn:
+        yield dsn
+
+
+def grant(owned_dsn, *left_out):
+    """Give the role all rights but some; return the dsn for it."""
+    with psycopg.connect(owned_dsn, autocommit=True) as owner:
+        for name, statement in GRANTS.items():
+            if name not in left_out:
+                owner.execute(statement)
+    return make_conninfo(owned_dsn, user="app")
+
+
+def use_every_verb(boss):
+    """Do with a boss what a program could do that never changes the schema."""
+    boss.create_queue("letters")
+    for partition in (False, True):
+        boss.create_queue(
+            "q", policy="key_strict_fifo", partition=partition, dead_letter="letters", retry_limit=0
+        )
+        boss.create_queue("plain", partition=partition)
+        boss.update_queue("q", expire_in=60)
+        boss.pause("q")
+        boss.resume_queue("q")
+        id = boss.send("q", 1, singleton_key="k")
+        boss.send_throttled("q", 2, 60, "k")
+        boss.insert("plain", [{}, {"id": id}])
+        boss.insert("q", [{"singleton_key": "k"}])
+        boss.subscribe("event", "plain")
+        boss.publish("event")
+        boss.touch("q", boss.fetch("q"))
+        boss.fail("q", id)
+        boss.retry("q", id)
+        boss.complete("q", boss.fetch("q"))
+        boss.fetch_completed("q")
+        boss.cancel("plain", id)
+        boss.resume("plain", id)
+        boss.find_jobs("q")
+        boss.why("plain", id)
+        boss.get_queue_stats("q")
+        boss.get_queue_size("q")
+        boss.get_blocked_keys("q")
+        boss.delete_job("plain", id)
+        boss.delete_all_jobs()
+        boss.unsubscribe("event", "plain")
+        boss.delete_queue("q")
+        boss.delete_queue("plain")
+
+
+def test_with_these_rights_every_verb_works(owned_dsn):
+    dsn = grant(owned_dsn)
+
+    with trioboss.SyncBoss(dsn, migrate=False) as boss:
+        use_every_verb(boss)
+    with trioboss.SyncBoss(dsn):  # there is nothing to migrate, so it does no harm to ask
+        pass
+
+
+async def test_with_these_rights_a_whole_boss_works(owned_dsn):
+    async with trioboss.open_boss(grant(owned_dsn), migrate=False) as boss:
+        await boss.create_queue("q")
+        await boss.schedule("q", "0 0 1 1 *")
+        await boss.unschedule("q")
+
+        async def handler(job):
+            return job.data + 1
+
+        await boss.work("q", handler)
+        id = await boss.send("q", 1)
+        job = await boss.wait_for("q", id, timeout=10)
+
+        assert job.output == 2
+        await boss.clear_storage()
+
+
+async def test_with_these_rights_upkeep_works(owned_dsn):
+    dsn = grant(owned_dsn)
+
+    with trioboss.SyncBoss(dsn, migrate=False) as boss:
+        upkeep = boss._store.upkeep
+        boss._say(upkeep.tidy())
+
+
+@pytest.mark.parametrize(
+    "name", ["schema", "version", "tables", "view", "sequence", "order", "own tables", "tables to come"]
+)
+def test_each_of_these_rights_is_needed(owned_dsn, name):
+    dsn = grant(owned_dsn, name)
+
+    with pytest.raises(psycopg.errors.InsufficientPrivilege), trioboss.SyncBoss(dsn, migrate=False) as boss:
+        use_every_verb(boss)
+
+
+def test_what_is_not_granted_is_not_allowed(owned_dsn):
+    dsn = grant(owned_dsn, "clear_storage", "days")
+
+    with psycopg.connect(dsn, autocommit=True) as app:
+        for statement in (
+            "create table trioboss.mine (x int)",
+            "drop table trioboss.job",
+            "alter table trioboss.job add x int",
+            "insert into trioboss.version values (99)",
+            "truncate trioboss.archive",
+            "select trioboss.add_days(current_date, 1)",
+            "select trioboss.free_key()",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                app.execute(statement)
+
+
+def test_a_role_without_rights_can_do_nothing(owned_dsn):
+    with psycopg.connect(make_conninfo(owned_dsn, user="app"), autocommit=True) as app:
+        for statement in ("select * from trioboss.job", "select trioboss.turn('a', 'b')"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                app.execute(statement)
+
+
+def test_no_function_that_acts_for_the_owner_can_be_led_astray(owned_dsn):
+    """A search_path without pg_temp at its end lets a caller's temporary table take the place of ours."""
+    with psycopg.connect(owned_dsn) as owner:
+        functions = owner.execute(
+            "select proname, prosecdef, array_to_string(proconfig, ' ') from pg_proc "
+            "where pronamespace = 'trioboss'::regnamespace"
+        ).fetchall()
+
+    assert {name for name, definer, _ in functions if definer} == {
+        "add_job_table",
+        "drop_job_table",
+        "add_days",
+        "drop_day",
+    }
+    for name, definer, config in functions:
+        if definer:
+            assert "search_path=pg_catalog, pg_temp" in config, name
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "trioboss.add_job_table('q', 'queue')",
+        "trioboss.add_job_table('q', 'j1; drop table trioboss.job')",
+        "trioboss.drop_job_table('job')",
+        "trioboss.drop_job_table('job_common')",
+        "trioboss.drop_day('queue', current_date)",
+    ],
+)
+def test_functions_that_act_for_the_owner_touch_nothing_but_what_they_are_for(owned_dsn, call):
+    dsn = grant(owned_dsn)
+
+    with (
+        psycopg.connect(dsn) as app,
+        pytest.raises(
+            psycopg.errors.InvalidParameterValue, match=r"is not a (table of one queue|history table)"
+        ),
+    ):
+        app.execute(f"select {call}")
