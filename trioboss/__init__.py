@@ -3,10 +3,10 @@
 A module may import from its own row and from rows below it, never from above:
 
     edges      cli   pipeline   testing
-    doors      boss   app   sync
+    doors      boss   app   sync    (their parts are in doors/)
     effects    actors (trio)        store (database)
     means      machines (decide)    sql, postgres (reach)
-    values     model   errors
+    values     model   errors   events
 
 The exact map is ALLOWED in tests/test_architecture.py, which fails when it is broken.
 """
@@ -46,3 +46,41 @@ from trioboss.sql.plans import construction_plans as construction_plans
 from trioboss.sql.plans import migration_plans as migration_plans
 from trioboss.sql.plans import rollback_plans as rollback_plans
 from trioboss.sync import SyncBoss as SyncBoss
+
+__all__ = [
+    "App",
+    "BatchFailed",
+    "Boss",
+    "Connection",
+    "DatabaseUnavailable",
+    "Explanation",
+    "InternalError",
+    "Job",
+    "JobNotFound",
+    "JobState",
+    "LeaseLost",
+    "NewJob",
+    "NoPostgres",
+    "OutcomeUnknown",
+    "PayloadError",
+    "Policy",
+    "PoolTimeout",
+    "Queue",
+    "QueueExists",
+    "QueueInUse",
+    "QueueStats",
+    "Reason",
+    "Schedule",
+    "SchemaOutOfDate",
+    "Settled",
+    "SupervisorGaveUp",
+    "SyncBoss",
+    "TriobossError",
+    "UnknownQueue",
+    "UsageError",
+    "__version__",
+    "construction_plans",
+    "migration_plans",
+    "open_boss",
+    "rollback_plans",
+]

@@ -1,0 +1,255 @@
+"""The house rules: who may import whom, how long things may be, and what must never reach execute()."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import trioboss
+
+ROOT = Path(trioboss.__file__).parent
+
+# What each part may import besides itself and the standard library. The picture is in trioboss/__init__.py.
+ALLOWED = {
+    # values
+    "_version": set(),
+    "errors": set(),
+    "model": {"errors", "attrs", "croniter"},
+    "events": {"errors", "model", "attrs"},
+    # means
+    "machines": {"errors", "events", "model", "attrs"},
+    "sql": {"attrs"},
+    "postgres": {"errors", "model", "sql", "attrs", "psycopg", "trio"},
+    # effects: actors never import the store, they say in actors/ports.py what they need
+    "store": {"errors", "model", "sql", "postgres", "attrs"},
+    "actors": {"errors", "events", "model", "machines", "attrs", "trio", "trio_asyncio"},
+    # doors
+    "doors": {"errors", "events", "model", "sql", "postgres", "store", "actors", "attrs", "trio"},
+    "boss": {"errors", "events", "model", "sql", "postgres", "store", "actors", "doors", "attrs", "trio"},
+    "app": {"errors", "model", "boss", "attrs", "trio"},
+    "sync": {"errors", "model", "sql", "postgres", "store", "doors"},
+    # edges: nothing imports them, and the pipeline imports no actor
+    "cli": {
+        "_version",
+        "errors",
+        "events",
+        "model",
+        "machines",
+        "sql",
+        "postgres",
+        "boss",
+        "app",
+        "sync",
+        "attrs",
+        "trio",
+    },
+    "pipeline": {"errors", "model", "sql", "postgres", "store", "sync", "attrs", "pyspark"},
+    "testing": {"errors", "events", "model", "postgres", "boss", "sync", "attrs", "trio"},
+    # the front door itself, and `python -m trioboss`
+    "__init__": {"_version", "errors", "events", "model", "sql", "postgres", "boss", "app", "sync"},
+    "__main__": {"cli"},
+}
+LINES_A_FILE = 400
+LINES_A_FUNCTION = 50
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def modules(root: Path) -> Iterator[tuple[Path, ast.Module]]:
+    for path in sorted(root.rglob("*.py")):
+        yield path, ast.parse(path.read_text("utf-8"))
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    return (node for node in ast.walk(tree) if isinstance(node, Function))
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """The dotted names that a tree imports: trioboss.store.rows.read_first."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def part_of(name: str) -> str:
+    """trioboss.store.rows is of the store, trio.lowlevel of trio."""
+    first, *rest = name.split(".")
+    return rest[0] if first == "trioboss" and rest else first
+
+
+def layer_violations(root: Path) -> Iterator[str]:
+    for path, tree in modules(root):
+        part = path.relative_to(root).parts[0].removesuffix(".py")
+        if part not in ALLOWED:
+            yield f"{path.relative_to(root)}: {part} is not in ALLOWED"
+            continue
+        for name in imported(tree):
+            if part_of(name) not in ALLOWED[part] | {part} | sys.stdlib_module_names:
+                yield f"{path.relative_to(root)}: {part} must not import {part_of(name)}"
+
+
+def size_violations(root: Path) -> Iterator[str]:
+    for path, tree in modules(root):
+        lines = len(path.read_text("utf-8").splitlines())
+        if lines > LINES_A_FILE:
+            yield f"{path.relative_to(root)}: {lines} lines"
+        for function in functions(tree):
+            length = (function.end_lineno or 0) - function.lineno + 1
+            if length > LINES_A_FUNCTION:
+                yield f"{path.relative_to(root)}: {function.name} has {length} lines"
+
+
+def hidden_imports(root: Path) -> Iterator[str]:
+    for path, tree in modules(root):
+        for function in functions(tree):
+            for name in imported(function):
+                if name.startswith("trioboss"):
+                    yield f"{path.relative_to(root)}: {function.name} imports {name}"
+
+
+def import_cycles(root: Path) -> list[list[str]]:
+    """Circles among modules, found by walking along their imports."""
+    names = {_module_name(root, path): tree for path, tree in modules(root)}
+    graph = {
+        name: {_known(names, target) for target in imported(tree)} - {None} for name, tree in names.items()
+    }
+    graph.pop("trioboss", None)  # the front door imports all, and nobody imports it
+    cycles: list[list[str]] = []
+    done: set[str] = set()
+
+    def walk(name: str, way: list[str]) -> None:
+        if name in way:
+            cycles.append([*way[way.index(name) :], name])
+        elif name not in done:
+            for target in sorted(graph.get(name, ())):
+                walk(target, [*way, name])
+            done.add(name)
+
+    for name in sorted(graph):
+        walk(name, [])
+    return cycles
+
+
+def _module_name(root: Path, path: Path) -> str:
+    parts = ("trioboss", *path.relative_to(root).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _known(names: dict[str, ast.Module], target: str) -> str | None:
+    """The module that a dotted name is, or is in."""
+    return next((name for name in (target, target.rpartition(".")[0]) if name in names), None)
+
+
+def spliced_sql(root: Path) -> Iterator[str]:
+    """Calls of execute() and copy() whose statement was put together from pieces."""
+    for path, tree in modules(root):
+        for function in functions(tree):
+            spliced = {
+                target.id
+                for node in ast.walk(function)
+                if isinstance(node, ast.Assign) and _is_spliced(node.value)
+                for target in node.targets
+                if isinstance(target, ast.Name)
+            }
+            for call in ast.walk(function):
+                if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args):
+                    continue
+                statement = _bare(call.args[0])
+                if call.func.attr not in ("execute", "executemany", "copy", "stream"):
+                    continue
+                if _is_spliced(statement) or (isinstance(statement, ast.Name) and statement.id in spliced):
+                    yield f"{path.relative_to(root)}:{call.lineno}"
+
+
+def _bare(node: ast.expr) -> ast.expr:
+    """A statement without its .encode()."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "encode":
+        return node.func.value
+    return node
+
+
+def _is_spliced(node: ast.expr) -> bool:
+    """An f-string, text + text, text % values, or text.format(); psycopg's sql.SQL("…").format() is none of them."""
+    node = _bare(node)
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("format", "join")
+    ):
+        return not isinstance(node.func.value, ast.Call)
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mod)
+    )
+
+
+CHECKS = [layer_violations, size_violations, hidden_imports, import_cycles, spliced_sql]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_the_house_keeps_its_rules(check):
+    assert list(check(ROOT)) == []
+
+
+def test_only_postgres_knows_psycopg_and_only_the_model_croniter():
+    assert [part for part, allowed in ALLOWED.items() if "psycopg" in allowed] == ["postgres"]
+    assert [part for part, allowed in ALLOWED.items() if "croniter" in allowed] == ["model"]
+
+
+def test_nobody_imports_the_edges():
+    for part, allowed in ALLOWED.items():
+        assert not allowed & {"cli", "pipeline", "testing"} or part == "__main__"
+
+
+LONG = "\n".join(f"x{i} = {i}" for i in range(401))
+LONG_FUNCTION = "def f():\n" + "\n".join(f"    x{i} = {i}" for i in range(50))
+BROKEN = [
+    (layer_violations, {"model/a.py": "import psycopg"}, "model/a.py: model must not import psycopg"),
+    (
+        layer_violations,
+        {"actors/a.py": "from trioboss.store import Store"},
+        "actors/a.py: actors must not import store",
+    ),
+    (layer_violations, {"store/a.py": "from trioboss import boss"}, "store/a.py: store must not import boss"),
+    (layer_violations, {"boss.py": "def f():\n    import psycopg"}, "boss.py: boss must not import psycopg"),
+    (layer_violations, {"surprise/a.py": ""}, "surprise/a.py: surprise is not in ALLOWED"),
+    (size_violations, {"model/a.py": LONG}, "model/a.py: 401 lines"),
+    (size_violations, {"model/a.py": LONG_FUNCTION}, "model/a.py: f has 51 lines"),
+    (
+        hidden_imports,
+        {"a.py": "def f():\n    from trioboss.model import job"},
+        "a.py: f imports trioboss.model.job",
+    ),
+    (
+        import_cycles,
+        {"a.py": "from trioboss.b import x", "b.py": "import trioboss.c", "c.py": "from trioboss import a"},
+        ["trioboss.a", "trioboss.b", "trioboss.c", "trioboss.a"],
+    ),
+    (spliced_sql, {"a.py": "def f(c, x):\n    c.execute(f'select {x}')"}, "a.py:2"),
+    (spliced_sql, {"a.py": "def f(c, x):\n    c.execute(f'select {x}'.encode())"}, "a.py:2"),
+    (spliced_sql, {"a.py": "def f(c, x):\n    c.execute('select ' + x)"}, "a.py:2"),
+    (spliced_sql, {"a.py": "def f(c, x):\n    c.execute('select %s' % x)"}, "a.py:2"),
+    (spliced_sql, {"a.py": "def f(c, x):\n    c.cursor().copy('copy {} to stdout'.format(x))"}, "a.py:2"),
+    (spliced_sql, {"a.py": "async def f(c, x):\n    s = f'select {x}'\n    await c.execute(s)"}, "a.py:3"),
+]
+
+
+@pytest.mark.parametrize(("check", "files", "finding"), BROKEN)
+def test_a_broken_rule_is_found(tmp_path, check, files, finding):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    assert list(check(tmp_path)) == [finding]
+
+
+def test_psycopgs_own_composition_of_sql_is_fine(tmp_path):
+    (tmp_path / "a.py").write_text(
+        "def f(c, x):\n    c.execute(sql.SQL('drop table {}').format(sql.Identifier(x)))"
+    )
+
+    assert list(spliced_sql(tmp_path)) == []

@@ -1,0 +1,241 @@
+"""The front door: what it offers, that it is described, and that it is what was promised."""
+
+import inspect
+import pickle
+import subprocess
+import sys
+
+import attrs
+import pytest
+
+import trioboss
+from trioboss.model.job import NewJob, SendOptions
+from trioboss.model.queue import QueueOptions
+
+PUBLIC = [
+    *(
+        "App",
+        "BatchFailed",
+        "Boss",
+        "Connection",
+        "DatabaseUnavailable",
+        "Explanation",
+        "InternalError",
+        "Job",
+    ),
+    *(
+        "JobNotFound",
+        "JobState",
+        "LeaseLost",
+        "NewJob",
+        "NoPostgres",
+        "OutcomeUnknown",
+        "PayloadError",
+        "Policy",
+    ),
+    *(
+        "PoolTimeout",
+        "Queue",
+        "QueueExists",
+        "QueueInUse",
+        "QueueStats",
+        "Reason",
+        "Schedule",
+        "SchemaOutOfDate",
+    ),
+    *(
+        "Settled",
+        "SupervisorGaveUp",
+        "SyncBoss",
+        "TriobossError",
+        "UnknownQueue",
+        "UsageError",
+        "__version__",
+    ),
+    *("construction_plans", "migration_plans", "open_boss", "rollback_plans"),
+]
+
+# The contract: each method with the arguments that users name. What comes after them is ours to choose.
+SIGNATURES = {
+    # queues
+    "create_queue": "name options",
+    "update_queue": "name options",
+    "delete_queue": "name",
+    "get_queue": "name",
+    "get_queues": "",
+    "get_queue_stats": "name",
+    "get_queue_size": "name before",
+    "get_blocked_keys": "name",
+    "pause": "name",
+    "resume_queue": "name",
+    # sending
+    "send": "queue data options",
+    "send_after": "queue data after options",
+    "send_throttled": "queue data seconds key options",
+    "send_debounced": "queue data seconds key options",
+    "send_once": "queue data key options",
+    "send_singleton": "queue data options",
+    "insert": "queue jobs return_ids",
+    "publish": "event data options",
+    "subscribe": "event queue",
+    "unsubscribe": "event queue",
+    # taking and settling by hand
+    "fetch": "queue batch_size priority ignore_start_after min_priority max_priority",
+    "complete": "queue job_or_id output",
+    "fail": "queue job_or_id error",
+    "touch": "queue job_or_id",
+    "cancel": "queue id_or_ids",
+    "resume": "queue id_or_ids",
+    "retry": "queue id_or_ids",
+    "delete_job": "queue id_or_ids",
+    "delete_queued_jobs": "queue",
+    "delete_stored_jobs": "queue",
+    "delete_all_jobs": "queue",
+    "clear_storage": "",
+    "get_job_by_id": "queue id",
+    "find_jobs": "queue filters",
+    "wait_for": "queue id timeout",
+    "fetch_completed": "queue",
+    "why": "queue id",
+    # schedules, events, admin
+    "schedule": "queue cron data tz key missed send_options",
+    "unschedule": "queue key",
+    "get_schedules": "queue",
+    "events": "",
+    "is_installed": "",
+    "schema_version": "",
+}
+WRITING = [
+    *("create_queue", "update_queue", "delete_queue", "pause", "resume_queue"),
+    *(
+        "send",
+        "send_after",
+        "send_throttled",
+        "send_debounced",
+        "send_once",
+        "send_singleton",
+        "insert",
+        "publish",
+    ),
+    *(
+        "subscribe",
+        "unsubscribe",
+        "fetch",
+        "complete",
+        "fail",
+        "touch",
+        "cancel",
+        "resume",
+        "retry",
+        "delete_job",
+    ),
+    *("delete_queued_jobs", "delete_stored_jobs", "delete_all_jobs", "clear_storage", "fetch_completed"),
+    *("schedule", "unschedule"),
+]
+OPEN_BOSS = "dsn schema pool_size migrate supervise schedule worker_name grace app"
+
+
+def parameters(function):
+    return inspect.signature(function).parameters
+
+
+def test_the_public_names_are_these():
+    assert trioboss.__all__ == PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_is_there_and_described(name):
+    thing = getattr(trioboss, name)
+
+    assert name == "__version__" or (inspect.getdoc(thing) and thing.__doc__)
+
+
+@pytest.mark.parametrize("owner", [trioboss.Boss, trioboss.SyncBoss, trioboss.App])
+def test_every_public_method_is_described(owner):
+    undescribed = [
+        name
+        for name, method in inspect.getmembers(
+            owner, lambda x: inspect.isfunction(x) or isinstance(x, property)
+        )
+        if not name.startswith("_") and not inspect.getdoc(method)
+    ]
+
+    assert undescribed == []
+
+
+@pytest.mark.parametrize(("method", "promised"), SIGNATURES.items())
+def test_a_method_of_boss_takes_what_was_promised(method, promised):
+    taken = [name for name in parameters(getattr(trioboss.Boss, method)) if name not in ("self", "conn")]
+
+    assert [name for name in taken if name in promised.split()] == promised.split()
+
+
+@pytest.mark.parametrize("method", WRITING)
+def test_a_method_that_writes_takes_the_callers_connection(method):
+    assert parameters(getattr(trioboss.Boss, method))["conn"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def test_open_boss_takes_what_was_promised():
+    taken = parameters(trioboss.open_boss)
+
+    assert [name for name in taken if name in OPEN_BOSS.split()] == OPEN_BOSS.split()
+    assert {name: taken[name].default for name in ("dsn", "schema", "pool_size", "migrate", "grace")} == {
+        "dsn": None,
+        "schema": "trioboss",
+        "pool_size": 10,
+        "migrate": True,
+        "grace": 30.0,
+    }
+
+
+def test_the_defaults_are_those_of_the_contract():
+    fetch = parameters(trioboss.Boss.fetch)
+
+    assert (fetch["batch_size"].default, fetch["priority"].default) == (1, True)
+    assert parameters(trioboss.Boss.get_queue_size)["before"].default == "active"
+    assert parameters(trioboss.Boss.schedule)["tz"].default == "UTC"
+    assert parameters(trioboss.Boss.schedule)["missed"].default == "skip"
+    assert parameters(trioboss.Boss.insert)["return_ids"].default is False
+
+
+def test_jobs_inherit_the_options_of_their_queue_that_are_about_jobs():
+    about_queues = {"policy", "partition", "warning_queue_size", "commit_order", "keep_completed"}
+    about_jobs = {
+        "id",
+        "priority",
+        "start_after",
+        "singleton_key",
+        "singleton_seconds",
+        "singleton_next_slot",
+    }
+
+    assert set(QueueOptions.__annotations__) - about_queues == set(SendOptions.__annotations__) - about_jobs
+    assert {field.name for field in attrs.fields(NewJob)} == set(SendOptions.__annotations__) | {"data"}
+
+
+def test_plans_are_functions_of_schema_and_version():
+    assert list(parameters(trioboss.construction_plans)) == ["schema"]
+    assert list(parameters(trioboss.migration_plans)) == ["schema", "version"]
+    assert list(parameters(trioboss.rollback_plans)) == ["schema", "version"]
+
+
+async def test_a_boss_knows_its_dsn_and_schema_and_shows_no_password(dsn):
+    async with trioboss.open_boss(dsn + " password=s3cret", migrate=False) as boss:
+        assert "s3cret" in boss.dsn
+        assert "s3cret" not in repr(boss)
+        assert (boss.schema, repr(boss).startswith("<Boss ")) == ("trioboss", True)
+
+
+def test_values_can_be_sent_to_another_process():
+    for value in (NewJob({"a": 1}, priority=3), trioboss.Settled(1, 0, ()), trioboss.Policy.SHORT):
+        assert pickle.loads(pickle.dumps(value)) == value
+
+
+def test_importing_it_brings_nothing_that_is_not_needed():
+    heavy = ("pyspark", "pytest", "hypothesis", "trio_asyncio")
+    program = f"import sys, trioboss; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.strip() == "[]"
