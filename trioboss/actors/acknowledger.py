@@ -1,6 +1,6 @@
 """Collects what has ended in one queue, and keeps it until the database has it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 from uuid import UUID
 
@@ -9,7 +9,7 @@ import attrs
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import Completed, Failed, Outcome, Released
-from trioboss.actors.running import Running
+from trioboss.actors.running import CancelReason, Running
 from trioboss.events import JobCompleted, JobFailed, JobReleased, LeaseLostEvent
 from trioboss.model.exchange import Failure, Settlements
 from trioboss.model.job import Lease
@@ -31,16 +31,27 @@ class Acknowledger:
     failed: int = attrs.field(default=0, init=False)
     lost: int = attrs.field(default=0, init=False)
     _waiting: list[Running] = attrs.field(factory=list, init=False)
+    _lost_any: bool = attrs.field(default=False, init=False)
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
+
+    def __iter__(self) -> Iterator[Running]:
+        return iter(self._waiting)
 
     def put(self, running: Running, outcome: Outcome, now: float) -> None:
         """Take an outcome. What is settled already, or is nobody's any more, needs nothing."""
         if outcome is not None and not running.settled:
             running.settle(outcome, now)
             self._waiting.append(running)
+        elif running.reason is CancelReason.LEASE_LOST:
+            self._lost_any = True
         self._bell.ring()
+
+    def take_lost(self) -> bool:
+        """Whether leases were given up as lost since this was asked last."""
+        lost, self._lost_any = self._lost_any, False
+        return lost
 
     def take(self) -> tuple[list[Running], Settlements]:
         """All that waits, and the same for the database."""

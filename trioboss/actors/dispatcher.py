@@ -3,28 +3,30 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
-from uuid import UUID
+from collections.abc import Awaitable
+from typing import TypeVar
 
 import attrs
 import trio
 
 from trioboss.actors.acknowledger import Acknowledger, waited
+from trioboss.actors.checker import Checker
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
-from trioboss.actors.running import Running
+from trioboss.actors.running import CancelReason, Running
 from trioboss.actors.slots import Slots
 from trioboss.errors import DatabaseUnavailable, UnknownQueue
 from trioboss.events import ErrorEvent, JobStarted
 from trioboss.machines.dispatch import Ask, DispatchMachine, Rest
-from trioboss.model.exchange import Exchanged, Settlements, Wanted
+from trioboss.model.exchange import Exchanged, Wanted
 from trioboss.model.job import Job, Lease
 
 __all__ = ["Dispatcher", "DispatcherStatistics", "Presence"]
 
+T = TypeVar("T")
+
 _PATIENCE = 20.0  # seconds an exchange may take
-_LAST_PATIENCE = 4.0  # the same, once the worker stops
 _BUSY = "*busy"  # the word by which upkeep learns that there are jobs to watch over
 _BUSY_INTERVAL = 10.0
 
@@ -65,6 +67,7 @@ class Dispatcher:
     queue: str
     _wanted: Wanted
     _slots: Slots
+    _checker: Checker
     _port: WorkPort
     _reporter: Reporter
     _presence: Presence
@@ -75,6 +78,10 @@ class Dispatcher:
     _stopping: bool = attrs.field(default=False, init=False)
     _unsure: bool = attrs.field(default=False, init=False)
     """A claim's answer got lost: there may be leases of ours that we never saw."""
+    _doubtful: bool = attrs.field(default=False, init=False)
+    """What the claim under way brings may have been cancelled by now."""
+    _under_way: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    _deadline: float = attrs.field(default=math.inf, init=False)
     _claims: int = attrs.field(default=0, init=False)
     _claimed: int = attrs.field(default=0, init=False)
     _woken: Counter[str] = attrs.field(factory=Counter, init=False)
@@ -90,17 +97,29 @@ class Dispatcher:
 
     def listen_again(self) -> None:
         """The connection was lost and is back: marks may be gone, words may have been missed."""
-        self.machine.forget_mark()
+        self.machine.unfence()
         self.bell.ring()
 
     def fence(self) -> None:
-        """Leases of ours were given up here and may still be in the database: find them before the next claim."""
+        """Nobody sees that we are alive: what we lease would be taken away. Leases that were given up here may
+        still be in the database: find them before the next claim.
+        """
+        self.machine.fence()
         self._unsure = True
+
+    def doubt(self) -> None:
+        """A job was cancelled that we do not have; perhaps the claim under way brings it."""
+        self._doubtful = self.machine.is_claiming
 
     def stop(self) -> None:
         """Ask for no more jobs; settle what is left, and end."""
         self._stopping = True
         self.bell.ring()
+
+    def hurry(self, deadline: float) -> None:
+        """No exchange, nor the one under way, may take longer than until then."""
+        self._deadline = deadline
+        self._under_way.deadline = min(self._under_way.deadline, deadline)
 
     def statistics(self) -> DispatcherStatistics:
         """What it has done so far."""
@@ -120,61 +139,85 @@ class Dispatcher:
         """Until stopped: exchange what there is to exchange, else rest."""
         while True:
             now = trio.current_time()
+            if self.tray.take_lost():
+                # What was given up here may still be ours in the database: see to it, and ask for it.
+                self._unsure = True
+                self.machine.ring(now)
             plan = self._plan(now)
-            if isinstance(plan, Ask) or self.tray:
-                await self._exchange(plan if isinstance(plan, Ask) else None)
-            elif self._stopping and not self._runs_any():
+            if isinstance(plan, Ask):
+                await self._exchange(plan)
+            elif self.tray and now >= self.machine.retry_at:
+                await self._exchange(None)
+            elif self._stopping and not self.tray and not self._runs_any():
                 return
             else:
-                await self.bell.wait_until(plan.until)
-                if trio.current_time() >= plan.until:
-                    self._woken["timer"] += 1
+                await self._rest(min(plan.until, self.machine.retry_at) if self.tray else plan.until)
+
+    async def _rest(self, until: float) -> None:
+        await self.bell.wait_until(until)
+        if trio.current_time() >= until:
+            self._woken["timer"] += 1
 
     def _plan(self, now: float) -> Ask | Rest:
-        if self._stopping:
-            return Rest(math.inf)
-        plan = self.machine.plan(now, self._slots.room())
-        if isinstance(plan, Rest) and plan.until == math.inf and self.machine.hungry:
-            self._slots.wait_for_room(self.bell)
+        plan = Rest(math.inf) if self._stopping else self.machine.plan(now, self._slots.room())
+        if isinstance(plan, Rest):
+            self._slots.wait_for_room(self.bell) if plan.for_room else self._slots.pass_on(self.bell)
         return plan
 
+    def _running(self) -> list[Running]:
+        return [running for running in self._slots.running if running.job.queue == self.queue]
+
     def _runs_any(self) -> bool:
-        return any(running.job.queue == self.queue for running in self._slots.running.values())
+        return any(running.job.queue == self.queue for running in self._slots.running)
 
     async def _exchange(self, ask: Ask | None) -> None:
-        entries, settlements = self.tray.take()
-        now = trio.current_time()
+        """Settle what has ended, and claim what is asked for. What goes wrong is tried again later."""
         if ask is not None:
             self._slots.promise(ask.limit)
         try:
-            if self._unsure and ask is not None:
-                await self._recover_unseen([running.job.id for running in entries])
-            exchanged = await self._trade(ask, settlements, now)
+            if ask is not None and self._unsure:
+                await self._recover_unseen()
+            await self._trade(ask)
         except (DatabaseUnavailable, UnknownQueue, trio.TooSlowError) as error:
             self._failed(ask, error)
-            self.tray.put_back(entries)
-            await self._pause_before_retry(ask)
-            return
+        except Exception as error:
+            self._failed(ask, error)
+            raise
         finally:
             if ask is not None:
-                self._slots.promise(-ask.limit)
+                self._slots.end_promise(ask.limit)
+
+    async def _trade(self, ask: Ask | None) -> None:
+        entries, settlements = self.tray.take()
+        sent_at = trio.current_time()
+        try:
+            exchanged = await self._shielded(
+                self._port.exchange(
+                    self.queue,
+                    settlements,
+                    None if ask is None else attrs.evolve(self._wanted, limit=ask.limit),
+                    ripen=ask is not None and ask.ripen,
+                    asleep=None if ask is None else ask.asleep,
+                    say=None if ask is None else self._presence.say(sent_at),
+                )
+            )
+        except UnknownQueue:
+            self.tray.settled(entries, {})  # the queue is gone, and its jobs with it
+            raise
+        except BaseException:
+            self.tray.put_back(entries)
+            raise
+        self.machine.answered()
         self.tray.settled(entries, exchanged.settled)
         if ask is not None:
-            self._received(exchanged, now)
+            self._received(exchanged, sent_at)
 
-    async def _trade(self, ask: Ask | None, settlements: Settlements, now: float) -> Exchanged:
+    async def _shielded(self, call: Awaitable[T]) -> T:
         # Shielded: a claim that is cancelled half-way may have leased jobs that nobody then knows of.
-        patience = _LAST_PATIENCE if self._stopping else _PATIENCE
-        with trio.CancelScope(shield=True), trio.fail_after(patience):
-            exchanged = await self._port.exchange(
-                self.queue,
-                settlements,
-                None if ask is None else attrs.evolve(self._wanted, limit=ask.limit),
-                ripen=ask is not None and ask.ripen,
-                asleep=None if ask is None else ask.asleep,
-                say=None if ask is None else self._presence.say(now),
-            )
-        return exchanged
+        deadline = min(trio.current_time() + _PATIENCE, self._deadline)
+        with trio.fail_at(deadline, shield=True) as self._under_way:
+            return await call
+        raise AssertionError
 
     def _received(self, exchanged: Exchanged, sent_at: float) -> None:
         claim = exchanged.claim
@@ -183,7 +226,13 @@ class Dispatcher:
         self._claimed += len(jobs)
         next_due = None if claim is None else claim.next_due
         self.machine.claimed(len(jobs), next_due, trio.current_time())
-        self._slots.offer([self._begin(job, sent_at) for job in jobs])
+        begun = [self._begin(job, sent_at) for job in jobs]
+        if self._doubtful:
+            self._doubtful = False
+            self._checker.doubt(begun, CancelReason.CANCELLED)
+        self._slots.offer(begun)
+        if self._stopping:
+            self._slots.give_back()
 
     def _begin(self, job: Job, sent_at: float) -> Running:
         assert job.started_on is not None
@@ -194,32 +243,32 @@ class Dispatcher:
 
     def _failed(self, ask: Ask | None, error: Exception) -> None:
         self._reporter.report(ErrorEvent(f"dispatcher {self.queue}", str(error) or "no answer in time"))
+        self.machine.failed(trio.current_time(), random.random())
         if ask is not None:
-            self.machine.failed(trio.current_time(), random.random())
             self._unsure = True
 
-    async def _pause_before_retry(self, ask: Ask | None) -> None:
-        """With outcomes waiting and nothing to ask, the machine's own delay does not apply."""
-        if ask is None:
-            await trio.sleep(random.uniform(0.1, 0.5))
-
-    async def _recover_unseen(self, unsettled: Sequence[UUID] = ()) -> None:
-        mine = [r.job.id for r in self._slots.running.values() if r.job.queue == self.queue]
+    async def _recover_unseen(self) -> None:
+        # What waits to be settled goes first: a job that has failed may have been leased to us again, unseen,
+        # and must not be taken for the one we know.
+        await self._trade(None)
         worker = self._wanted.worker
         assert worker is not None
-        with trio.CancelScope(shield=True), trio.fail_after(_LAST_PATIENCE):
-            await self._port.recover_unseen(self.queue, worker, [*mine, *unsettled])
+        known = [running.job.id for running in (*self._running(), *self.tray)]
+        await self._shielded(self._port.recover_unseen(self.queue, worker, known))
         self._unsure = False
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether something is left to settle, or to look for."""
+        return bool(self.tray) or self._unsure
 
     async def settle_rest(self) -> None:
         """For the very end, when it no longer runs: what was still put into its tray, tried once."""
         try:
             if self.tray:
-                entries, settlements = self.tray.take()
-                exchanged = await self._trade(None, settlements, trio.current_time())
-                self.tray.settled(entries, exchanged.settled)
+                await self._trade(None)
             if self._unsure:
                 await self._recover_unseen()
-        except (DatabaseUnavailable, UnknownQueue, trio.TooSlowError) as error:
+        except Exception as error:
             # The jobs are not lost: their leases end, and others take them.
-            self._failed(None, error)
+            self._reporter.report(ErrorEvent(f"dispatcher {self.queue}", str(error) or "no answer in time"))

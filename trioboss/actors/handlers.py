@@ -1,6 +1,7 @@
 """Handlers of other kinds, as trio handlers: plain functions in threads, and asyncio functions."""
 
 import inspect
+import math
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
@@ -57,9 +58,11 @@ class ThreadJob:
         trio.from_thread.run(self._job.complete, output)
 
 
-def thread_handler(handler: Callable[[Any], Any], concurrency: int) -> Handler:
+def thread_handler(handler: Callable[[Any], Any]) -> Handler:
     """Run a plain function in a thread. A thread cannot be stopped: when the job is, it is left to itself."""
-    limiter = trio.CapacityLimiter(concurrency)
+    limiter = trio.CapacityLimiter(
+        math.inf
+    )  # there are as many as slots, which wait for what they left behind
 
     async def call(job: Any) -> Any:
         ended = trio.Event()
@@ -71,6 +74,7 @@ def thread_handler(handler: Callable[[Any], Any], concurrency: int) -> Handler:
             finally:
                 token.run_sync_soon(ended.set)
 
+        await trio.lowlevel.checkpoint_if_cancelled()  # from here on the thread starts, whatever happens
         try:
             return await trio.to_thread.run_sync(body, abandon_on_cancel=True, limiter=limiter)
         except trio.Cancelled:

@@ -14,30 +14,31 @@ from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import judge_cancelled
-from trioboss.actors.running import CancelReason, Running
+from trioboss.actors.running import CancelReason, Running, by_queue
 from trioboss.errors import DatabaseUnavailable
-from trioboss.events import JobStuck, LoopBlocked
+from trioboss.events import ErrorEvent, JobStuck, LoopBlocked
 from trioboss.machines.lease import Due
-from trioboss.model.job import Lease
 
 __all__ = ["Renewer", "Wards", "keep_lease"]
 
-_YOUTH = 0.1  # seconds a job runs before it gets its heartbeat; shorter than any lease or interval can be
+_YOUTH = 0.1  # seconds from its claim until a job gets its heartbeat; shorter than any interval can be
 _LAG = 1.0  # seconds by which a timer may be late before the event loop counts as blocked
+_PATIENCE = 5.0  # seconds a renewal may take
 
 
 @attrs.define(eq=False)
 class Wards:
-    """Jobs as they start, in order; those that outlive their youth get a heartbeat each."""
+    """Jobs as they are leased, in order; those that outlive their youth get a heartbeat each, also in the buffer."""
 
-    _young: deque[Running] = attrs.field(factory=deque, init=False)
+    _young: deque[tuple[float, Running]] = attrs.field(factory=deque, init=False)
     _bell: Doorbell = attrs.field(factory=Doorbell, init=False)
 
-    def add(self, running: Running) -> None:
-        """A job starts."""
+    def add(self, jobs: Sequence[Running]) -> None:
+        """These are leased now."""
+        grown_up_at = trio.current_time() + _YOUTH
         if not self._young:
             self._bell.ring()
-        self._young.append(running)
+        self._young.extend([(grown_up_at, running) for running in jobs])
 
     async def run(self, nursery: trio.Nursery, renewer: "Renewer", reporter: Reporter) -> None:
         """Start heartbeats for the jobs that last."""
@@ -45,53 +46,41 @@ class Wards:
             if not self._young:
                 await self._bell.wait()
                 continue
-            due = self._young[0].started + _YOUTH
+            due = self._young[0][0]
             await trio.sleep_until(due)
             if (lag := trio.current_time() - due) > _LAG:
                 reporter.report(LoopBlocked(lag))
-            while self._young and self._young[0].started + _YOUTH <= trio.current_time():
-                running = self._young.popleft()
+            while self._young and self._young[0][0] <= trio.current_time():
+                running = self._young.popleft()[1]
                 if not running.ended:
-                    running.done = trio.Event()
+                    running.bell = Doorbell()
                     nursery.start_soon(keep_lease, running, renewer, reporter)
 
 
 async def keep_lease(running: Running, renewer: "Renewer", reporter: Reporter) -> None:
     """The heartbeat of one job, until its handler has ended."""
-    assert running.done is not None
+    assert running.bell is not None
     while not running.ended:
         at, due = running.machine.next()
-        with trio.move_on_at(at):
-            await running.done.wait()
-            return
-        if due is Due.BEAT:
-            await _beat(running, renewer)
+        now = trio.current_time()
+        if now < at:
+            # Then it looks again: the lease may have been touched or extended in the meantime, the job cancelled.
+            await running.bell.wait_until(at)
+        elif due is Due.BEAT:
+            running.machine.beat_sent(now)
+            renewer.renew(running)
         elif due is Due.STUCK:
             reporter.report(JobStuck(running.job.queue, running.job.id, running.job.attempt))
-            running.machine.settled()
-            running.tray.put(running, judge_cancelled(running), trio.current_time())
+            _settle_without_handler(running)
         else:
             running.cancel(CancelReason.EXPIRED if due is Due.EXPIRED else CancelReason.LEASE_LOST)
+            if not running.has_begun:
+                _settle_without_handler(running)
 
 
-async def _beat(running: Running, renewer: "Renewer") -> None:
-    """Renew once; wait for the answer no longer than until something else is due."""
-    sent_at = trio.current_time()
-    running.machine.beat_sent(sent_at)
-    with trio.move_on_at(running.machine.next()[0]):
-        held = await renewer.renew(running.job.queue, running.lease)
-        if held is True:
-            running.machine.beat_confirmed(sent_at)
-        elif held is False:
-            running.cancel(CancelReason.LEASE_LOST)
-
-
-@attrs.define(eq=False)
-class _Request:
-    queue: str
-    lease: Lease
-    answered: trio.Event = attrs.field(factory=trio.Event, init=False)
-    held: bool | None = attrs.field(default=None, init=False)
+def _settle_without_handler(running: Running) -> None:
+    running.machine.settled()
+    running.tray.put(running, judge_cancelled(running), trio.current_time())
 
 
 @attrs.define(eq=False)
@@ -99,33 +88,29 @@ class Renewer:
     """Writes the renewals of one process: all that came since the last answer, in one statement."""
 
     _port: WorkPort
-    _requests: list[_Request] = attrs.field(factory=list, init=False)
+    _reporter: Reporter
+    _asked: dict[Running, None] = attrs.field(factory=dict, init=False)
     _bell: Doorbell = attrs.field(factory=Doorbell, init=False)
 
-    async def renew(self, queue: str, lease: Lease) -> bool | None:
-        """Renew a lease: True if it is held, False if it is lost, None if the database did not answer."""
-        request = _Request(queue, lease)
-        self._requests.append(request)
+    def renew(self, running: Running) -> None:
+        """Renew a lease soon. Its machine is told when that is confirmed; who is found to have lost it is stopped."""
+        self._asked[running] = None
         self._bell.ring()
-        await request.answered.wait()
-        return request.held
 
     async def run(self) -> None:
-        """Answer requests as they come."""
+        """Renew what is asked for. Who got no answer asks again with its next beat."""
         while True:
             await self._bell.wait()
-            requests, self._requests = self._requests, []
+            asked, self._asked = list(self._asked), {}
+            sent_at = trio.current_time()
             try:
-                held = await self._port.renew(_by_queue(requests))
-            except DatabaseUnavailable:
-                held = None
-            for request in requests:
-                request.held = None if held is None else request.lease.id in held
-                request.answered.set()
-
-
-def _by_queue(requests: Sequence[_Request]) -> dict[str, list[Lease]]:
-    leases: dict[str, list[Lease]] = {}
-    for request in requests:
-        leases.setdefault(request.queue, []).append(request.lease)
-    return leases
+                with trio.fail_after(_PATIENCE):
+                    held = await self._port.renew(by_queue(asked))
+            except (DatabaseUnavailable, trio.TooSlowError) as error:
+                self._reporter.report(ErrorEvent("heartbeat", str(error) or "no answer in time"))
+                continue
+            for running in asked:
+                if running.job.id in held:
+                    running.machine.beat_confirmed(sent_at)
+                else:
+                    running.cancel(CancelReason.LEASE_LOST)

@@ -53,6 +53,9 @@ class WorkPort(LeasePort, Protocol):
     async def renew(self, leases: Mapping[str, Sequence[Lease]]) -> set[UUID]:
         """Heartbeats for leases, by queue; return the ids of those still held."""
 
+    async def check(self, leases: Mapping[str, Sequence[Lease]]) -> set[UUID]:
+        """The ids of those leases that are still held; none of them is renewed."""
+
     async def register(self, worker: UUID, name: str, queue: str) -> None:
         """A worker begins."""
 

@@ -1,6 +1,6 @@
 """Runs one job, or one batch: whatever a handler does becomes an outcome, and harms nobody else."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -10,7 +10,7 @@ import trio
 from trioboss.actors.running import CancelReason, DeadLetterJob, RetryJob, Running, RunningJob
 from trioboss.errors import BatchFailed, PayloadError
 from trioboss.model.exchange import Failure
-from trioboss.model.payload import describe_error, encode
+from trioboss.model.payload import describe_error, encode, error_line
 
 __all__ = [
     "Completed",
@@ -72,14 +72,23 @@ async def run_batch(jobs: list[RunningJob], handler: Handler, max_bytes: int) ->
     ids = [job.id for job in jobs]
     try:
         value = await handler(jobs)
-    except BatchFailed as failed:
-        return {id: _failed(failed.errors[id]) if id in failed.errors else _NOTHING for id in ids}
     except BaseException as error:
         if is_cancelled(error):
             raise
-        return dict.fromkeys(ids, _judge(error))
-    outputs = value if isinstance(value, dict) and value.keys() <= set(ids) else {}
+        errors = _sort_out(error.errors, ids) if isinstance(error, BatchFailed) else None
+        if errors is None:
+            return dict.fromkeys(ids, _judge(error))
+        return {id: _judge(errors[id]) if id in errors else _NOTHING for id in ids}
+    outputs = _sort_out(value, ids) or {}
     return {id: _encoded(outputs.get(id), max_bytes) for id in ids}
+
+
+def _sort_out(value: object, ids: Sequence[UUID]) -> dict[UUID, Any] | None:
+    """What is said of each job; None if it is not about these jobs. An id may be given as text."""
+    names: dict[object, UUID] = {id: id for id in ids} | {str(id): id for id in ids}
+    if not isinstance(value, dict) or not value.keys() <= names.keys():
+        return None
+    return {names[key]: item for key, item in value.items()}
 
 
 def is_cancelled(error: BaseException) -> bool:
@@ -95,9 +104,9 @@ def judge_leaked(error: BaseException) -> Outcome:
 
 
 def judge_cancelled(running: Running) -> Outcome:
-    """What a cancelled attempt comes to, by the reason it was cancelled for."""
+    """What a cancelled attempt comes to, by the reason it was cancelled for. Who never began, did not fail."""
     if running.reason is CancelReason.EXPIRED:
-        return EXPIRED
+        return EXPIRED if running.has_begun else Released()
     if running.reason is CancelReason.STOPPING:
         return Released()
     return None
@@ -110,14 +119,19 @@ def _encoded(value: object, max_bytes: int) -> Outcome:
         return _failed(error)
 
 
-def _judge(error: BaseException) -> Outcome:
+def _judge(error: object) -> Outcome:
+    """An attempt that failed, with its error; nothing that can be raised or named as an error gets in the way."""
     if isinstance(error, RetryJob):
-        return Failed(Failure(describe_error(error.args[0]), delay=error.delay), str(error))
+        return _failed(error.args[0], delay=error.delay)
     if isinstance(error, DeadLetterJob):
-        return Failed(Failure(describe_error(error.args[0]), dead=True), str(error))
+        return _failed(error.args[0], dead=True)
     return _failed(error)
 
 
-def _failed(error: object) -> Failed:
-    text = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else str(error)
-    return Failed(Failure(describe_error(error)), text.partition("\n")[0][:500])
+def _failed(error: object, *, delay: float | None = None, dead: bool = False) -> Failed:
+    line = error_line(error)
+    try:
+        described = describe_error(error)
+    except PayloadError:
+        described = describe_error(line)
+    return Failed(Failure(described, delay=delay, dead=dead), line)

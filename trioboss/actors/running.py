@@ -1,13 +1,14 @@
 """A job that this process has leased, and what a handler can do with it."""
 
 import enum
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 import attrs
 import trio
 
+from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.ports import LeasePort
 from trioboss.errors import LeaseLost
 from trioboss.machines.lease import LeaseMachine
@@ -15,7 +16,7 @@ from trioboss.model.check import check_duration
 from trioboss.model.job import Duration, Job, Lease
 from trioboss.model.payload import Json
 
-__all__ = ["CancelReason", "DeadLetterJob", "RetryJob", "Running", "RunningJob"]
+__all__ = ["CancelReason", "DeadLetterJob", "RetryJob", "Running", "RunningJob", "by_queue"]
 
 T = TypeVar("T")
 
@@ -78,7 +79,8 @@ class Running:
     ended: bool = attrs.field(default=False, init=False)
     """Its handler is out of it."""
     ended_at: float = attrs.field(default=0.0, init=False)
-    done: trio.Event | None = attrs.field(default=None, init=False)
+    bell: Doorbell | None = attrs.field(default=None, init=False)
+    """Its heartbeat's, once it has one: rung when it is cancelled and when it ends."""
     lingering: trio.Event | None = attrs.field(default=None, init=False)
     """Set when what the handler left running, a thread, has ended, too."""
     _machine: LeaseMachine | None = attrs.field(default=None, init=False)
@@ -90,6 +92,11 @@ class Running:
             job = self.job
             self._machine = LeaseMachine(self.began, job.expire_in, job.heartbeat, job.auto_heartbeat)
         return self._machine
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether its handler was called; before that it waits in the buffer."""
+        return self.ended or self.scope is not None
 
     def begin(self, scope: trio.CancelScope, batch: "Sequence[Running]", now: float) -> None:
         """Its handler starts, in the scope of a slot; a call for several is cancelled only when all of them are."""
@@ -108,6 +115,8 @@ class Running:
             self.settled = True  # somebody else has settled it, or will
         if self.scope is not None and all(mate.reason is not None for mate in self.mates):
             self.scope.cancel()
+        if self.bell is not None:
+            self.bell.ring()
 
     def settle(self, outcome: Any, now: float) -> None:
         """Its outcome is known, and counts."""
@@ -119,8 +128,16 @@ class Running:
         """The handler is out of it."""
         self.ended = True
         self.scope = None
-        if self.done is not None:
-            self.done.set()
+        if self.bell is not None:
+            self.bell.ring()
+
+
+def by_queue(jobs: Iterable[Running]) -> dict[str, list[Lease]]:
+    """The leases of these, by queue."""
+    leases: dict[str, list[Lease]] = {}
+    for running in jobs:
+        leases.setdefault(running.job.queue, []).append(running.lease)
+    return leases
 
 
 @attrs.define(eq=False)
@@ -156,19 +173,17 @@ class RunningJob:
         return self._running.reason
 
     async def extend(self, seconds: Duration) -> None:
-        """Let the lease expire later. Counted against max_lease_extensions."""
-        expire_in = await self._held(self._port.extend(self.job.queue, self._running.lease, seconds))
+        """Let the lease expire later. Counted against max_lease_extensions. A heartbeat, too."""
+        expire_in = await self._beat(self._port.extend(self.job.queue, self._running.lease, seconds))
         self._running.machine.extended(expire_in)
 
     async def touch(self) -> None:
         """Send a heartbeat now."""
-        sent_at = trio.current_time()
-        await self._held(self._port.touch_one(self.job.queue, self._running.lease))
-        self._running.machine.beat_confirmed(sent_at)
+        await self._beat(self._port.touch_one(self.job.queue, self._running.lease))
 
     async def progress(self, value: Json) -> None:
-        """Note how far the job has come; readable as `Job.progress`."""
-        await self._held(self._port.report_progress(self.job.queue, self._running.lease, value))
+        """Note how far the job has come; readable as `Job.progress`. A heartbeat, too."""
+        await self._beat(self._port.report_progress(self.job.queue, self._running.lease, value))
 
     async def complete(self, output: Json = None) -> None:
         """Settle the job now; what the handler returns afterwards does not count."""
@@ -183,6 +198,12 @@ class RunningJob:
     def dead_letter(self, reason: str | None = None) -> DeadLetterJob:
         """To be raised: fail the job for good, without the retries it has left."""
         return DeadLetterJob(reason)
+
+    async def _beat(self, call: Awaitable[T]) -> T:
+        sent_at = trio.current_time()
+        answer = await self._held(call)
+        self._running.machine.beat_confirmed(sent_at)
+        return answer
 
     async def _held(self, call: Awaitable[T]) -> T:
         try:

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from uuid import UUID
 
 import attrs
@@ -13,6 +13,7 @@ from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.heartbeat import Wards
 from trioboss.actors.ports import LeasePort
 from trioboss.actors.runner import (
+    Completed,
     Handler,
     Outcome,
     Released,
@@ -55,8 +56,9 @@ class Slots:
     _port: LeasePort
     _wards: Wards
 
-    running: dict[int, Running] = attrs.field(factory=dict, init=False)
-    """Every lease of this worker whose handler is not out of it yet, buffered ones included, by the job's seq."""
+    running: set[Running] = attrs.field(factory=set, init=False)
+    """Every lease of this worker whose handler is not out of it yet, buffered ones included. One job may be in here
+    twice: an attempt that was given up but does not end, and the next one."""
     _buffer: deque[Running] = attrs.field(factory=deque, init=False)
     _idle: ParkingLot = attrs.field(factory=ParkingLot, init=False)
     _promised: int = attrs.field(default=0, init=False)
@@ -70,21 +72,32 @@ class Slots:
         """How many jobs to ask for. With prefetch, none until half of it is used up."""
         if len(self._buffer) > self.settings.prefetch // 2:
             return 0
-        return self.settings.capacity - len(self.running) - self._promised - self._lingering
+        lingering = self._lingering * (self.settings.batch_size or 1)
+        return self.settings.capacity - len(self.running) - self._promised - lingering
 
     def wait_for_room(self, bell: Doorbell) -> None:
         """Ring this bell, in its turn, when there is room."""
         self._starving[bell] = None
 
+    def pass_on(self, bell: Doorbell) -> None:
+        """Whoever has this bell needs no room now: it is the next one's turn."""
+        self._starving.pop(bell, None)
+        self._ring_next()
+
     def promise(self, count: int) -> None:
-        """So many jobs are asked for; a negative count takes it back."""
+        """So many jobs are asked for."""
         self._promised += count
 
-    def offer(self, jobs: Iterable[Running]) -> None:
+    def end_promise(self, count: int) -> None:
+        """The answer is there, with as many or with less: what is left is the next one's."""
+        self._promised -= count
+        self._ring_next()
+
+    def offer(self, jobs: Sequence[Running]) -> None:
         """Run these as soon as there are slots."""
-        for running in jobs:
-            self.running[running.job.seq] = running
-            self._buffer.append(running)
+        self.running.update(jobs)
+        self._buffer.extend(jobs)
+        self._wards.add(jobs)
         self._idle.unpark(count=len(self._buffer))
 
     def give_back(self) -> None:
@@ -125,9 +138,8 @@ class Slots:
             now = trio.current_time()
             for running in batch:
                 running.begin(scope, batch, now)
-                self._wards.add(running)
-            await self._call_handler(batch)
             self._ring_next()
+            await self._call_handler(batch)
             if now > turn_ends or self._is_low():
                 await checkpoint()
                 turn_ends = trio.current_time() + _FAIR_SHARE
@@ -148,10 +160,11 @@ class Slots:
             self._finish(batch, await run_batch(jobs, self._handler, self.settings.max_bytes))
 
     def _ring_next(self) -> None:
-        for bell in self._starving:
-            bell.ring()
+        """There may be room: it is the turn of who has waited longest for it."""
+        if self._starving and self.room() > 0:
+            bell = next(iter(self._starving))
             del self._starving[bell]
-            return
+            bell.ring()
 
     def _finish(self, batch: list[Running], outcomes: dict[UUID, Outcome]) -> None:
         now = trio.current_time()
@@ -166,12 +179,15 @@ class Slots:
         self._finish(batch, {})
 
     async def _wait_for(self, lingering: list[trio.Event]) -> None:
-        for event in lingering:
-            self._lingering += 1
-            try:
+        if not lingering:
+            return
+        self._lingering += 1
+        try:
+            for event in lingering:
                 await event.wait()
-            finally:
-                self._lingering -= 1
+        finally:
+            self._lingering -= 1
+            self._ring_next()
 
     def _take_batch(self, batch: list[Running]) -> bool:
         """Jobs of one queue, for one call. What was cancelled while it waited is not run at all."""
@@ -187,9 +203,12 @@ class Slots:
         return bool(batch)
 
     def _end(self, running: Running, outcome: Outcome, now: float) -> None:
-        """A handler is out of a job: for its own reasons, unless it was cancelled for one of ours."""
+        """A handler is out of a job. Who was cancelled and came to a good end all the same, has completed it."""
+        if running.reason is not None and not isinstance(outcome, Completed):
+            outcome = judge_cancelled(running)
         running.finish()
-        del self.running[running.job.seq]
-        running.tray.put(running, judge_cancelled(running) if running.reason else outcome, now)
+        self.running.remove(running)
+        running.tray.put(running, outcome, now)
+        self._ring_next()
         if not self.running:
             self.empty.ring()

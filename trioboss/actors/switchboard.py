@@ -64,6 +64,7 @@ class Switchboard:
         for worker in self.workers.values():
             for dispatcher in worker.dispatchers.values():
                 dispatcher.listen_again()
+            worker.checker.doubt(worker.slots.running, CancelReason.LEASE_LOST)
         for events in self._watchers.values():
             for event in events:
                 event.set()
@@ -73,7 +74,7 @@ class Switchboard:
     def fence(self) -> None:
         """Others may take our jobs by now: stop them all."""
         for worker in self.workers.values():
-            for running in list(worker.slots.running.values()):
+            for running in list(worker.slots.running):
                 running.cancel(CancelReason.LEASE_LOST)
             for dispatcher in worker.dispatchers.values():
                 dispatcher.fence()
@@ -84,7 +85,7 @@ class Switchboard:
 
     def running(self) -> list[Running]:
         """All leases of this boss."""
-        return [running for worker in self.workers.values() for running in worker.slots.running.values()]
+        return [running for worker in self.workers.values() for running in worker.slots.running]
 
     def heard_probe(self, token: str) -> bool:
         """Whether our own word came back; asked once."""
@@ -109,9 +110,12 @@ class Switchboard:
 
     def _cancel(self, about: str) -> None:
         id = _parse_id(about)
-        for running in self.running():
-            if running.job.id == id:
-                running.cancel(CancelReason.CANCELLED)
+        for worker in self.workers.values():
+            meant = [running for running in worker.slots.running if running.job.id == id]
+            worker.checker.doubt(meant, CancelReason.CANCELLED)
+            if not meant:
+                for dispatcher in worker.dispatchers.values():
+                    dispatcher.doubt()
 
 
 def _parse_id(text: str) -> UUID | None:

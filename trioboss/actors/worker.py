@@ -1,5 +1,6 @@
 """One `work` call: its slots, a dispatcher for each queue, and the order in which they stop."""
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +9,7 @@ from uuid import UUID
 import attrs
 import trio
 
+from trioboss.actors.checker import Checker
 from trioboss.actors.dispatcher import Dispatcher, DispatcherStatistics, Presence
 from trioboss.actors.handlers import asyncio_handler, open_asyncio, thread_handler
 from trioboss.actors.heartbeat import Renewer, Wards
@@ -16,12 +18,15 @@ from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import Handler
 from trioboss.actors.running import CancelReason
 from trioboss.actors.slots import Slots, SlotSettings
-from trioboss.events import WorkerWip
+from trioboss.actors.supervisor import Supervisor
+from trioboss.errors import DatabaseUnavailable
+from trioboss.events import ErrorEvent, WorkerWip
 from trioboss.model.exchange import Wanted
 
 __all__ = ["Worker", "WorkerSettings", "WorkerStatistics"]
 
-_LAST_FLUSH = 5.0  # seconds that dispatchers have to settle once all jobs have ended
+_LAST_FLUSH = 4.0  # seconds that dispatchers have to settle once all jobs have been told to end
+_LEAST_FLUSH = 0.5  # seconds for what is left after that
 
 
 @attrs.frozen(kw_only=True)
@@ -56,6 +61,8 @@ class WorkerStatistics:
     running: int
     stopping: bool
     dispatchers: tuple[DispatcherStatistics, ...]
+    restarts: dict[str, int]
+    """How often each of its actors crashed and was started again."""
 
 
 @attrs.define(eq=False)
@@ -69,19 +76,24 @@ class Worker:
     _presence: Presence
 
     slots: Slots = attrs.field(init=False)
+    checker: Checker = attrs.field(init=False)
     dispatchers: dict[str, Dispatcher] = attrs.field(factory=dict, init=False)
     _wards: Wards = attrs.field(factory=Wards, init=False)
-    _intake: trio.Nursery | None = attrs.field(default=None, init=False)
+    _intake: Supervisor | None = attrs.field(default=None, init=False)
+    _keepers: Supervisor | None = attrs.field(default=None, init=False)
     _stop: trio.Event = attrs.field(factory=trio.Event, init=False)
     _grace: float = attrs.field(default=0.0, init=False)
+    _last: float = attrs.field(default=math.inf, init=False)
+    """When everything has to be over."""
     stopped: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.slots = Slots(self.settings.slots, self._make_handler(), self._port, self._wards)
+        self.checker = Checker(self._port, self._reporter)
 
     def _make_handler(self) -> Handler:
         if self.settings.thread:
-            return thread_handler(self.settings.handler, self.settings.slots.concurrency)
+            return thread_handler(self.settings.handler)
         if self.settings.asyncio:
             return asyncio_handler(self.settings.handler)
         return self.settings.handler
@@ -97,10 +109,12 @@ class Worker:
 
     def _add(self, name: str) -> None:
         wanted = attrs.evolve(self.settings.wanted, worker=self.id)
-        dispatcher = Dispatcher(name, wanted, self.slots, self._port, self._reporter, self._presence)
+        dispatcher = Dispatcher(
+            name, wanted, self.slots, self.checker, self._port, self._reporter, self._presence
+        )
         self.dispatchers[name] = dispatcher
         if self._intake is not None and not self._stop.is_set():
-            self._intake.start_soon(dispatcher.run, name=f"dispatcher {name}")
+            self._intake.start(f"dispatcher {name}", dispatcher.run)
 
     def stop(self, grace: float) -> None:
         """Take no more jobs; running ones have ``grace`` seconds. `stopped` says when it is over."""
@@ -113,24 +127,41 @@ class Worker:
             await self._port.register(self.id, self.settings.name, self.settings.queue)
             async with open_asyncio(self.settings.asyncio), trio.open_nursery() as nursery:
                 self._start_keepers(nursery)
-                async with trio.open_nursery() as self._intake:
+                async with trio.open_nursery() as intake:
+                    self._intake = Supervisor(intake, self._reporter)
                     for name, dispatcher in self.dispatchers.items():
-                        self._intake.start_soon(dispatcher.run, name=f"dispatcher {name}")
+                        self._intake.start(f"dispatcher {name}", dispatcher.run)
                     task_status.started()
                     await self._stop.wait()
-                    await self._wind_down(self._intake)
+                    await self._wind_down(intake)
                 nursery.cancel_scope.cancel()
         finally:
-            with trio.move_on_after(_LAST_FLUSH, shield=True):
+            with trio.CancelScope(shield=True):
                 await self._leave()
             self.stopped.set()
 
     def _start_keepers(self, nursery: trio.Nursery) -> None:
-        renewer = Renewer(self._port)
-        nursery.start_soon(renewer.run)
+        self._keepers = Supervisor(nursery, self._reporter)
+        renewer = Renewer(self._port, self._reporter)
+        self._keepers.start("heartbeat", renewer.run)
+        self._keepers.start("lease check", self.checker.run)
         nursery.start_soon(self._wards.run, nursery, renewer, self._reporter)
+        nursery.start_soon(self._hurry_when_cancelled)
         for place in range(self.settings.slots.concurrency):
             nursery.start_soon(self.slots.run, name=f"slot {self.settings.queue} {place}")
+
+    async def _hurry_when_cancelled(self) -> None:
+        """Exchanges are shielded: when there is no time to stop in order, they have to be told."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            self._hurry()
+
+    def _hurry(self) -> None:
+        if self._last == math.inf:
+            self._last = trio.current_time() + _LAST_FLUSH
+            for dispatcher in self.dispatchers.values():
+                dispatcher.hurry(self._last)
 
     async def _wind_down(self, intake: trio.Nursery) -> None:
         for dispatcher in self.dispatchers.values():
@@ -138,18 +169,29 @@ class Worker:
         self.slots.give_back()
         with trio.move_on_after(self._grace):
             await self._wait_until_empty()
-        for running in list(self.slots.running.values()):
+        for running in list(self.slots.running):
             running.cancel(CancelReason.STOPPING)
-        intake.cancel_scope.deadline = trio.current_time() + _LAST_FLUSH
+        self._hurry()
+        intake.cancel_scope.deadline = self._last
 
     async def _wait_until_empty(self) -> None:
         while self.slots.running:
             await self.slots.empty.wait()
 
     async def _leave(self) -> None:
-        for dispatcher in self.dispatchers.values():
-            await dispatcher.settle_rest()
-        await self._port.unregister(self.id)
+        """Give back what is left, as far as the database takes it."""
+        self.slots.give_back()
+        with trio.move_on_at(max(self._last, trio.current_time() + _LEAST_FLUSH)) as scope:
+            async with trio.open_nursery() as nursery:
+                for dispatcher in self.dispatchers.values():
+                    dispatcher.hurry(scope.deadline)
+                    if dispatcher.has_rest:
+                        nursery.start_soon(dispatcher.settle_rest)
+            try:
+                await self._port.unregister(self.id)
+            except DatabaseUnavailable as error:
+                # Others will notice that it is gone.
+                self._reporter.report(ErrorEvent(f"worker {self.settings.queue}", str(error)))
 
     def wip(self) -> WorkerWip:
         """What it is doing, in the words of the wip event."""
@@ -171,4 +213,11 @@ class Worker:
             len(self.slots.running),
             self._stop.is_set(),
             tuple(dispatcher.statistics() for dispatcher in self.dispatchers.values()),
+            {
+                name: count
+                for supervisor in (self._keepers, self._intake)
+                if supervisor is not None
+                for name, count in supervisor.statistics().restarts.items()
+                if count
+            },
         )

@@ -87,6 +87,10 @@ class Ports:
         """Heartbeats for leases, by queue; return the ids of those still held."""
         return await self._drive(self._store.claiming.renew(leases))
 
+    async def check(self, leases: Mapping[str, Sequence[Lease]]) -> set[UUID]:
+        """The ids of those leases that are still held; none of them is renewed."""
+        return await self._drive(self._store.claiming.check(leases))
+
     async def register(self, worker: UUID, name: str, queue: str) -> None:
         """A worker begins."""
         await self._drive(self._store.upkeep.register(worker, self.boss_id, name, queue, self._lock))

@@ -23,9 +23,10 @@ class Ask:
 
 @attrs.frozen
 class Rest:
-    """Do nothing until this time, or until something happens."""
+    """Do nothing until this time, or until something happens. ``for_room``: there is a job, but no room for it."""
 
     until: float
+    for_room: bool = False
 
 
 @attrs.define
@@ -42,7 +43,11 @@ class DispatchMachine:
     marked: bool = False
     """Senders know that we may be asleep."""
     due: float = -math.inf
-    """When something waits to be made ready."""
+    """When something waits to be made ready, of what we know besides the claim under way."""
+    retry_at: float = -math.inf
+    """When to turn to the database again, after it has failed."""
+    fenced: bool = False
+    """Others may take what we lease: lease nothing."""
 
     _asked: Ask | None = None
     _full_claims: int = 0
@@ -50,6 +55,11 @@ class DispatchMachine:
     _looked_at: float = -math.inf
     _failures: int = 0
     _not_before: float = -math.inf
+
+    @property
+    def is_claiming(self) -> bool:
+        """A claim is under way."""
+        return self._asked is not None
 
     def ring(self, now: float, delay: float = 0.0) -> None:
         """Somebody says that there is a job, now or in so many seconds."""
@@ -62,49 +72,65 @@ class DispatchMachine:
         """The mark may be gone from the database: write it again before sleeping."""
         self.marked = False
         self.hungry = True
+        if self._asked is not None:
+            self._asked = attrs.evolve(self._asked, asleep=None)  # nor does the one count that is on its way
+
+    def fence(self) -> None:
+        """Nobody sees any more that we are alive: ask for nothing until they do."""
+        self.fenced = True
+
+    def unfence(self) -> None:
+        """We are seen and heard again; what was said in the meantime is lost."""
+        self.fenced = False
+        self.forget_mark()
 
     def plan(self, now: float, room: int) -> Ask | Rest:
         """What to do now, with room for so many more jobs."""
-        if self._asked is not None:
+        if self._asked is not None or self.fenced:
             return Rest(math.inf)
         ripe = now >= self.due
         if not (self.hungry or ripe):
             return Rest(self.due)
-        if now < self._not_before:
-            return Rest(self._not_before)
+        if now < (patience := max(self._not_before, self.retry_at)):
+            return Rest(patience)
         if room <= 0:
-            return Rest(math.inf)
+            return Rest(math.inf, for_room=True)
         in_a_rush = self._full_claims >= _RUSH
         asleep = (not in_a_rush) if self.marked == in_a_rush else None
         self._asked = Ask(room, ripe, asleep)
         self.hungry = False
+        # The answer will say what is due. What is rung until then may be newer than what the claim has seen.
+        self.due = math.inf
         return self._asked
 
     def claimed(self, count: int, next_due: float | None, now: float) -> None:
         """The claim came back with so many jobs; in ``next_due`` seconds there is something to make ready."""
-        asked = self._finish()
+        assert self._asked is not None
+        asked, self._asked = self._asked, None
+        self.answered()
         if asked.asleep is not None:
             self.marked = asked.asleep
         full = count >= asked.limit
         self._full_claims = self._full_claims + 1 if full else 0
-        self._failures = 0
         # Not marked, it must not sleep: it asks once more, and marks itself first.
         self.hungry = self.hungry or full or not self.marked
-        self.due = math.inf if next_due is None else now + next_due
+        if next_due is not None:
+            self.due = min(self.due, now + next_due)
         self._not_before = -math.inf if count else self._after_fruitless_look(now)
+
+    def answered(self) -> None:
+        """The database works."""
+        self._failures = 0
+        self.retry_at = -math.inf
 
     def failed(self, now: float, chance: float) -> None:
         """The database did not answer. ``chance`` (0 to 1) spreads the attempts of many dispatchers."""
-        self._finish()
+        self._asked = None
         self.forget_mark()
-        delay = min(_FIRST_DELAY * 2**self._failures, _LONGEST_DELAY)
+        self.due = -math.inf
+        delay: float = min(_FIRST_DELAY * 2.0 ** min(self._failures, 10), _LONGEST_DELAY)
         self._failures += 1
-        self._not_before = now + delay * (0.5 + chance / 2)
-
-    def _finish(self) -> Ask:
-        assert self._asked is not None
-        asked, self._asked = self._asked, None
-        return asked
+        self.retry_at = now + delay * (0.5 + chance / 2)
 
     def _after_fruitless_look(self, now: float) -> float:
         """When the next claim may be made: a few at once, then one each interval. Words can be forged."""

@@ -68,6 +68,6 @@ class ListenMachine:
 
     def failed(self, chance: float) -> float:
         """The connection is lost: seconds until the next attempt, spread by ``chance`` (0 to 1)."""
-        delay: float = min(_FIRST_DELAY * 2**self._failures, _LONGEST_DELAY)
+        delay: float = min(_FIRST_DELAY * 2.0 ** min(self._failures, 10), _LONGEST_DELAY)
         self._failures += 1
         return delay * (0.5 + chance / 2)

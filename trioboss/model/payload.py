@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from trioboss.errors import PayloadError
 
-__all__ = ["MAX_BYTES", "Json", "describe_error", "encode"]
+__all__ = ["MAX_BYTES", "Json", "describe_error", "encode", "error_line"]
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -21,6 +21,7 @@ _MAX_DEPTH = 200
 _MAX_BITS = 13_000  # Python itself refuses to print much longer integers
 _EXACT_BELOW = 1e16  # from here on repr() writes an exponent, which jsonb turns into an integer
 _ERROR_CHARACTERS = 8000
+_LINE_CHARACTERS = 500
 _dumps = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode  # _check ends circles
 
 
@@ -141,7 +142,15 @@ def describe_error(error: object) -> str | None:
     return encode(error, "error")
 
 
-def _message(error: BaseException) -> str:
+def error_line(error: object) -> str:
+    """What went wrong, in one line, as a log shows it."""
+    text = _message(error)
+    if isinstance(error, BaseException):
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return text.partition("\n")[0][:_LINE_CHARACTERS]
+
+
+def _message(error: object) -> str:
     try:
         return str(error)
     except Exception:

@@ -1,6 +1,6 @@
 """Verbs that lease jobs, and that keep or give back leases."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 import attrs
@@ -14,6 +14,7 @@ from trioboss.model.queue import Queue
 from trioboss.postgres import Results, Step
 from trioboss.postgres.conversation import Aside, Conversation, Flush
 from trioboss.postgres.results import read_rows
+from trioboss.postgres.verdicts import table_is_gone
 from trioboss.store.context import Context
 from trioboss.store.parameters import fence, text_array
 from trioboss.store.rows import read_claim, read_first
@@ -109,18 +110,43 @@ class ClaimVerbs:
         return claim
 
     def renew(self, leases: Mapping[str, Sequence[Lease]]) -> Conversation[set[UUID]]:
-        """Renew leases, given by queue: one statement for each job table. Return the ids of those still held."""
-        tables: dict[str, list[str]] = {}
-        for name in leases:
-            tables.setdefault((yield from self._context.know(name)).table_name, []).append(name)
+        """Renew leases, given by queue. Return the ids of those still held."""
+        return (yield from self._on_leases("touch", leases))
+
+    def check(self, leases: Mapping[str, Sequence[Lease]]) -> Conversation[set[UUID]]:
+        """The ids of those leases, given by queue, that are still held."""
+        return (yield from self._on_leases("check_leases", leases))
+
+    def _on_leases(self, statement: str, leases: Mapping[str, Sequence[Lease]]) -> Conversation[set[UUID]]:
+        """One statement for each job table."""
+        try:
+            return (yield from self._on_tables(statement, leases))
+        except Exception as error:
+            if not table_is_gone(error):
+                raise
+            for name in leases:
+                self._context.forget(name)
+        return (yield from self._on_tables(statement, leases))
+
+    def _on_tables(self, statement: str, leases: Mapping[str, Sequence[Lease]]) -> Conversation[set[UUID]]:
         steps = []
-        for table, names in tables.items():
+        for table, names in (yield from self._find_tables(leases)).items():
             entries = [lease for name in names for lease in leases[name]]
             values = fence((lease.id, lease.attempt, lease.started_on, "null") for lease in entries)
-            step = self._context.step("touch", table, queues=text_array(names), lazy=True, **values)
+            step = self._context.step(statement, table, queues=text_array(names), lazy=True, **values)
             steps.append((step,))
-        results = yield Flush(*steps)
+        results = (yield Flush(*steps)) if steps else []
         return {row[0] for transaction in results for row in read_rows(transaction[0])}
+
+    def _find_tables(self, names: Iterable[str]) -> Conversation[dict[str, list[str]]]:
+        tables: dict[str, list[str]] = {}
+        for name in names:
+            try:
+                queue = yield from self._context.know(name)
+            except UnknownQueue:
+                continue  # its jobs are gone with it
+            tables.setdefault(queue.table_name, []).append(name)
+        return tables
 
     def extend(self, name: str, lease: Lease, seconds: object) -> Conversation[float]:
         """Let a lease expire later; return how long it is now."""

@@ -2,5 +2,7 @@
 
 from trioboss.testing.database import temporary_database as temporary_database
 from trioboss.testing.database import temporary_server as temporary_server
+from trioboss.testing.recorder import Recorder as Recorder
+from trioboss.testing.recorder import record as record
 
-__all__ = ["temporary_database", "temporary_server"]
+__all__ = ["Recorder", "record", "temporary_database", "temporary_server"]

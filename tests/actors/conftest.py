@@ -1,0 +1,93 @@
+"""Fixtures: all actors run on a virtual clock, in which nothing takes time but sleeping."""
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import trio
+import trio.testing
+from scripted_ports import ScriptedWork
+
+from trioboss.actors.dispatcher import Presence
+from trioboss.actors.reporter import Reporter
+from trioboss.actors.slots import SlotSettings
+from trioboss.actors.worker import Worker, WorkerSettings
+from trioboss.model.exchange import Wanted
+from trioboss.testing import Recorder, record
+
+WorkerOpener = Callable[..., AbstractAsyncContextManager[Worker]]
+
+
+def run_in_virtual_time(
+    test: Callable[..., Any], *, clock: trio.abc.Clock | None, instruments: Sequence[trio.abc.Instrument]
+) -> Any:
+    """The clock jumps to whatever somebody waits for. Safe only where nobody waits for the world outside."""
+    return trio.run(
+        test, clock=clock or trio.testing.MockClock(autojump_threshold=0), instruments=instruments
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All async tests of this folder run like that."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents and inspect.iscoroutinefunction(
+            getattr(item, "obj", None)
+        ):
+            item.add_marker(pytest.mark.trio(run=run_in_virtual_time), append=False)
+
+
+@pytest.fixture
+def work() -> ScriptedWork:
+    """A database in memory."""
+    return ScriptedWork()
+
+
+@pytest.fixture
+def reporter() -> Reporter:
+    """Where the actors of a test report to."""
+    return Reporter()
+
+
+@pytest.fixture
+async def events(reporter: Reporter) -> AsyncIterator[Recorder]:
+    """What they have reported."""
+    async with record(reporter.subscribe()) as recorder:
+        yield recorder
+
+
+@pytest.fixture
+def open_worker(work: ScriptedWork, reporter: Reporter) -> WorkerOpener:
+    """Run a worker for the length of a block; leaving it is the graceful stop."""
+
+    @asynccontextmanager
+    async def open_worker(
+        handler: Callable[[Any], Any],
+        *,
+        queue: str = "q",
+        queues: tuple[str, ...] = ("q",),
+        grace: float = 1000.0,
+        thread: bool = False,
+        asyncio: bool = False,
+        **slots: Any,
+    ) -> AsyncIterator[Worker]:
+        settings = WorkerSettings(
+            queue=queue,
+            handler=handler,
+            slots=SlotSettings(max_bytes=1000, **slots),
+            wanted=Wanted(),
+            thread=thread,
+            asyncio=asyncio,
+            name="test",
+        )
+        worker = Worker(uuid4(), settings, work, reporter, Presence())
+        worker.set_queues(list(queues))
+        async with trio.open_nursery() as nursery:
+            await nursery.start(worker.run)
+            yield worker
+            worker.stop(grace)
+
+    return open_worker

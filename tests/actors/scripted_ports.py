@@ -1,0 +1,287 @@
+"""Ports that follow a script: a database in memory that answers, fails or hangs as a test wants.
+
+`ScriptedWork` knows no policies. A job is ready, deferred, active or settled; who settles or renews is fenced.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import attrs
+import trio
+
+from trioboss.errors import DatabaseUnavailable, LeaseLost
+from trioboss.model.exchange import Claim, Exchanged, Failure, Settlements, Wanted
+from trioboss.model.job import Job, Lease
+from trioboss.model.states import JobState
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+def make_job(data: Any = None, **options: Any) -> Job:
+    """A job as it stands in the database before it is claimed."""
+    values: dict[str, Any] = {
+        "id": uuid4(),
+        "queue": "q",
+        "data": data,
+        "state": "created",
+        "priority": 0,
+        "attempt": 0,
+        "retry_count": 0,
+        "retry_limit": 2,
+        "retry_delay": 0.0,
+        "retry_backoff": False,
+        "retry_delay_max": None,
+        "singleton_key": None,
+        "created_on": NOON,
+        "start_after": NOON,
+        "started_on": None,
+        "completed_on": None,
+        "keep_until": NOON + timedelta(days=14),
+        "expire_in": 900.0,
+        "heartbeat": None,
+        "heartbeat_on": None,
+        "auto_heartbeat": True,
+        "max_lease_extensions": 3,
+        "lease_extensions": 0,
+        "output": None,
+        "progress": None,
+        "dead_letter": None,
+        "worker": None,
+        "source_queue": None,
+        "source_id": None,
+        "source_created_on": None,
+        "source_retry_count": None,
+        "seq": 1,
+    }
+    return Job(**(values | options))
+
+
+@attrs.frozen
+class Exchange:
+    """One exchange as it was asked for."""
+
+    at: float
+    queue: str
+    settlements: Settlements
+    wanted: Wanted | None
+    ripen: bool
+    asleep: bool | None
+    say: str | None
+
+
+@attrs.define(eq=False)
+class Fault:
+    """What goes wrong with one call: before it was carried out, or after, so that only the answer is lost."""
+
+    error: Exception | None = attrs.field(factory=lambda: DatabaseUnavailable("scripted"))
+    after: bool = False
+    seconds: float = 0.0
+    """It takes so long; for ever if that is infinite."""
+
+    async def strike(self) -> None:
+        await trio.sleep(self.seconds)
+        if self.error is not None:
+            raise self.error
+
+
+@attrs.define(eq=False)
+class ScriptedWork:
+    """What workers need, in memory. Times are trio's."""
+
+    jobs: dict[str, deque[Job]] = attrs.field(factory=dict)
+    deferred: list[tuple[float, Job]] = attrs.field(factory=list)
+    active: dict[UUID, Job] = attrs.field(factory=dict)
+    outcomes: list[tuple[UUID, int, Any]] = attrs.field(factory=list)
+    """What was accepted: id, attempt, and the output as text, the Failure, or "released"."""
+    exchanges: list[Exchange] = attrs.field(factory=list)
+    renewals: list[tuple[float, set[UUID]]] = attrs.field(factory=list)
+    checks: list[tuple[float, set[UUID]]] = attrs.field(factory=list)
+    registered: set[UUID] = attrs.field(factory=set)
+    calls: list[tuple[str, Any]] = attrs.field(factory=list)
+    faults: dict[str, deque[Fault]] = attrs.field(factory=dict)
+    changed: trio.Event = attrs.field(factory=trio.Event)
+    retries: bool = True
+    """A job that failed is ready again at once."""
+
+    # -- for tests
+
+    def add(self, *jobs: Job) -> None:
+        """These can run now."""
+        for job in jobs:
+            self.jobs.setdefault(job.queue, deque()).append(job)
+
+    def send(self, count: int = 1, **options: Any) -> list[Job]:
+        """Make jobs that can run now."""
+        jobs = [make_job(i, **options) for i in range(count)]
+        self.add(*jobs)
+        return jobs
+
+    def go_wrong(self, call: str, *faults: Fault) -> None:
+        """Let the next calls of that name go wrong, each in its way."""
+        self.faults.setdefault(call, deque()).extend(faults)
+
+    def lose(self, job: Job) -> None:
+        """Somebody else has the job now, or has cancelled it."""
+        del self.active[job.id]
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait until something is true after some call."""
+        while not condition():
+            await self.changed.wait()
+
+    async def _arrive(self, call: str) -> Fault | None:
+        faults = self.faults.get(call)
+        fault = faults.popleft() if faults else None
+        if fault is not None and not fault.after:
+            await fault.strike()
+        await trio.lowlevel.checkpoint()
+        return None if fault is None or not fault.after else fault
+
+    async def _leave(self, fault: Fault | None) -> None:
+        self.changed.set()
+        self.changed = trio.Event()
+        if fault is not None:
+            await fault.strike()
+
+    def _holds(self, lease: Lease) -> bool:
+        job = self.active.get(lease.id)
+        return job is not None and job.attempt == lease.attempt
+
+    # -- WorkPort
+
+    async def exchange(
+        self,
+        queue: str,
+        settlements: Settlements,
+        wanted: Wanted | None,
+        *,
+        ripen: bool,
+        asleep: bool | None,
+        say: str | None,
+    ) -> Exchanged:
+        now = trio.current_time()
+        self.exchanges.append(Exchange(now, queue, settlements, wanted, ripen, asleep, say))
+        fault = await self._arrive("exchange")
+        settled = self._settle(settlements)
+        claim = None if wanted is None else self._claim(queue, wanted, ripen=ripen)
+        await self._leave(fault)
+        return Exchanged(settled, claim)
+
+    def _settle(self, settlements: Settlements) -> dict[UUID, JobState]:
+        settled = {}
+        entries: list[tuple[Lease, Any]] = [*settlements.completed, *settlements.failed]
+        for lease, outcome in [*entries, *((lease, "released") for lease in settlements.released)]:
+            if self._holds(lease):
+                job = self.active.pop(lease.id)
+                self.outcomes.append((lease.id, lease.attempt, outcome))
+                settled[lease.id] = self._state_after(job, outcome)
+        return settled
+
+    def _state_after(self, job: Job, outcome: Any) -> JobState:
+        if isinstance(outcome, Failure):
+            if not self.retries or outcome.dead:
+                return JobState.FAILED
+        elif outcome != "released":
+            return JobState.COMPLETED
+        self.add(attrs.evolve(job, state="retry"))
+        return JobState.RETRY
+
+    def _claim(self, queue: str, wanted: Wanted, *, ripen: bool) -> Claim:
+        now = trio.current_time()
+        if ripen:
+            self.add(*(job for due, job in self.deferred if due <= now and job.queue == queue))
+            self.deferred = [(due, job) for due, job in self.deferred if due > now or job.queue != queue]
+        ready = self.jobs.get(queue, deque())
+        claimed = []
+        while ready and len(claimed) < wanted.limit:
+            job = ready.popleft()
+            started = NOON + timedelta(seconds=now)
+            job = attrs.evolve(
+                job, state="active", attempt=job.attempt + 1, started_on=started, worker=wanted.worker
+            )
+            self.active[job.id] = job
+            claimed.append(job)
+        dues = [due for due, job in self.deferred if job.queue == queue]
+        return Claim(claimed, max(0.0, min(dues) - now) if dues else None, "standard")
+
+    async def recover_unseen(self, queue: str, worker: UUID, known: Sequence[UUID]) -> None:
+        self.calls.append(("recover_unseen", (queue, set(known))))
+        fault = await self._arrive("recover_unseen")
+        for job in list(self.active.values()):
+            if job.queue == queue and job.worker == worker and job.id not in known:
+                del self.active[job.id]
+                self.outcomes.append((job.id, job.attempt, "recovered"))
+                self.add(attrs.evolve(job, state="retry"))
+        await self._leave(fault)
+
+    async def renew(self, leases: Mapping[str, Sequence[Lease]]) -> set[UUID]:
+        asked = [lease for each in leases.values() for lease in each]
+        self.renewals.append((trio.current_time(), {lease.id for lease in asked}))
+        fault = await self._arrive("renew")
+        held = {lease.id for lease in asked if self._holds(lease)}
+        await self._leave(fault)
+        return held
+
+    async def check(self, leases: Mapping[str, Sequence[Lease]]) -> set[UUID]:
+        asked = [lease for each in leases.values() for lease in each]
+        self.checks.append((trio.current_time(), {lease.id for lease in asked}))
+        fault = await self._arrive("check")
+        held = {lease.id for lease in asked if self._holds(lease)}
+        await self._leave(fault)
+        return held
+
+    async def register(self, worker: UUID, name: str, queue: str) -> None:
+        fault = await self._arrive("register")
+        self.registered.add(worker)
+        await self._leave(fault)
+
+    async def unregister(self, worker: UUID) -> None:
+        fault = await self._arrive("unregister")
+        self.registered.discard(worker)
+        await self._leave(fault)
+
+    async def get_queues(self) -> list[Any]:
+        raise NotImplementedError
+
+    # -- LeasePort
+
+    async def extend(self, queue: str, lease: Lease, seconds: Any) -> float:
+        fault = await self._arrive("extend")
+        job = self._held(queue, lease)
+        self.active[lease.id] = attrs.evolve(job, expire_in=job.expire_in + seconds)
+        await self._leave(fault)
+        return self.active[lease.id].expire_in
+
+    async def touch_one(self, queue: str, lease: Lease) -> None:
+        await self._record("touch", queue, lease, None)
+
+    async def report_progress(self, queue: str, lease: Lease, value: Any) -> None:
+        await self._record("progress", queue, lease, value)
+
+    async def complete(self, queue: str, lease: Lease, output: Any) -> None:
+        await self._record("complete", queue, lease, output)
+        del self.active[lease.id]
+        self.outcomes.append((lease.id, lease.attempt, output))
+
+    async def _record(self, call: str, queue: str, lease: Lease, value: Any) -> None:
+        fault = await self._arrive(call)
+        self._held(queue, lease)
+        self.calls.append((call, value))
+        await self._leave(fault)
+
+    def _held(self, queue: str, lease: Lease) -> Job:
+        if not self._holds(lease):
+            raise LeaseLost(queue, [lease.id])
+        return self.active[lease.id]
+
+
+def outputs(port: ScriptedWork) -> dict[Any, Any]:
+    """What was accepted, by id."""
+    return {id: outcome for id, _, outcome in port.outcomes}
+
+
+def ids(jobs: Iterable[Job]) -> list[UUID]:
+    return [job.id for job in jobs]
