@@ -8,7 +8,7 @@ import attrs
 from lifecycle_desk import Desk, Row
 
 # Each line names a rule and who breaks it.
-_VIOLATIONS = """
+VIOLATIONS = """
     SELECT rule, name, key, n
     FROM (
         SELECT name, coalesce(singleton_key, '') AS key, policy,
@@ -54,7 +54,7 @@ _VIOLATIONS = """
 
 
 def violations(desk: Desk) -> list[tuple[object, ...]]:
-    return desk.query(_VIOLATIONS)
+    return desk.query(VIOLATIONS)
 
 
 @attrs.define(eq=False)
