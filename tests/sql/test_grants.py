@@ -16,7 +16,7 @@ GRANTS = {
         "GRANT SELECT, INSERT, UPDATE, DELETE ON trioboss.queue, trioboss.job, trioboss.job_common, trioboss.archive,"
         " trioboss.attempt, trioboss.freed_key, trioboss.throttle, trioboss.staging, trioboss.schedule,"
         " trioboss.tick, trioboss.subscription, trioboss.sleeper, trioboss.watcher, trioboss.worker,"
-        " trioboss.leader TO app"
+        " trioboss.leader, trioboss.export, trioboss.reader TO app"
     ),
     "view": "GRANT SELECT ON trioboss.all_jobs TO app",
     "sequence": "GRANT USAGE ON SEQUENCE trioboss.job_seq TO app",
@@ -26,6 +26,9 @@ GRANTS = {
     ),
     "days": (
         "GRANT EXECUTE ON FUNCTION trioboss.add_days(date, integer), trioboss.drop_day(text, date) TO app"
+    ),
+    "loads by Spark": (
+        "GRANT EXECUTE ON FUNCTION trioboss.add_stage(text, text), trioboss.drop_stage(text) TO app"
     ),
     "clear_storage": (
         "GRANT TRUNCATE ON trioboss.job, trioboss.archive, trioboss.attempt, trioboss.freed_key, trioboss.throttle,"
@@ -179,6 +182,8 @@ def test_no_function_that_acts_for_the_owner_can_be_led_astray(owned_dsn):
         "drop_job_table",
         "add_days",
         "drop_day",
+        "add_stage",
+        "drop_stage",
     }
     for name, definer, config in functions:
         if definer:
@@ -193,6 +198,8 @@ def test_no_function_that_acts_for_the_owner_can_be_led_astray(owned_dsn):
         "trioboss.drop_job_table('job')",
         "trioboss.drop_job_table('job_common')",
         "trioboss.drop_day('queue', current_date)",
+        "trioboss.add_stage('load', 'queue')",
+        "trioboss.drop_stage('job')",
     ],
 )
 def test_functions_that_act_for_the_owner_touch_nothing_but_what_they_are_for(owned_dsn, call):
@@ -201,7 +208,7 @@ def test_functions_that_act_for_the_owner_touch_nothing_but_what_they_are_for(ow
     with (
         psycopg.connect(dsn) as app,
         pytest.raises(
-            psycopg.errors.InvalidParameterValue, match=r"is not a (table of one queue|history table)"
+            psycopg.errors.InvalidParameterValue, match=r"is not a (table of one queue|history table|stage)"
         ),
     ):
         app.execute(f"select {call}")

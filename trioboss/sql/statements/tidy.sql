@@ -1,5 +1,5 @@
 -- Retention of what is small: throttle slots that are over, old ticks (the last of each schedule stays), marks and
--- watchers of the dead, and loads that were never released.
+-- watchers of the dead, and readers of history that are done.
 WITH slots AS (
     DELETE FROM trioboss.throttle WHERE until < now() - interval '1 hour'
 ), ticks AS (
@@ -10,5 +10,7 @@ WITH slots AS (
     DELETE FROM trioboss.sleeper s WHERE NOT EXISTS (SELECT FROM trioboss.worker w WHERE w.id = s.worker)
 ), watchers AS (
     DELETE FROM trioboss.watcher WHERE until < now()
+), readers AS (
+    DELETE FROM trioboss.reader WHERE until < now()
 )
 SELECT trioboss.add_days((now() AT TIME ZONE 'UTC')::date, 7);

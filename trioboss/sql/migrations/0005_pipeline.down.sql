@@ -1,0 +1,19 @@
+DO $$
+DECLARE
+    stage text;
+BEGIN
+    FOR stage IN SELECT table_name FROM trioboss.stage LOOP
+        PERFORM trioboss.drop_stage(stage);
+    END LOOP;
+END $$;
+DROP FUNCTION trioboss.gather_stage(text, text, bigint);
+DROP FUNCTION trioboss.drop_stage(text);
+DROP FUNCTION trioboss.add_stage(text, text);
+DROP TABLE trioboss.stage_row;
+DROP TABLE trioboss.stage;
+DROP TABLE trioboss.rejected;
+DROP TABLE trioboss.load;
+DROP TABLE trioboss.reader;
+DROP TABLE trioboss.export;
+DROP INDEX trioboss.attempt_xid;
+DROP INDEX trioboss.archive_xid;
