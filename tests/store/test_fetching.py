@@ -61,6 +61,14 @@ async def test_high_priorities_go_first_and_equal_ones_in_order_of_sending(boss)
     assert jobs[1].seq < jobs[2].seq
 
 
+async def test_a_small_batch_takes_the_highest_priorities(boss):
+    await send_priorities(boss)
+
+    taken = [[job.priority for job in await boss.fetch("q", batch_size=2)] for _ in range(3)]
+
+    assert taken == [[10, 2], [2, 0], [0, -1]]
+
+
 async def test_without_priority_jobs_go_in_order_of_sending(boss):
     await send_priorities(boss)
 

@@ -201,6 +201,22 @@ async def test_a_ready_job_that_is_deleted_by_hand_lets_the_next_one_go(boss, da
     assert await take_all(boss, "q") == [2]
 
 
+async def test_who_inserts_into_the_same_key_waits_for_the_commit_before(boss, dsn):
+    await boss.create_queue("q", policy="key_strict_fifo")
+    insert = "insert into trioboss.job (name, singleton_key, data) values ('q', %s, %s)"
+    with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
+        second.execute("set lock_timeout = '100ms'")
+        first.execute(insert, ["k", "1"])
+
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            second.execute(insert, ["k", "2"])
+        second.execute(insert, ["another", "3"])
+        first.commit()
+        second.execute(insert, ["k", "2"])
+
+    assert sorted(await take_all(boss, "q")) == [1, 3]
+
+
 async def test_an_open_insert_into_one_queue_is_in_the_way_of_no_other(boss, dsn):
     with psycopg.connect(dsn) as open_transaction:
         # Names made so that the locks would be the same if queues could be told apart from keys no better.

@@ -103,11 +103,13 @@ async def test_jobs_are_found_page_by_page(q):
     await q.complete("q", await q.fetch("q", batch_size=4))
 
     pages, after = [], None
-    while page := await q.find_jobs("q", limit=3, after=after):
+    for _ in range(4):
+        page = await q.find_jobs("q", limit=3, after=after)
         pages.append([job.data for job in page])
         after = page[-1].seq
 
     assert pages == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
+    assert await q.find_jobs("q", after=after) == []
 
 
 async def test_a_thousand_jobs_are_a_page_unless_said_otherwise(q):

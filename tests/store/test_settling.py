@@ -110,6 +110,30 @@ async def test_a_stale_job_settles_nothing(q, verb):
 
 
 @pytest.mark.parametrize("verb", BY_LEASE)
+async def test_a_job_that_was_claimed_again_in_the_same_instant_settles_nothing(q, clock, verb):
+    (job,) = await take_some(q, 1)
+    again = await lose(q, job)
+    assert again.started_on == job.started_on
+
+    with pytest.raises(trioboss.LeaseLost):
+        await getattr(q, verb)("q", job)
+
+
+@pytest.mark.parametrize("verb", BY_LEASE)
+async def test_a_number_that_was_issued_twice_is_no_lease(q, database, verb):
+    (job,) = await take_some(q, 1)
+    # As after a crash of the server that lost a claim: its number is given out again, at another time.
+    database.execute(
+        "update trioboss.job set state = 'created', attempt = 0, started_on = null where id = %s", [job.id]
+    )
+    again = await take(q, "q")
+    assert again.attempt == job.attempt
+
+    with pytest.raises(trioboss.LeaseLost):
+        await getattr(q, verb)("q", job)
+
+
+@pytest.mark.parametrize("verb", BY_LEASE)
 async def test_a_stale_job_is_named_and_the_others_are_settled(q, verb):
     kept, lost_job, also_kept = await take_some(q, 3)
     again = await lose(q, lost_job)
