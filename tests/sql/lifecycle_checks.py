@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 import attrs
-from lifecycle_desk import Desk, Row
+from lifecycle_desk import Row
 
 # Each line names a rule and who breaks it.
 VIOLATIONS = """
@@ -53,8 +53,7 @@ VIOLATIONS = """
 """
 
 
-def violations(desk: Desk) -> list[tuple[object, ...]]:
-    return desk.query(VIOLATIONS)
+HISTORY = "SELECT job_id, attempt, outcome FROM trioboss.attempt"
 
 
 @attrs.define(eq=False)

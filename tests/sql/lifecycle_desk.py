@@ -30,9 +30,10 @@ _EMPTY = """
     DELETE FROM trioboss.throttle; DELETE FROM trioboss.freed_key; DELETE FROM trioboss.queue;
 """
 
-_JOBS = """
+JOBS = """
     SELECT id, name, state::text, singleton_key, priority, attempt, retry_count, retry_limit, start_after, started_on,
-           completed_on, heartbeat_on, source_id, gate = 0 AND state < 'active' AND policy = ANY (%(keyed)s), true, seq
+           completed_on, heartbeat_on, source_id,
+           gate = 0 AND state < 'active' AND policy IN ('singleton', 'stately', 'key_strict_fifo'), true, seq
     FROM trioboss.job
     UNION ALL
     SELECT id, name, state::text, singleton_key, priority, attempt, retry_count, retry_limit, start_after, started_on,
@@ -112,5 +113,10 @@ class Desk:
 
     def rows(self) -> list[Row]:
         """All committed jobs, live and ended, in order of sending."""
-        keyed = ["singleton", "stately", "key_strict_fifo"]
-        return [Row(*row[:-1]) for row in self.query(_JOBS, {"keyed": keyed})]
+        return [Row(*row[:-1]) for row in self.query(JOBS)]
+
+    def look(self, *questions: str) -> list[list[tuple[Any, ...]]]:
+        """Several queries in one round trip."""
+        with self.hands[OWN].pipeline():
+            cursors = [self.hands[OWN].execute(question, prepare=True) for question in questions]
+        return [cursor.fetchall() for cursor in cursors]

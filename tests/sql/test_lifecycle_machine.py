@@ -50,8 +50,8 @@ def queue_lists(draw) -> list[ModelQueue]:
             f"q{number}",
             draw(st.sampled_from(Policy)),
             commit_order=draw(st.booleans()),
-            retry_limit=draw(st.integers(0, 2)),
-            retry_delay=draw(st.sampled_from((0, 0, 10))),
+            retry_limit=draw(st.integers(0, 3)),
+            retry_delay=draw(st.sampled_from((0, 0, 0, 10))),
             retry_backoff=draw(st.integers(0, 9)) == 9,
             keep_completed=draw(st.integers(0, 9)) < 9,
             dead_letter=draw(st.sampled_from(("dead", None))) if dead else None,
@@ -123,14 +123,16 @@ class Lifecycle(LifecycleMachine):
         pick=picks,
         limit=st.sampled_from((1, 1, 2, 1000)),
         by_priority=st.sampled_from((True, True, True, False)),
-        then=st.sampled_from((None, None, "complete", "fail", "fail")),
+        then=st.sampled_from((None, None, "complete", "fail", "fail", "release")),
     )
     def work(self, hand, pick, limit, by_priority, then):
-        """Claim jobs, and keep them or settle them at once."""
+        """Claim jobs, and keep them or end their attempts at once."""
         queue = self.pick_queue(pick, (CREATED, RETRY))
         jobs = self.claim(hand, queue, limit, by_priority=by_priority)
-        if jobs and then:
-            self.settle(then, hand, jobs, by_id=False)
+        if jobs and then == "release" and hand == OWN:
+            self.release(queue.name, [job.lease for job in jobs])
+        elif jobs and then:
+            self.settle("fail" if then == "release" else then, hand, jobs, by_id=False)
         return multiple(*jobs)
 
     @rule(
@@ -150,9 +152,18 @@ class Lifecycle(LifecycleMachine):
 
     @precondition(lambda self: self.held)
     @rule(hand=hands, verb=st.sampled_from(("complete", "fail", "fail")), picks=st.lists(picks, min_size=1))
-    def settle_current_leases(self, hand, verb, picks):
-        held = self.held
-        self.settle(verb, hand, [held[pick % len(held)] for pick in picks], by_id=False)
+    def settle_leases_in_force(self, hand, verb, picks):
+        self.settle(verb, hand, [self.held[pick % len(self.held)] for pick in picks], by_id=False)
+
+    @precondition(lambda self: self.outlived)
+    @rule(hand=hands, verb=st.sampled_from(("complete", "fail", "touch", "release")), pick=picks)
+    def settle_a_lease_that_was_outlived(self, hand, verb, pick):
+        """The job runs again, and a zombie comes back to end it."""
+        zombie = self.outlived[pick % len(self.outlived)]
+        if verb == "release":
+            self.release(zombie.queue, [zombie.lease])
+        else:
+            self.settle(verb, hand, [zombie], by_id=False)
 
     @precondition(lambda self: self.has_any(ACTIVE))
     @rule(pick=picks, seconds=st.sampled_from((31, 31, 1)))
