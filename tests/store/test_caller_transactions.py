@@ -129,31 +129,31 @@ async def test_a_change_on_our_connection_happens_if_and_when_it_commits(boss, c
 
 
 @pytest.mark.parametrize("verb", VERBS)
-async def test_a_change_on_a_blocking_connection_happens_if_and_when_it_commits(
+async def test_a_change_on_a_blocking_connection_is_rolled_back_or_commits_by_itself_in_autocommit(
     changes, database, blocking, verb
 ):
     before = contents(database)
 
     await changes.calls()[verb](blocking)
+    if verb not in LOCKING:
+        assert contents(database) == before
     blocking.rollback()
     assert contents(database) == before
 
-    await changes.calls()[verb](blocking)
-    if verb not in LOCKING:
-        assert contents(database) == before
-    blocking.commit()
-    assert contents(database) != before
-
-
-@pytest.mark.parametrize("verb", VERBS)
-async def test_a_connection_in_autocommit_commits_at_once(changes, database, blocking, verb):
-    before = contents(database)
     blocking.autocommit = True
-
     await changes.calls()[verb](blocking)
-
     assert contents(database) != before
     assert blocking.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+
+
+@pytest.mark.parametrize("verb", ["send", "insert", "complete", "create_queue", "fetch"])
+async def test_a_change_on_a_blocking_connection_is_there_when_it_commits(changes, database, blocking, verb):
+    before = contents(database)
+
+    await changes.calls()[verb](blocking)
+    blocking.commit()
+
+    assert contents(database) != before
 
 
 async def test_in_autocommit_a_load_is_all_or_none(boss, database, blocking):
