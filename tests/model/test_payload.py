@@ -199,6 +199,20 @@ def test_any_exception_can_be_stored_and_is_short_enough_to_read(postgres, error
     assert len(text) < 40_000
 
 
+def test_a_huge_traceback_is_cut_to_its_beginning_and_its_end():
+    def dig(depth):
+        dig(depth - 1) if depth else [][depth]
+
+    with pytest.raises(IndexError) as caught:
+        dig(300)
+    caught.value.__cause__ = ValueError("\n".join(map(str, range(10_000))))
+    stack = json.loads(describe_error(caught.value))["stack"]
+
+    assert len(stack) < 10_000
+    assert "characters left out" in stack
+    assert stack.rstrip().endswith("IndexError: list index out of range")
+
+
 def test_of_a_long_message_the_beginning_and_the_end_are_kept():
     message = json.loads(describe_error(ValueError("first" + "x" * 100_000 + "last")))["message"]
 
