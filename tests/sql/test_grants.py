@@ -30,9 +30,6 @@ GRANTS = {
     "days": (
         "GRANT EXECUTE ON FUNCTION trioboss.add_days(date, integer), trioboss.drop_day(text, date) TO app"
     ),
-    "loads by Spark": (
-        "GRANT EXECUTE ON FUNCTION trioboss.add_stage(text, text), trioboss.drop_stage(text) TO app"
-    ),
     "clear_storage": (
         "GRANT TRUNCATE ON trioboss.job, trioboss.archive, trioboss.attempt, trioboss.freed_key, trioboss.throttle,"
         " trioboss.staging TO app"
