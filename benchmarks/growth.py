@@ -1,0 +1,240 @@
+"""Does the cost grow? With a backlog, a blocked key, an archive, many queues, an old transaction."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+import psycopg
+import trio
+
+import trioboss
+from benchmarks.adapters.base import QUEUE
+from benchmarks.harness.contenders import TRIOBOSS
+from benchmarks.harness.draining import drain
+from benchmarks.harness.meters import Meter
+from benchmarks.harness.options import Options
+from benchmarks.harness.percentiles import median
+from benchmarks.harness.plots import Bar, Bars
+from benchmarks.harness.progress import say
+from benchmarks.harness.report import Report
+from benchmarks.harness.server import Server, Template, run_sql
+from benchmarks.harness.tables import Spread, Table
+from benchmarks.harness.workloads import measure_steady
+
+__all__ = ["measure"]
+
+_WORKER: dict[str, Any] = {"concurrency": 10, "prefetch": 1000}
+_IN_ORDER: dict[str, Any] = {**_WORKER, "policy": "key_strict_fifo"}
+_SHORT = 5_000  # jobs that are drained to the end
+_CLAIMS = 100  # claims of 10, of which the first ones are not counted
+_COLD = 20
+
+Result = dict[str, Any]
+
+
+@attrs.frozen
+class _Situation:
+    """A database in some state. `base` names the situation that it is compared with."""
+
+    name: str
+    base: str
+    settings: dict[str, Any]
+    jobs: int
+    """How many can be claimed."""
+    fill: Callable[[str], None]
+    drains: bool = True
+    """Whether it can be drained to the end."""
+
+
+def measure(server: Server, options: Options) -> Report:
+    """Claims and drains in databases that are fuller and fuller, and throughput beside an old transaction."""
+    report = Report("growth")
+    situations = [each for each in _situations(options) if options.wants(each.name)]
+    results: dict[str, list[Result]] = {each.name: [] for each in situations}
+    for repeat in range(options.repeats):
+        for each in situations:
+            result = _measure_situation(server, each)
+            results[each.name].append(result)
+            report.noise.add(each.name, result["noise"])
+            found = f"claim {result['claim_ms']:.2f} ms, {result['speed']:,.0f} jobs/s"
+            say(f"{repeat + 1}/{options.repeats} {each.name}: {found}")
+    table = _table(situations, results)
+    if options.wants("transaction"):
+        _add_old_transaction(server, options, report, table)
+    table.notes += report.noise.notes()
+    report.tables.append(table)
+    report.measures |= results
+    report.plots.append(Bars("Claim of 10 jobs", "ms", list(_bars(table, 1))))
+    report.plots.append(Bars("Drain: handler entries", "jobs/s", list(_bars(table, 3))))
+    return report
+
+
+def _table(situations: list[_Situation], results: dict[str, list[Result]]) -> Table:
+    columns = ("in the database", "claim of 10, ms", "x base", "jobs/s", "x base ", "Postgres µs a job")
+    table = Table("Growth", columns)
+    medians = {
+        name: {key: median(result[key] for result in found) for key in ("claim_ms", "speed")}
+        for name, found in results.items()
+    }
+    for each in situations:
+        found, base = results[each.name], medians.get(each.base)
+        mine = medians[each.name]
+        table.add(
+            each.name,
+            Spread.of(result["claim_ms"] for result in found),
+            mine["claim_ms"] / base["claim_ms"] if base else None,
+            Spread.of(result["speed"] for result in found),
+            mine["speed"] / base["speed"] if base else None,
+            Spread.of(result["postgres_us"] for result in found),
+        )
+    table.notes.append(
+        "batched (prefetch 1000); jobs/s: the first 10,000 handler entries after a warm-up of 1000"
+    )
+    return table
+
+
+def _bars(table: Table, column: int) -> Iterator[Bar]:
+    for row in table.rows:
+        if isinstance(spread := row[column], Spread):
+            yield Bar(str(row[0]), spread.median, spread.low, spread.high)
+
+
+def _situations(options: Options) -> Iterator[_Situation]:
+    """What the others are compared with comes first, or early."""
+    size = options.size
+    some = size(12_000, 1_200)
+    few = f"{some:,} jobs"
+    for jobs in (size(1_000, 300), some, size(100_000, 2_000), size(1_000_000, 4_000)):
+        yield _Situation(f"{jobs:,} jobs", few, _WORKER, jobs, _jobs(jobs))
+    plain = f"{some:,} jobs on as many keys, strict FIFO"
+    yield _Situation(plain, plain, _IN_ORDER, some, _jobs(some, keyed=True))
+    blocked = size(100_000, 2_000)
+    name = f"{some:,} jobs on as many keys, and {blocked:,} behind one blocked key"
+    yield _Situation(name, plain, _IN_ORDER, some, lambda dsn: _block_key(dsn, blocked, some), drains=False)
+    archived = size(5_000_000, 20_000)
+    name = f"{some:,} jobs, and {archived:,} archived"
+    yield _Situation(name, few, _WORKER, some, lambda dsn: _archive(dsn, archived, some))
+    queues = size(10_000, 500)
+    yield _Situation(
+        f"the same, and {queues:,} queues", few, _WORKER, some, lambda dsn: _queues(dsn, queues, some)
+    )
+
+
+def _measure_situation(server: Server, situation: _Situation) -> Result:
+    empty = TRIOBOSS.template(server, situation.settings)
+
+    def fill(dsn: str) -> dict[str, Any]:
+        situation.fill(dsn)
+        return dict(empty.facts)
+
+    template: Template = server.template(situation.name, fill, empty.name)
+    with server.database(template.name) as dsn, Meter(server.postmaster) as meter:
+        claims = trio.run(_claim, dsn, min(_CLAIMS, situation.jobs // 10))
+    is_long = situation.jobs >= _SHORT or not situation.drains
+    result = drain(server, TRIOBOSS, situation.settings, template, jobs=situation.jobs, entries_only=is_long)
+    speed = result["entry_rate"] if is_long else result["rate"]
+    return {**result, "speed": speed, "claim_ms": median(claims), "noise": max(meter.noise, result["noise"])}
+
+
+async def _claim(dsn: str, count: int) -> list[float]:
+    """Milliseconds of each claim of 10 jobs that are not settled meanwhile."""
+    times: list[float] = []
+    async with trioboss.open_boss(dsn, migrate=False, supervise=False, schedule=False) as boss:
+        await boss.wait_listening()
+        for _ in range(count):
+            began = time.perf_counter()
+            jobs = await boss.fetch(QUEUE, batch_size=10)
+            times.append((time.perf_counter() - began) * 1000)
+            if len(jobs) != 10:
+                raise RuntimeError(f"a claim of 10 got {len(jobs)}")
+    return times[min(_COLD, count // 2) :]
+
+
+# -- filling
+
+
+def _jobs(count: int, *, keyed: bool = False) -> Callable[[str], None]:
+    def fill(dsn: str) -> None:
+        with trioboss.SyncBoss(dsn, migrate=False) as boss:
+            boss.insert(QUEUE, (_row(i, str(i) if keyed else None) for i in range(count)))
+
+    return fill
+
+
+def _row(i: int, key: str | None = None) -> dict[str, Any]:
+    return {"data": {"i": i, "t": 0, "due": 0}, "singleton_key": key}
+
+
+def _block_key(dsn: str, blocked: int, free: int) -> None:
+    """One key whose first job is under way and stays there; the others of it come before everything else."""
+    with trioboss.SyncBoss(dsn, migrate=False) as boss:
+        boss.insert(QUEUE, ({**_row(i, "blocked"), "expire_in": 86_400} for i in range(blocked)))
+        boss.fetch(QUEUE)
+        boss.insert(QUEUE, (_row(i, str(i)) for i in range(free + 1)))
+        # New jobs of keyed queues are placed a few hundred at a time: until one is free to be claimed.
+        while not boss.fetch(QUEUE):
+            pass
+
+
+def _archive(dsn: str, archived: int, jobs: int) -> None:
+    """Copies of one completed job, all of today."""
+    with trioboss.SyncBoss(dsn, migrate=False) as boss:
+        boss.send(QUEUE, {"i": 0, "t": 0, "due": 0})
+        boss.complete(QUEUE, boss.fetch(QUEUE))
+    _copy_rows(dsn, "archive", {"id": "gen_random_uuid()"}, archived - 1, leave={"xid"})
+    _jobs(jobs)(dsn)
+
+
+def _queues(dsn: str, queues: int, jobs: int) -> None:
+    _copy_rows(dsn, "queue", {"name": "'other/' || n"}, queues - 1)
+    _jobs(jobs)(dsn)
+
+
+def _copy_rows(
+    dsn: str, table: str, changed: dict[str, str], count: int, leave: frozenset[str] | set[str] = frozenset()
+) -> None:
+    """Copy the only row of a table so many times, with some columns changed."""
+    rows = run_sql(
+        dsn,
+        "select column_name from information_schema.columns "
+        f"where table_schema = 'trioboss' and table_name = '{table}' and is_generated = 'NEVER'",
+    )
+    same = [row[0] for row in rows if row[0] not in changed and row[0] not in leave]
+    columns, values = ", ".join([*changed, *same]), ", ".join([*changed.values(), *same])
+    run_sql(
+        dsn,
+        f"insert into trioboss.{table} ({columns}) select {values} "
+        f"from trioboss.{table}, generate_series(1, {count}) n",
+        f"analyze trioboss.{table}",
+    )
+
+
+# -- an old transaction
+
+
+@contextmanager
+def _old_transaction(dsn: str) -> Iterator[None]:
+    """Somebody who looked at the jobs and went to lunch: nothing that was deleted since can be cleaned up."""
+    with psycopg.connect(dsn) as connection:
+        connection.execute("set transaction isolation level repeatable read")
+        connection.execute("select count(*) from trioboss.job")
+        yield
+
+
+def _add_old_transaction(server: Server, options: Options, report: Report, table: Table) -> None:
+    seconds = options.size(60.0, 3.0)
+    share = seconds / 6
+    result = measure_steady(server, TRIOBOSS, _WORKER, seconds=seconds, beside=_old_transaction)
+    first = sum(1 for at in result["at"] if 0 <= at < share) / share
+    last = sum(1 for at in result["at"] if at >= seconds - share) / share
+    say(f"beside an old transaction: {first:,.0f} jobs/s at first, {last:,.0f} at last")
+    name = f"10 senders and a worker, {seconds:g} s beside an old transaction: first sixth"
+    table.add(name, None, None, first, None, None)
+    table.add("the same: last sixth", None, None, last, last / first if first else None, None)
+    report.noise.add("old transaction", result["noise"])
+    by_second = [
+        sum(1 for at in result["at"] if second <= at < second + 1) for second in range(round(seconds))
+    ]
+    report.measures["old transaction"] = {"first": first, "last": last, "by_second": by_second}

@@ -1,0 +1,118 @@
+"""Draining a queue: how fast are jobs done that are already there?"""
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+import psycopg
+
+from benchmarks.harness.contenders import Contender, count_pending, wait_drained
+from benchmarks.harness.meters import Meter
+from benchmarks.harness.processes import Program, ProgramFailed
+from benchmarks.harness.server import Server, Template
+
+__all__ = ["drain"]
+
+_WARM = 1000  # handler entries after which it is measured
+_ENTRIES = 10_000  # of a backlog that is not drained to its end
+_START_UP = 60.0  # seconds until the first entries
+
+Result = dict[str, Any]
+Settings = Mapping[str, Any]
+
+
+def drain(
+    server: Server,
+    contender: Contender,
+    settings: Settings,
+    template: Template,
+    *,
+    jobs: int,
+    workers: int = 1,
+    cap: float = 12.0,
+    entries_only: bool = False,
+) -> Result:
+    """Jobs a second from the 1000th handler entry to the last completion that is durable.
+
+    A slow queue is stopped `cap` seconds after that, and what it has durably finished counts. `entries_only` is
+    for backlogs too long to drain: then handler entries count, as many as `entry_rate` counts everywhere.
+    """
+    warm = min(_WARM, jobs // 10)
+    goal = min(jobs, warm + _ENTRIES) if entries_only else jobs
+    with (
+        server.database(template.name) as dsn,
+        psycopg.connect(dsn, autocommit=True) as connection,
+        _workers(contender, dsn, settings, workers) as programs,
+    ):
+        with Meter(server.postmaster, lambda: sum(program.cpu() for program in programs)) as meter:
+            reached = _wait_for_entries(programs, warm, goal, cap)
+            left = 0 if reached or entries_only else count_pending(connection, template)
+            end = time.monotonic() if left or entries_only else wait_drained(dsn, template, 60.0)
+        entries = [program.ask({"do": "report"}, "recorded")["entered"] for program in programs]
+    if reached and not entries_only and sum(map(len, entries)) != jobs:
+        raise ProgramFailed(f"{sum(map(len, entries))} handler entries for {jobs} jobs")
+    run = _Run(entries, warm)
+    return {
+        "rate": None if entries_only else run.rate(jobs - left, end),
+        "entry_rate": run.entry_rate(),
+        "worker_us": meter.programs / run.count * 1e6,
+        "postgres_us": meter.postgres / run.count * 1e6,
+        "capped": not reached,
+        "noise": meter.noise,
+    }
+
+
+@attrs.define(eq=False)
+class _Run:
+    """When the handlers of each worker were entered."""
+
+    entries: list[list[float]]
+    warm: int
+    _ordered: list[float] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._ordered = sorted(time_ for each in self.entries for time_ in each)
+        if len(self._ordered) <= self.warm:
+            raise ProgramFailed(f"only {len(self._ordered)} jobs were begun")
+
+    @property
+    def count(self) -> int:
+        return len(self._ordered)
+
+    def rate(self, finished: int, end: float) -> float:
+        """Jobs finished by `end` that began after the warm-up, and after every worker had begun."""
+        began = [each[0] for each in self.entries if each]
+        begin = max(self._ordered[self.warm - 1], *began)
+        before = sum(1 for time_ in self._ordered if time_ <= begin)
+        return (finished - before) / (end - begin)
+
+    def entry_rate(self) -> float:
+        """Handler entries a second after the warm-up, of at most so many."""
+        last = min(self.count, self.warm + _ENTRIES)
+        return (last - self.warm) / (self._ordered[last - 1] - self._ordered[self.warm - 1])
+
+
+@contextlib.contextmanager
+def _workers(contender: Contender, dsn: str, settings: Settings, count: int) -> Iterator[list[Program]]:
+    with contextlib.ExitStack() as stack:
+        workers = [
+            stack.enter_context(contender.run("work", dsn, settings, progress=True)) for _ in range(count)
+        ]
+        for worker in workers:
+            worker.wait("ready")
+        yield workers
+
+
+def _wait_for_entries(programs: list[Program], warm: int, goal: int, cap: float) -> bool:
+    """Until so many handlers were entered; False if that takes longer than `cap` seconds after the warm-up."""
+    deadline = time.monotonic() + _START_UP
+    is_warm = False
+    while (count := sum(program.count for program in programs)) < goal:
+        if not is_warm and count >= warm:
+            is_warm, deadline = True, time.monotonic() + cap
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True

@@ -1,0 +1,167 @@
+"""Plots as SVG, written by hand: percentile curves and bars. No library, and readable in any browser."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from typing import TypeAlias
+
+import attrs
+
+__all__ = ["Bar", "Bars", "Curve", "Curves", "Plot", "draw"]
+
+_WIDTH = 760
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 180, 36, 44
+_PLOT_HEIGHT = 260
+_BAR_HEIGHT, _BAR_GAP, _LABEL_WIDTH = 16, 8, 250
+_COLOURS = (
+    "#3366aa",
+    "#cc5533",
+    "#339966",
+    "#886699",
+    "#bb8822",
+    "#557788",
+    "#993355",
+    "#66aa22",
+    "#222222",
+    "#999999",
+)
+_Scale: TypeAlias = Callable[[float], float]  # from a value to a pixel
+_STYLE = "font-family='system-ui,sans-serif' font-size='12'"
+
+
+@attrs.frozen
+class Curve:
+    """One line of a percentile plot: shares of the samples, and what they do not exceed."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+@attrs.frozen
+class Curves:
+    """Percentile curves. To the right, each step is one more nine: 90 %, 99 %, 99.9 %."""
+
+    title: str
+    unit: str
+    curves: Sequence[Curve]
+
+    def height(self) -> int:
+        """Pixels it takes."""
+        return _TOP + _PLOT_HEIGHT + _BOTTOM
+
+    def render(self, top: float) -> Iterator[str]:
+        """Its elements, shifted down by `top`."""
+        points = [point for curve in self.curves for point in curve.points]
+        nines = max((_nines(share) for share, _ in points if share < 1), default=1.0) + 0.3
+        values = [value for _, value in points if value > 0]
+        low, high = _decades(min(values, default=1.0), max(values, default=1.0))
+
+        def x(share: float) -> float:
+            return _LEFT + min(_nines(share), nines) / nines * (_WIDTH - _LEFT - _RIGHT)
+
+        def y(value: float) -> float:
+            place = (math.log10(max(value, 10**low)) - low) / (high - low)
+            return top + _TOP + (1 - place) * _PLOT_HEIGHT
+
+        yield _text(_LEFT, top + 20, f"{self.title} ({self.unit})", weight="bold")
+        yield from self._grid(x, y, nines, low, high)
+        for number, curve in enumerate(self.curves):
+            colour = _COLOURS[number % len(_COLOURS)]
+            path = " ".join(f"{x(share):.1f},{y(value):.1f}" for share, value in curve.points)
+            yield f"<polyline points='{path}' fill='none' stroke='{colour}' stroke-width='1.8'/>"
+            line = top + _TOP + 14 + number * 18
+            yield f"<rect x='{_WIDTH - _RIGHT + 12}' y='{line - 9:.0f}' width='10' height='10' fill='{colour}'/>"
+            yield _text(_WIDTH - _RIGHT + 28, line, curve.name)
+
+    def _grid(self, x: _Scale, y: _Scale, nines: float, low: int, high: int) -> Iterator[str]:
+        for share in (0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999):
+            if _nines(share) <= nines:
+                yield _line(x(share), y(10**low), x(share), y(10**high))
+                yield _text(x(share), y(10**low) + 18, f"{share * 100:.10g} %", anchor="middle")
+        for value in _log_ticks(low, high):
+            yield _line(x(0.0), y(value), _WIDTH - _RIGHT, y(value))
+            yield _text(_LEFT - 8, y(value) + 4, f"{value:g}", anchor="end")
+
+
+@attrs.frozen
+class Bar:
+    """A measurement and, if it was repeated, how far it strayed."""
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@attrs.frozen
+class Bars:
+    """Bars from zero, so that their lengths can be compared."""
+
+    title: str
+    unit: str
+    bars: Sequence[Bar]
+
+    def height(self) -> int:
+        """Pixels it takes."""
+        return _TOP + len(self.bars) * (_BAR_HEIGHT + _BAR_GAP) + 16
+
+    def render(self, top: float) -> Iterator[str]:
+        """Its elements, shifted down by `top`."""
+        longest = max((bar.high or bar.value for bar in self.bars), default=1.0) or 1.0
+        scale = (_WIDTH - _LABEL_WIDTH - 90) / longest
+        yield _text(12, top + 20, f"{self.title} ({self.unit})", weight="bold")
+        for number, bar in enumerate(self.bars):
+            y = top + _TOP + number * (_BAR_HEIGHT + _BAR_GAP)
+            middle = y + _BAR_HEIGHT / 2
+            colour = _COLOURS[0] if bar.name.startswith("trioboss") else _COLOURS[5]
+            yield _text(_LABEL_WIDTH - 8, middle + 4, bar.name, anchor="end")
+            width = max(bar.value * scale, 0.5)
+            yield f"<rect x='{_LABEL_WIDTH}' y='{y:.1f}' width='{width:.1f}' height='{_BAR_HEIGHT}' fill='{colour}'/>"
+            if bar.low is not None and bar.high is not None and bar.high > bar.low:
+                ends = _LABEL_WIDTH + bar.low * scale, _LABEL_WIDTH + bar.high * scale
+                yield _line(ends[0], middle, ends[1], middle, "#000000")
+            end = _LABEL_WIDTH + max(bar.value, bar.high or 0.0) * scale
+            yield _text(end + 6, middle + 4, f"{bar.value:,.4g}" if bar.value < 1000 else f"{bar.value:,.0f}")
+
+
+Plot = Curves | Bars
+
+
+def draw(plots: Sequence[Plot]) -> str:
+    """One SVG with the plots below each other."""
+    parts: list[str] = []
+    top = 0
+    for plot in plots:
+        parts += plot.render(top)
+        top += plot.height()
+    size = f"width='{_WIDTH}' height='{top}' viewBox='0 0 {_WIDTH} {top}'"
+    head = f"<svg xmlns='http://www.w3.org/2000/svg' {size} {_STYLE}>"
+    background = f"<rect width='{_WIDTH}' height='{top}' fill='white'/>"
+    return "\n".join([head, background, *parts, "</svg>", ""])
+
+
+def _nines(share: float) -> float:
+    """How many nines a share has: 0.9 has one, 0.99 two."""
+    return -math.log10(max(1 - share, 1e-9))
+
+
+def _decades(low: float, high: float) -> tuple[int, int]:
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    return first, max(last, first + 1)
+
+
+def _log_ticks(low: int, high: int) -> Iterator[float]:
+    for decade in range(low, high + 1):
+        for digit in (1, 2, 5) if high - low <= 3 else (1,):
+            value = digit * 10.0**decade
+            if value <= 10**high:
+                yield value
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, colour: str = "#dddddd") -> str:
+    return f"<line x1='{x1:.1f}' y1='{y1:.1f}' x2='{x2:.1f}' y2='{y2:.1f}' stroke='{colour}'/>"
+
+
+def _text(x: float, y: float, text: str, *, anchor: str = "start", weight: str = "normal") -> str:
+    place = f"x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}' font-weight='{weight}'"
+    return f"<text {place}>{escape(text)}</text>"

@@ -1,0 +1,71 @@
+"""What a command found: printed as tables, kept as JSON, drawn as SVG."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from benchmarks.harness.meters import NOISY
+from benchmarks.harness.plots import Plot, draw
+from benchmarks.harness.tables import Table
+
+__all__ = ["Noise", "Report"]
+
+
+@attrs.define
+class Noise:
+    """How much others used the machine while we measured."""
+
+    runs: list[tuple[str, float]] = attrs.field(factory=list)
+
+    def add(self, name: str, cores: float) -> None:
+        """Note one run."""
+        self.runs.append((name, cores))
+
+    def notes(self) -> list[str]:
+        """What a reader must know of it."""
+        noisy = [(name, cores) for name, cores in self.runs if cores > NOISY]
+        if not noisy:
+            return []
+        worst = max(cores for _, cores in noisy)
+        names = ", ".join(dict.fromkeys(name for name, _ in noisy))
+        return [
+            f"noisy: others used up to {worst:.1f} cores during {len(noisy)} of {len(self.runs)} runs ({names})"
+        ]
+
+
+@attrs.define
+class Report:
+    """The answer to one question."""
+
+    command: str
+    tables: list[Table] = attrs.field(factory=list)
+    plots: list[Plot] = attrs.field(factory=list)
+    measures: dict[str, Any] = attrs.field(factory=dict)
+    noise: Noise = attrs.field(factory=Noise)
+
+    def render(self) -> str:
+        """Everything a reader needs."""
+        return "\n\n".join(table.render() for table in self.tables) + "\n"
+
+    def save(self, folder: Path, environment: dict[str, Any]) -> Path:
+        """Keep it as JSON, under a name of its own."""
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.command}-{time.strftime('%Y%m%d-%H%M%S')}.json"
+        content = {
+            "command": self.command,
+            "environment": environment,
+            "tables": [attrs.asdict(table) for table in self.tables],
+            "plots": [attrs.asdict(plot) for plot in self.plots],
+            "measures": self.measures,
+            "noise": self.noise.runs,
+        }
+        path.write_text(json.dumps(content, indent=1, default=str) + "\n")
+        return path
+
+    def plot(self, path: Path) -> None:
+        """Draw it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(draw(self.plots))
