@@ -53,6 +53,7 @@ VIOLATIONS = """
 """
 
 
+SLOTS = "SELECT name, nullif(key, ''), slot, job_id FROM trioboss.throttle"
 HISTORY = "SELECT job_id, attempt, outcome FROM trioboss.attempt"
 
 

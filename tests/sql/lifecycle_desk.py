@@ -31,13 +31,13 @@ _EMPTY = """
 """
 
 JOBS = """
-    SELECT id, name, state::text, singleton_key, priority, attempt, retry_count, retry_limit, start_after, started_on,
-           completed_on, heartbeat_on, source_id,
+    SELECT id, name, policy, state::text, singleton_key, priority, attempt, retry_count, retry_limit, start_after,
+           started_on, completed_on, heartbeat_on, source_id,
            gate = 0 AND state < 'active' AND policy IN ('singleton', 'stately', 'key_strict_fifo'), true, seq
     FROM trioboss.job
     UNION ALL
-    SELECT id, name, state::text, singleton_key, priority, attempt, retry_count, retry_limit, start_after, started_on,
-           completed_on, heartbeat_on, source_id, false, false, seq
+    SELECT id, name, policy, state::text, singleton_key, priority, attempt, retry_count, retry_limit, start_after,
+           started_on, completed_on, heartbeat_on, source_id, false, false, seq
     FROM trioboss.archive
     ORDER BY seq
 """
@@ -49,6 +49,7 @@ class Row:
 
     id: UUID
     queue: str
+    policy: str
     state: str
     key: str | None
     priority: int

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import attrs
 from hypothesis.stateful import RuleBasedStateMachine, invariant
-from lifecycle_checks import HISTORY, VIOLATIONS, Witness, in_bounds, is_close
+from lifecycle_checks import HISTORY, SLOTS, VIOLATIONS, Witness, in_bounds, is_close
 from lifecycle_desk import JOBS, OWN, Desk, Row
 from lifecycle_model import Fence, Model
 from lifecycle_values import ACTIVE, RETRY, Layer, ModelJob, ModelQueue, Order
@@ -282,9 +282,10 @@ class LifecycleMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_database_is_as_the_model_says(self) -> None:
-        jobs, history, violations = self.desk.look(JOBS, HISTORY, VIOLATIONS)
+        jobs, slots, history, violations = self.desk.look(JOBS, SLOTS, HISTORY, VIOLATIONS)
         rows = [Row(*job[:-1]) for job in jobs]
         assert rows == [as_row(job) for job in self.model.committed.all()]
+        assert {("slot", *slot): id for *slot, id in slots} == self.model.committed.slots
         assert sorted(history) == sorted(self.model.committed.history)
         assert violations == []
         self.witness.check_attempts(rows)
@@ -341,8 +342,11 @@ def as_row(job: ModelJob) -> Row:
     return Row(**{**same, "ready": turn, "hot": hot})
 
 
+NOT_IN_JOB = ("policy", "ready", "hot", "key")
+
+
 def assert_same(job: Job, expected: ModelJob) -> None:
-    row = attrs.asdict(as_row(expected), filter=lambda field, _: field.name not in ("ready", "hot", "key"))
+    row = attrs.asdict(as_row(expected), filter=lambda field, _: field.name not in NOT_IN_JOB)
     assert {name: getattr(job, name) for name in row} == row
     assert job.singleton_key == expected.key
 

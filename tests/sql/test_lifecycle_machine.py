@@ -23,6 +23,9 @@ from trioboss.model.states import JobState
 hands = st.sampled_from((OWN, OWN, *CALLERS))
 picks = st.integers(0, 99)
 keys = st.sampled_from((None, *KEYS))
+delays = st.sampled_from((0, 0, 0, 5, 60))
+
+KEYED = [policy for policy in Policy if policy.is_keyed]
 
 # What a verb is for; it is tried on other states, too.
 FITTING = {
@@ -43,20 +46,20 @@ KINDS = {
 
 @st.composite
 def queue_lists(draw) -> list[ModelQueue]:
-    """One to three queues of any policy, some with a dead letter queue, which is of any policy, too."""
+    """One or two queues of any policy, some with a dead letter queue, which is of any policy, too."""
     dead = draw(st.sampled_from([None, *Policy]))
     queues = [
         ModelQueue(
             f"q{number}",
-            draw(st.sampled_from(Policy)),
+            draw(st.sampled_from((*Policy, *KEYED))),
             commit_order=draw(st.booleans()),
             retry_limit=draw(st.integers(0, 3)),
-            retry_delay=draw(st.sampled_from((0, 0, 0, 10))),
+            retry_delay=draw(st.sampled_from((0, 0, 10))),
             retry_backoff=draw(st.integers(0, 9)) == 9,
             keep_completed=draw(st.integers(0, 9)) < 9,
             dead_letter=draw(st.sampled_from(("dead", None))) if dead else None,
         )
-        for number in range(draw(st.integers(1, 3)))
+        for number in range(draw(st.integers(1, 2)))
     ]
     return [ModelQueue("dead", dead), *queues] if dead else queues
 
@@ -64,12 +67,12 @@ def queue_lists(draw) -> list[ModelQueue]:
 class Lifecycle(LifecycleMachine):
     leases = Bundle("leases")
 
-    @initialize(queues=queue_lists(), first=st.lists(st.tuples(picks, keys), max_size=8))
+    @initialize(queues=queue_lists(), first=st.lists(st.tuples(picks, keys, delays), max_size=8))
     def create_queues(self, queues, first):
         for queue in queues:
             self.create_queue(queue)
-        for pick, key in first:
-            self.send(OWN, self.order(self.pick_queue(pick), key))
+        for pick, key, delay in first:
+            self.send(OWN, self.order(self.pick_queue(pick), key, delay=delay))
 
     def pick_queue(self, pick: int, states: Sequence[JobState] = ()) -> ModelQueue:
         """A queue: mostly one with jobs in the states given."""
@@ -97,7 +100,7 @@ class Lifecycle(LifecycleMachine):
         key=keys,
         kind=st.sampled_from(("plain", "plain", *KINDS)),
         priority=st.sampled_from((0, 0, 5, -1)),
-        delay=st.sampled_from((0, 0, 0, 5, 60)),
+        delay=delays,
     )
     def send_a_job(self, hand, pick, key, kind, priority, delay):
         queue = self.pick_queue(pick)

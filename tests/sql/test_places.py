@@ -90,6 +90,26 @@ def test_a_retry_by_hand_is_one_more_try(desk, policy, limit):
     assert tries == [*range(limit + 1), limit + 1, limit + 2]
 
 
+@pytest.mark.parametrize("policy", ["singleton", "stately"])
+def test_a_key_is_free_while_its_job_waits_for_a_retry(desk, policy):
+    queue = Queue(desk, policy=policy, retry_delay=60)
+    queue.send("k")
+    running = queue.claim()
+    next_one = queue.send("k")
+    queue.fail(running)
+
+    assert [job.id for job in queue.claim()] == [next_one]
+
+
+def test_a_stately_queue_has_room_for_one_retry_a_key(desk):
+    queue = Queue(desk, policy="stately", retry_delay=60, retry_limit=5)
+    for _ in range(2):
+        queue.send("k")
+        queue.fail(queue.claim())
+
+    assert queue.states() == ["retry", "failed"]
+
+
 @pytest.mark.parametrize("unique_until", ["ended", "started"])
 def test_a_blocking_job_stays_failed_while_its_place_is_taken(desk, unique_until):
     queue = Queue(desk, policy="key_strict_fifo", retry_limit=0)

@@ -156,6 +156,19 @@ def test_a_job_that_is_claimed_again_meanwhile_is_not_ended_by_its_old_owner(des
     assert (new.attempt, race.states()) == (2, [("active", 2, 1)])
 
 
+@pytest.mark.parametrize("verb", ["complete", "fail", "touch"])
+def test_the_lease_of_a_claim_that_was_rolled_back_is_none(desk, race, verb):
+    race.send()
+    (never,) = race.say("claiming", "claim", Wanted(1), hand=CALLER, own=False).jobs
+    desk.hands[CALLER].rollback()
+    (job,) = race.claim()
+    assert (job.id, job.attempt) == (never.id, never.attempt)  # the same number, and yet another lease
+
+    with pytest.raises(LeaseLost):
+        race.say("settling", verb, never, *([None] if verb != "touch" else []), own=True)
+    assert race.states() == [("active", 1, 0)]
+
+
 @pytest.mark.parametrize("verb", ["resume", "retry"])
 def test_of_two_revivals_one_happens(desk, race, verb):
     id = race.send()

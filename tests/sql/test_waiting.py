@@ -120,6 +120,23 @@ def test_a_locked_head_is_not_passed_over(desk, policy, verb):
 
 
 @pytest.mark.parametrize("policy", [Policy.SINGLETON, Policy.KEY_STRICT_FIFO])
+def test_a_locked_head_that_has_waited_in_line_is_not_passed_over(desk, policy):
+    queue = Queue(desk, policy)
+    queue.send("k")
+    running = queue.claim()
+    head, behind = queue.send("k"), queue.send("k")
+    assert queue.claim() == []  # now they are in line
+    queue.settle("cancel", head, CALLER)
+    queue.settle("complete", running, OWN, None)
+
+    assert queue.claim() == []
+    desk.hands[CALLER].rollback()
+    assert [job.id for job in queue.claim()] == [head]
+    queue.settle("cancel", head)
+    assert [job.id for job in queue.claim()] == [behind]
+
+
+@pytest.mark.parametrize("policy", [Policy.SINGLETON, Policy.KEY_STRICT_FIFO])
 def test_a_deferred_job_that_is_due_is_not_passed_over_either(desk, policy):
     queue = Queue(desk, policy)
     head = queue.send("k", start_after=60)
