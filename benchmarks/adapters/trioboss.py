@@ -1,7 +1,7 @@
 """trioboss itself, by the same protocol as its peers.
 
 Settings: `concurrency`, `prefetch`, `batch_size` as in `boss.work`; `keep_completed` and `policy` of the queue;
-`keys`: give each job one of so many keys.
+`keys`: give each job one of so many keys; `seconds`: how long a handler takes.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -96,6 +96,10 @@ class TriobossAdapter(Adapter):
         async def handle(job: Any) -> None:
             hit(job.data)
 
+        async def handle_slowly(job: Any) -> None:
+            hit(job.data)
+            await trio.sleep(self.settings["seconds"])
+
         async def handle_batch(jobs: list[Any]) -> None:
             for job in jobs:
                 hit(job.data)
@@ -104,7 +108,7 @@ class TriobossAdapter(Adapter):
         async with self._open() as boss:
             await boss.work(
                 QUEUE,
-                handle_batch if batch_size else handle,
+                handle_batch if batch_size else handle_slowly if "seconds" in self.settings else handle,
                 concurrency=self.settings.get("concurrency", 10),
                 prefetch=self.settings.get("prefetch"),
                 batch_size=batch_size,

@@ -30,10 +30,10 @@ class Noise:
         if not noisy:
             return []
         worst = max(cores for _, cores in noisy)
-        names = ", ".join(dict.fromkeys(name for name, _ in noisy))
-        return [
-            f"noisy: others used up to {worst:.1f} cores during {len(noisy)} of {len(self.runs)} runs ({names})"
-        ]
+        names = list(dict.fromkeys(name for name, _ in noisy))
+        listed = f": {'; '.join(names)}" if len(names) <= 4 else ""
+        runs = f"{len(noisy)} of {len(self.runs)} runs"
+        return [f"noisy: others used up to {worst:.1f} cores during {runs}{listed}"]
 
 
 @attrs.define

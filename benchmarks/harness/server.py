@@ -6,7 +6,9 @@ Every run has a database of its own, cloned from a template after a CHECKPOINT, 
 import contextlib
 import itertools
 import os
+import random
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -132,7 +134,7 @@ class Server:
             self.drop_template(key)
 
     def crash(self) -> float:
-        """Stop the server at once, as a crash would, and start it again; return when it was stopped."""
+        """Stop the server at once, as a crash would, and start it again; return when it was killed."""
         if self.own is None or self.postmaster is None:
             raise RuntimeError("crash: only our own server is stopped; run without --dsn")
         pid = self.postmaster
@@ -159,8 +161,19 @@ def open_server(dsn: str | None) -> Iterator[Server]:
         finally:
             server.drop_templates()
         return
-    with EmbeddedPostgres(keep_data=False, durable=True, tcp=True, settings=SETTINGS) as own:
+    # A port of our choice, because it has to stay the same when the server is restarted.
+    settings = {**SETTINGS, "port": _find_free_port()}
+    with EmbeddedPostgres(keep_data=False, durable=True, tcp=True, settings=settings) as own:
         yield Server(_portable(own.dsn), own)
+
+
+def _find_free_port() -> int:
+    # Below those that systems hand out for outgoing connections, so that it is still free after a restart.
+    for port in random.sample(range(20_000, 32_000), 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no free port")
 
 
 def _as_uri(conninfo: str) -> str:

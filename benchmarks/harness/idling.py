@@ -1,0 +1,128 @@
+"""Watching programs that have nothing to do: CPU, wake-ups, memory, connections, statements."""
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import psycopg
+
+from benchmarks.harness.meters import Meter, children_of, cpu_of, resident_of, wakeups_of
+from benchmarks.harness.percentiles import median
+from benchmarks.harness.processes import Program
+from benchmarks.harness.server import Server, run_sql
+
+__all__ = ["Watched", "count_statements", "log_statements", "watch"]
+
+_LOOK_INTERVAL = 2.0  # pools may replace their connections meanwhile
+_BACKENDS = "select datname, pid from pg_stat_activity where backend_type = 'client backend'"
+
+
+@attrs.frozen
+class Watched:
+    """A program at rest, and the database that only it uses."""
+
+    name: str
+    program: Program
+    database: str
+
+
+@attrs.define
+class _Used:
+    """CPU seconds of processes that come and go."""
+
+    first: dict[int, float] = attrs.field(factory=dict)
+    last: dict[int, float] = attrs.field(factory=dict)
+
+    def look(self, pids: Sequence[int], *, at_start: bool) -> None:
+        for pid in pids:
+            self.last[pid] = cpu_of(pid)
+            # One that came later has used all that it has used meanwhile.
+            self.first.setdefault(pid, self.last[pid] if at_start else 0.0)
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.last[pid] - first for pid, first in self.first.items())
+
+
+@attrs.define
+class _Tally:
+    """What was seen of one program."""
+
+    watched: Watched
+    worker: _Used = attrs.field(factory=_Used)
+    backends: _Used = attrs.field(factory=_Used)
+    connections: list[int] = attrs.field(factory=list)
+    woken: int = 0
+
+    def look(self, pids: Sequence[int], *, at_start: bool) -> None:
+        pid = self.watched.program.pid
+        self.worker.look([pid, *children_of(pid)], at_start=at_start)
+        self.backends.look(pids, at_start=at_start)
+        self.connections.append(len(pids))
+        if at_start:
+            self.woken = wakeups_of(pid)
+
+    def result(self, seconds: float) -> dict[str, Any]:
+        pid = self.watched.program.pid
+        return {
+            "worker_cpu": self.worker.seconds,
+            "postgres_cpu": self.backends.seconds,
+            "wakeups_a_minute": (wakeups_of(pid) - self.woken) / seconds * 60,
+            "connections": median(self.connections),
+            "resident_mb": resident_of(pid) / 2**20,
+            "seconds": seconds,
+        }
+
+
+def watch(server: Server, programs: Sequence[Watched], seconds: float) -> dict[str, dict[str, Any]]:
+    """Watch programs side by side for so long; what each one used, by name, and the `noise`."""
+    tallies = [_Tally(watched) for watched in programs]
+    end = time.monotonic() + seconds
+    at_start = True
+    with (
+        psycopg.connect(server.dsn, autocommit=True) as connection,
+        Meter(server.postmaster, lambda: sum(each.program.cpu() for each in programs)) as meter,
+    ):
+        while True:
+            backends: defaultdict[str, list[int]] = defaultdict(list)
+            for database, pid in connection.execute(_BACKENDS):
+                backends[database].append(pid)
+            for tally in tallies:
+                tally.look(backends[tally.watched.database], at_start=at_start)
+            at_start = False
+            if (left := end - time.monotonic()) <= 0:
+                break
+            time.sleep(min(_LOOK_INTERVAL, left))
+        meter.stop()
+        return {
+            tally.watched.name: {**tally.result(meter.seconds), "noise": meter.noise} for tally in tallies
+        }
+
+
+def log_statements(server: Server, database: str) -> None:
+    """Let the server log every statement in this database, of sessions that begin after this."""
+    run_sql(server.dsn, f'alter database "{database}" set log_min_duration_statement = 0')
+
+
+def count_statements(server: Server, databases: Sequence[str], seconds: float) -> dict[str, float] | None:
+    """Statements a minute in each database while we wait; None if we cannot read the server's log.
+
+    BEGIN, COMMIT and the empty statements by which pools look after their connections count as well.
+    """
+    if server.log is None:
+        return None
+    prefix = run_sql(server.dsn, "show log_line_prefix")[0][0]
+    if "@%d " not in prefix:
+        raise RuntimeError(f"log_line_prefix is {prefix!r}: it does not tell whose statement it was")
+    begin = server.log.stat().st_size
+    time.sleep(seconds)
+    with server.log.open("rb") as log:
+        log.seek(begin)
+        lines = log.read().decode(errors="replace").splitlines()
+    # The extended protocol logs parse, bind and execute; the last one is the statement.
+    ran = [
+        line for line in lines if "LOG:  duration" in line and (" statement: " in line or " execute " in line)
+    ]
+    return {name: sum(f"@{name} " in line for line in ran) / seconds * 60 for name in databases}
