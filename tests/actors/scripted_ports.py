@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 import attrs
 import trio
+import trio.testing
 
 from trioboss.errors import DatabaseUnavailable, LeaseLost
 from trioboss.model.exchange import Claim, Exchanged, Failure, Settlements, Wanted
@@ -133,6 +134,7 @@ class ScriptedWork:
             await self.changed.wait()
 
     async def _arrive(self, call: str) -> Fault | None:
+        self._tell()
         faults = self.faults.get(call)
         fault = faults.popleft() if faults else None
         if fault is not None and not fault.after:
@@ -140,9 +142,17 @@ class ScriptedWork:
         await trio.lowlevel.checkpoint()
         return None if fault is None or not fault.after else fault
 
-    async def _leave(self, fault: Fault | None) -> None:
+    async def until_running(self, count: int = 1) -> None:
+        """Wait until so many jobs were claimed and their handlers wait for something."""
+        await self.until(lambda: len(self.active) == count)
+        await trio.testing.wait_all_tasks_blocked()
+
+    def _tell(self) -> None:
         self.changed.set()
         self.changed = trio.Event()
+
+    async def _leave(self, fault: Fault | None) -> None:
+        self._tell()
         if fault is not None:
             await fault.strike()
 

@@ -9,6 +9,7 @@ import trio
 from scripted_ports import ids, make_job, outputs
 
 from trioboss import BatchFailed
+from trioboss.actors.running import CancelReason
 from trioboss.errors import LeaseLost
 from trioboss.events import JobCompleted, JobFailed, JobReleased
 from trioboss.model.exchange import Failure
@@ -419,9 +420,9 @@ async def test_a_batch_is_cancelled_only_when_all_its_jobs_are(work, open_worker
             raise
 
     async with open_worker(handler, batch_size=2) as worker:
-        await work.until(lambda: len(work.active) == 2)
+        await work.until_running(2)
         (running,) = [r for r in worker.slots.running if r.job.id == jobs[0].id]
-        running.cancel("cancelled")
+        running.cancel(CancelReason.CANCELLED)
         await work.until(lambda: work.outcomes)
 
     assert woken == ["by itself"]
@@ -439,7 +440,7 @@ async def test_a_handler_that_ends_well_although_it_is_stopped_has_completed_its
         return "finished"
 
     async with open_worker(handler, grace=10):
-        await work.until(lambda: work.active)
+        await work.until_running()
 
     assert [outcome for _, _, outcome in work.outcomes] == ['"finished"']
     await events.wait_for(JobCompleted)
@@ -455,7 +456,7 @@ async def test_a_handler_that_swallows_its_cancellation_and_returns_has_complete
             return "swallowed"
 
     async with open_worker(handler, grace=10):
-        await work.until(lambda: work.active)
+        await work.until_running()
 
     assert [outcome for _, _, outcome in work.outcomes] == ['"swallowed"']
 
@@ -470,7 +471,7 @@ async def test_a_handler_that_fails_because_it_is_stopped_has_not_failed(work, o
             raise ValueError("interrupted") from None
 
     async with open_worker(handler, grace=10):
-        await work.until(lambda: work.active)
+        await work.until_running()
 
     assert [outcome for _, _, outcome in work.outcomes] == ["released"]
     await events.wait_for(JobReleased)

@@ -31,6 +31,8 @@ class Acknowledger:
     failed: int = attrs.field(default=0, init=False)
     lost: int = attrs.field(default=0, init=False)
     _waiting: list[Running] = attrs.field(factory=list, init=False)
+    has_failures: bool = attrs.field(default=False, init=False)
+    """Something in it may be tried again."""
     _lost_any: bool = attrs.field(default=False, init=False)
 
     def __bool__(self) -> bool:
@@ -44,6 +46,8 @@ class Acknowledger:
         if outcome is not None and not running.settled:
             running.settle(outcome, now)
             self._waiting.append(running)
+            if type(outcome) is not Completed:
+                self.has_failures = True
         elif running.reason is CancelReason.LEASE_LOST:
             self._lost_any = True
         self._bell.ring()
@@ -56,6 +60,7 @@ class Acknowledger:
     def take(self) -> tuple[list[Running], Settlements]:
         """All that waits, and the same for the database."""
         entries, self._waiting = self._waiting, []
+        self.has_failures = False
         completed: list[tuple[Lease, str]] = []
         failed: list[tuple[Lease, Failure]] = []
         released: list[Lease] = []
@@ -74,6 +79,7 @@ class Acknowledger:
         for running in entries:
             running.unsure = True
         self._waiting += entries
+        self.has_failures = True
 
     def settled(self, entries: list[Running], states: Mapping[UUID, JobState]) -> None:
         """The database has answered: count and report what became of each."""

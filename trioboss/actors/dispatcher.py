@@ -21,6 +21,7 @@ from trioboss.events import ErrorEvent, JobStarted
 from trioboss.machines.dispatch import Ask, DispatchMachine, Rest
 from trioboss.model.exchange import Exchanged, Wanted
 from trioboss.model.job import Job, Lease
+from trioboss.model.policy import Policy
 
 __all__ = ["Dispatcher", "DispatcherStatistics", "Presence"]
 
@@ -78,6 +79,8 @@ class Dispatcher:
     _stopping: bool = attrs.field(default=False, init=False)
     _unsure: bool = attrs.field(default=False, init=False)
     """A claim's answer got lost: there may be leases of ours that we never saw."""
+    _keyed: bool = attrs.field(default=False, init=False)
+    """Jobs of the queue wait for each other."""
     _doubtful: bool = attrs.field(default=False, init=False)
     """What the claim under way brings may have been cancelled by now."""
     _under_way: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
@@ -143,6 +146,8 @@ class Dispatcher:
                 # What was given up here may still be ours in the database: see to it, and ask for it.
                 self._unsure = True
                 self.machine.ring(now)
+            if self.tray and (self._keyed or self.tray.has_failures):
+                self.machine.ring(now)  # what is settled now may let a job run
             plan = self._plan(now)
             if isinstance(plan, Ask):
                 await self._exchange(plan)
@@ -185,7 +190,7 @@ class Dispatcher:
             raise
         finally:
             if ask is not None:
-                self._slots.end_promise(ask.limit)
+                self._slots.promise(-ask.limit)
 
     async def _trade(self, ask: Ask | None) -> None:
         entries, settlements = self.tray.take()
@@ -225,6 +230,7 @@ class Dispatcher:
         self._claims += 1
         self._claimed += len(jobs)
         next_due = None if claim is None else claim.next_due
+        self._keyed = claim is not None and claim.policy is not None and Policy(claim.policy).is_keyed
         self.machine.claimed(len(jobs), next_due, trio.current_time())
         begun = [self._begin(job, sent_at) for job in jobs]
         if self._doubtful:

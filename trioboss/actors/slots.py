@@ -85,13 +85,8 @@ class Slots:
         self._ring_next()
 
     def promise(self, count: int) -> None:
-        """So many jobs are asked for."""
+        """So many jobs are asked for; a negative count takes it back."""
         self._promised += count
-
-    def end_promise(self, count: int) -> None:
-        """The answer is there, with as many or with less: what is left is the next one's."""
-        self._promised -= count
-        self._ring_next()
 
     def offer(self, jobs: Sequence[Running]) -> None:
         """Run these as soon as there are slots."""

@@ -7,7 +7,7 @@ import attrs
 
 __all__ = ["Due", "LeaseMachine"]
 
-_BEATS = 3  # renewals in the time a heartbeat lasts: two may get lost
+_BEATS = 4  # renewals in the time a heartbeat lasts: two in a row may get lost
 _MARGIN = 0.1  # of the heartbeat: a job is stopped this much before others may take it
 _STUCK_AFTER = 1.0  # seconds that a cancelled handler has to end
 

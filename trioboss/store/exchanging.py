@@ -69,7 +69,7 @@ class ExchangeVerbs:
         return Exchanged((yield from self._one_by_one(name, settlements)), None)
 
     def _settling(self, queue: Queue, settlements: Settlements) -> tuple[dict[str, Step], list[Step]]:
-        """The steps that settle, by kind, and those that tell the watchers of what has ended."""
+        """The steps that settle, by kind, and those that tell who waits for an end, or for jobs to run again."""
         steps: dict[str, Step] = {}
         tell: list[Step] = []
         complete = "complete_and_tell" if queue.on_complete else "complete"
@@ -85,6 +85,10 @@ class ExchangeVerbs:
                 steps[kind] = self._context.step(statement, queue.table_name, queue=queue.name, **values)
                 if kind != "release":
                     tell.append(self._context.step("tell_watchers", ids=values["ids"]))
+        if failed or released:
+            tell.append(self._context.step("wake", queue=queue.name))
+        elif steps and queue.policy.is_keyed:
+            tell.append(self._context.step("pass_on", queue.table_name, queue=queue.name))
         return steps, tell
 
     def _claiming(self, queue: Queue, wanted: Wanted | None, *, ripen: bool, lazy: bool) -> tuple[Step, ...]:

@@ -1,0 +1,234 @@
+"""Slots: how many jobs run at once, when the next one starts, what is leased ahead, and who gets the room."""
+
+from collections import Counter
+
+import attrs
+import trio
+from scripted_ports import Fault, ids, make_job
+
+from trioboss.actors.running import CancelReason
+from trioboss.events import JobStuck
+
+
+@attrs.define
+class Clocking:
+    """A handler that takes as many seconds as its job says, and notes when each began and ended."""
+
+    starts: dict = attrs.field(factory=dict)
+    ends: dict = attrs.field(factory=dict)
+    at_once: int = 0
+    most_at_once: int = 0
+
+    async def __call__(self, job):
+        self.starts[job.id] = trio.current_time()
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await trio.sleep(job.data)
+        self.at_once -= 1
+        self.ends[job.id] = trio.current_time()
+
+
+async def test_one_job_runs_at_a_time_unless_more_are_asked_for(work, open_worker):
+    work.add(*(make_job(1) for _ in range(3)))
+    handler = Clocking()
+    began = trio.current_time()
+    async with open_worker(handler):
+        await work.until(lambda: len(work.outcomes) == 3)
+
+    assert handler.most_at_once == 1
+    assert trio.current_time() - began == 3
+
+
+async def test_as_many_run_at_once_as_asked_for(work, open_worker):
+    work.add(*(make_job(1) for _ in range(20)))
+    handler = Clocking()
+    began = trio.current_time()
+    async with open_worker(handler, concurrency=10):
+        await work.until(lambda: len(work.outcomes) == 20)
+
+    assert handler.most_at_once == 10
+    assert trio.current_time() - began == 2
+
+
+async def test_the_next_job_starts_the_moment_one_ends(work, open_worker):
+    jobs = [make_job(seconds) for seconds in (10, 1, 1, 1, 1)]
+    work.add(*jobs)
+    handler = Clocking()
+    began = trio.current_time()
+    async with open_worker(handler, concurrency=2):
+        await work.until(lambda: len(work.outcomes) == 5)
+
+    assert [handler.starts[id] - began for id in ids(jobs)] == [0, 0, 1, 2, 3]
+
+
+async def test_no_more_is_claimed_than_there_are_free_slots(work, open_worker):
+    work.add(*(make_job(1) for _ in range(30)))
+    async with open_worker(Clocking(), concurrency=4):
+        await work.until(lambda: len(work.outcomes) == 30)
+        assert all(e.wanted is None or e.wanted.limit <= 4 for e in work.exchanges)
+
+
+async def test_outcomes_and_the_next_claim_share_an_exchange(work, open_worker):
+    work.add(*(make_job(1) for _ in range(3)))
+    async with open_worker(Clocking()):
+        await work.until(lambda: len(work.outcomes) == 3)
+        trades = [(len(e.settlements.completed), e.wanted is not None) for e in work.exchanges]
+
+    assert trades[:3] == [(0, True), (1, True), (1, True)]
+
+
+async def test_with_prefetch_jobs_are_leased_ahead_and_asked_for_when_half_of_them_are_used(
+    work, open_worker
+):
+    work.add(*(make_job(1) for _ in range(40)))
+    async with open_worker(Clocking(), concurrency=1, prefetch=10):
+        await work.until(lambda: len(work.outcomes) == 39)
+        limits = [e.wanted.limit for e in work.exchanges if e.wanted is not None and e.wanted.limit]
+
+    assert limits[0] == 11
+    assert limits[1:5] == [5, 5, 5, 5]
+
+
+# -- several queues
+
+
+async def test_a_queue_is_not_kept_waiting_by_one_that_is_empty(work, open_worker):
+    work.add(make_job(1, queue="b"))
+    began = trio.current_time()
+    async with open_worker(Clocking(), queue="*", queues=("a", "b", "c")):
+        await work.until(lambda: work.outcomes)
+        assert trio.current_time() - began == 1
+
+
+async def test_two_busy_queues_share_a_slot_in_turns(work, open_worker):
+    for queue in ("a", "b"):
+        work.add(*(make_job(1, queue=queue) for _ in range(50)))
+    order = []
+
+    async def handler(job):
+        order.append(job.queue)
+        await trio.sleep(1)
+
+    async with open_worker(handler, queue="*", queues=("a", "b")):
+        await work.until(lambda: len(work.outcomes) == 60)
+
+    assert min(Counter(order[:60]).values()) >= 15
+
+
+async def test_a_deferred_job_of_another_queue_gets_the_slot_as_soon_as_it_is_free(work, open_worker):
+    handler = Clocking()
+    long = make_job(10, queue="a")
+    deferred = make_job(1, queue="b")
+    began = trio.current_time()
+    work.add(long)
+    work.deferred.append((began + 5, deferred))
+    async with open_worker(handler, queue="*", queues=("a", "b")):
+        await work.until(lambda: len(work.outcomes) == 2)
+
+    assert handler.starts[deferred.id] - began == 10
+
+
+async def test_a_queue_whose_database_fails_does_not_keep_the_room(work, open_worker):
+    handler = Clocking()
+    work.go_wrong("exchange", *(Fault() for _ in range(3)))
+    work.add(make_job(1, queue="a"), make_job(1, queue="b"), make_job(1, queue="c"))
+    with trio.fail_after(100):
+        async with open_worker(handler, queue="*", queues=("a", "b", "c")):
+            await work.until(lambda: len(work.outcomes) == 3)
+
+
+async def test_a_cancelled_job_makes_room_for_another_queue(work, open_worker):
+    endless = make_job(10_000, queue="a")
+    work.add(endless)
+    handler = Clocking()
+    async with open_worker(handler, queue="*", queues=("a", "b")) as worker:
+        await work.until_running()
+        work.add(make_job(1, queue="b"))
+        worker.dispatchers["b"].ring()
+        await trio.testing.wait_all_tasks_blocked()
+        work.lose(endless)
+        worker.checker.doubt(worker.slots.running, CancelReason.CANCELLED)
+        with trio.fail_after(5):
+            await work.until(lambda: work.outcomes)
+
+
+# -- jobs that wait in the buffer
+
+
+async def test_a_job_that_is_cancelled_while_it_waits_never_starts(work, open_worker):
+    jobs = [make_job(10) for _ in range(3)]
+    work.add(*jobs)
+    handler = Clocking()
+    async with open_worker(handler, prefetch=5) as worker:
+        await work.until_running(3)
+        work.lose(jobs[1])
+        worker.checker.doubt(worker.slots.running, CancelReason.CANCELLED)
+        await work.until(lambda: len(work.outcomes) == 2)
+
+    assert list(handler.starts) == [jobs[0].id, jobs[2].id]
+
+
+async def test_a_job_that_waits_in_the_buffer_is_kept_alive(work, open_worker):
+    jobs = [make_job(10, heartbeat=3.0) for _ in range(3)]
+    work.add(*jobs)
+    handler = Clocking()
+    async with open_worker(handler, prefetch=5):
+        await work.until(lambda: len(work.outcomes) == 3)
+
+    assert {id for at, renewed in work.renewals if at < handler.starts[jobs[2].id] for id in renewed} == set(
+        ids(jobs)
+    )
+    assert [outcome for _, _, outcome in work.outcomes] == ["null"] * 3
+
+
+async def test_a_job_that_would_expire_in_the_buffer_is_given_back_unspent(work, open_worker):
+    jobs = [make_job(8, expire_in=900), make_job(1, expire_in=5)]
+    work.add(*jobs)
+    handler = Clocking()
+    began = trio.current_time()
+    async with open_worker(handler, prefetch=5):
+        await work.until(lambda: work.outcomes)
+        assert work.outcomes == [(jobs[1].id, 1, "released")]
+        assert trio.current_time() - began == 5
+        await work.until(lambda: len(work.outcomes) == 3)
+
+    assert [outcome for _, _, outcome in work.outcomes] == ["released", "null", "null"]
+    assert handler.starts[jobs[1].id] - began == 8
+
+
+async def test_what_waits_in_the_buffer_is_given_back_when_the_worker_stops(work, open_worker):
+    jobs = [make_job(10) for _ in range(4)]
+    work.add(*jobs)
+    handler = Clocking()
+    async with open_worker(handler, prefetch=5):
+        await work.until_running(4)
+
+    assert sorted(outcome for _, _, outcome in work.outcomes) == ["null", *["released"] * 3]
+    assert list(handler.starts) == [jobs[0].id]
+
+
+# -- handlers that do not let go
+
+
+async def test_an_attempt_that_does_not_end_and_its_retry_live_side_by_side(work, open_worker, events):
+    """The first attempt expires, is found stuck and settled without its handler; the second completes."""
+    work.add(make_job(expire_in=5))
+    attempts = []
+
+    async def handler(job):
+        attempts.append(job.attempt)
+        if job.attempt == 1:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(100)
+        return job.attempt
+
+    async with open_worker(handler, concurrency=2):
+        await work.until(lambda: len(work.outcomes) == 2)
+        await trio.sleep(200)
+        work.add(make_job())
+        work.exchanges.clear()
+
+    assert attempts[:2] == [1, 2]
+    assert work.outcomes[0][2].outcome == "expired"
+    assert work.outcomes[1][2] == "2"
+    assert len(events.of(JobStuck)) == 1
