@@ -96,6 +96,7 @@ def test_a_key_is_free_while_its_job_waits_for_a_retry(desk, policy):
     queue.send("k")
     running = queue.claim()
     next_one = queue.send("k")
+    assert queue.claim() == []  # it has taken its place in the line
     queue.fail(running)
 
     assert [job.id for job in queue.claim()] == [next_one]
