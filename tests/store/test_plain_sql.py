@@ -53,6 +53,20 @@ async def test_a_plain_job_has_the_policy_and_dead_letter_queue_of_its_queue(bos
     assert len(await boss.fetch("letters")) == 1
 
 
+async def test_what_a_plain_job_does_not_say_its_queue_does(boss, database):
+    await boss.create_queue(
+        "q", retry_limit=7, retry_delay=3, retry_backoff=True, retry_delay_max=9, expire_in=60, heartbeat=5
+    )
+    database.execute("insert into trioboss.job (name) values ('q')")
+    database.execute("insert into trioboss.job (name, retry_limit, expire_in) values ('q', 1, '2 minutes')")
+
+    inherited, own = await boss.find_jobs("q")
+
+    assert (inherited.retry_limit, inherited.retry_delay, inherited.retry_backoff) == (7, 3.0, True)
+    assert (inherited.retry_delay_max, inherited.expire_in, inherited.heartbeat) == (9.0, 60.0, 5.0)
+    assert (own.retry_limit, own.expire_in, own.heartbeat) == (1, 120.0, 5.0)
+
+
 @pytest.mark.parametrize("policy", [Policy.SHORT, Policy.STATELY, Policy.EXCLUSIVE])
 async def test_a_policy_holds_whoever_writes(boss, database, policy):
     await boss.create_queue("q", policy=policy)

@@ -13,19 +13,20 @@ CREATE SEQUENCE trioboss.job_seq CACHE 1;
 --   2  waits behind another job of its key (keyed policies)
 --   3  deferred until start_after
 -- Only statements/place.sql moves jobs of keyed policies to 0, under a lock, so one key has one holder.
--- A plain INSERT or COPY leaves it null, and the trigger complete_job fills in the row.
+-- A plain INSERT or COPY leaves it null, and the trigger complete_job fills in the row: what it does not say, the
+-- queue does.
 CREATE TABLE trioboss.job (
     id                   uuid NOT NULL DEFAULT gen_random_uuid(),
     name                 text COLLATE "C" NOT NULL,
     priority             integer NOT NULL DEFAULT 0,
     data                 jsonb,
     state                trioboss.job_state NOT NULL DEFAULT 'created',
-    retry_limit          integer NOT NULL DEFAULT 2,
+    retry_limit          integer NOT NULL,
     retry_count          integer NOT NULL DEFAULT 0,
-    retry_delay          double precision NOT NULL DEFAULT 0,
-    retry_backoff        boolean NOT NULL DEFAULT false,
+    retry_delay          double precision NOT NULL,
+    retry_backoff        boolean NOT NULL,
     retry_delay_max      double precision,
-    retry_jitter         double precision NOT NULL DEFAULT 0,
+    retry_jitter         double precision NOT NULL,
     retry_window         interval,
     backoff_count        integer NOT NULL DEFAULT 0,        -- failures since the backoff last began anew
     failed_on            timestamptz,                       -- the last failure
@@ -34,16 +35,16 @@ CREATE TABLE trioboss.job (
     singleton_key        text COLLATE "C",
     singleton_on         timestamp,                         -- the throttle slot it occupies, in UTC
     unique_until         text COLLATE "C",                  -- 'started' (send_singleton) or 'ended' (send_once)
-    expire_in            interval NOT NULL DEFAULT interval '15 minutes',
+    expire_in            interval NOT NULL,
     heartbeat            interval,
-    auto_heartbeat       boolean NOT NULL DEFAULT true,
+    auto_heartbeat       boolean NOT NULL,
     heartbeat_on         timestamptz,                       -- in no index, so that a heartbeat is a cheap update
-    max_lease_extensions integer NOT NULL DEFAULT 3,
+    max_lease_extensions integer NOT NULL,
     lease_extensions     integer NOT NULL DEFAULT 0,
     created_on           timestamptz NOT NULL DEFAULT now(),
     completed_on         timestamptz,
-    keep_until           timestamptz NOT NULL DEFAULT now() + interval '14 days',
-    delete_after         interval NOT NULL DEFAULT interval '7 days',
+    keep_until           timestamptz NOT NULL,
+    delete_after         interval NOT NULL,
     output               jsonb,
     progress             jsonb,
     dead_letter          text COLLATE "C",
@@ -170,8 +171,21 @@ BEGIN
     END IF;
     NEW.policy := q.policy;
     NEW.dead_letter := coalesce(NEW.dead_letter, q.dead_letter);
-    IF NEW.keep_until <= NEW.start_after THEN        -- it would be too old to keep before it can run
-        NEW.keep_until := NEW.start_after + q.retention;
+    NEW.retry_limit := coalesce(NEW.retry_limit, q.retry_limit);
+    NEW.retry_delay := coalesce(NEW.retry_delay, q.retry_delay);
+    NEW.retry_jitter := coalesce(NEW.retry_jitter, CASE WHEN NEW.retry_backoff IS NULL THEN q.retry_jitter
+                                                        WHEN NEW.retry_backoff THEN 0.5 ELSE 0 END);
+    NEW.retry_backoff := coalesce(NEW.retry_backoff, q.retry_backoff);
+    NEW.retry_delay_max := coalesce(NEW.retry_delay_max, q.retry_delay_max);
+    NEW.retry_window := coalesce(NEW.retry_window, q.retry_window);
+    NEW.expire_in := coalesce(NEW.expire_in, q.expire_in);
+    NEW.heartbeat := coalesce(NEW.heartbeat, q.heartbeat);
+    NEW.auto_heartbeat := coalesce(NEW.auto_heartbeat, q.auto_heartbeat);
+    NEW.max_lease_extensions := coalesce(NEW.max_lease_extensions, q.max_lease_extensions);
+    NEW.delete_after := coalesce(NEW.delete_after, q.delete_after);
+    -- What would be too old to keep before it can run is kept as long as others.
+    IF NEW.keep_until IS NULL OR NEW.keep_until <= NEW.start_after THEN
+        NEW.keep_until := greatest(NEW.start_after, statement_timestamp()) + q.retention;
     END IF;
     NEW.gate := CASE WHEN NEW.state >= 'active' THEN 0
                      WHEN NEW.start_after > statement_timestamp() THEN 3

@@ -25,14 +25,13 @@ WITH asked AS MATERIALIZED (
     FROM ended
     WHERE (SELECT keep_completed FROM asked)
 ), completion AS (
-    INSERT INTO trioboss.job (id, name, data, start_after, created_on, keep_until, delete_after, policy, gate)
+    INSERT INTO trioboss.job (id, name, data, start_after, created_on)
     SELECT gen_random_uuid(), q.name, jsonb_build_object(
                'request', jsonb_build_object('id', e.id, 'name', e.name, 'data', e.data),
                'response', nullif(:leases::jsonb -> e.id::text -> 2, 'null'), 'failed', false, 'state', 'completed',
                'createdOn', e.created_on, 'startedOn', e.started_on,
                'completedOn', coalesce(:now, statement_timestamp()), 'retryCount', e.retry_count),
-           coalesce(:now, statement_timestamp()), coalesce(:now, statement_timestamp()),
-           coalesce(:now, statement_timestamp()) + q.retention, q.delete_after, q.policy, 0
+           coalesce(:now, statement_timestamp()), coalesce(:now, statement_timestamp())
     FROM ended e, trioboss.queue q
     WHERE q.name = '__state__completed__' || :queue
     ORDER BY e.seq

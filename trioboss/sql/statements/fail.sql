@@ -41,7 +41,8 @@ WITH clock AS MATERIALIZED (
     FROM attempt_over o
 ), retried AS (
     UPDATE trioboss.job_common j
-    SET state = 'retry', start_after = g.next_start, output = nullif(g.error, 'null'), retry_count = j.retry_count + 1,
+    SET state = 'retry', start_after = g.next_start, keep_until = g.next_start + (j.keep_until - j.start_after),
+        output = nullif(g.error, 'null'), retry_count = j.retry_count + 1,
         backoff_count = g.backoffs, failed_on = (SELECT now FROM clock), worker = NULL, heartbeat_on = NULL,
         gate = CASE WHEN g.next_start > (SELECT now FROM clock) THEN 3
                     WHEN j.policy IN ('singleton', 'stately') THEN 1
@@ -93,12 +94,12 @@ WITH clock AS MATERIALIZED (
     ON CONFLICT DO NOTHING
     RETURNING name
 ), completion AS (
-    INSERT INTO trioboss.job (id, name, data, start_after, created_on, keep_until, delete_after, policy, gate)
+    INSERT INTO trioboss.job (id, name, data, start_after, created_on)
     SELECT gen_random_uuid(), q.name, jsonb_build_object(
                'request', jsonb_build_object('id', g.id, 'name', g.name, 'data', g.data),
                'response', nullif(g.error, 'null'), 'failed', true, 'state', 'failed', 'createdOn', g.created_on,
                'startedOn', g.started_on, 'completedOn', c.now, 'retryCount', g.retry_count),
-           c.now, c.now, c.now + q.retention, q.delete_after, q.policy, 0
+           c.now, c.now
     FROM judged g, clock c, trioboss.queue q
     WHERE g.final AND q.name = '__state__completed__' || :queue
     ORDER BY g.seq
