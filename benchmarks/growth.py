@@ -1,6 +1,5 @@
 """Does the cost grow? With a backlog, a blocked key, an archive, many queues, an old transaction."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,17 +8,16 @@ import attrs
 import psycopg
 import trio
 
-import trioboss
-from benchmarks.adapters.base import QUEUE
 from benchmarks.harness.contenders import TRIOBOSS
 from benchmarks.harness.draining import drain
+from benchmarks.harness.filling import block_key, fill_archive, fill_jobs, fill_queues, measure_claims
 from benchmarks.harness.meters import Meter
 from benchmarks.harness.options import Options
 from benchmarks.harness.percentiles import median
 from benchmarks.harness.plots import Bar, Bars
 from benchmarks.harness.progress import say
 from benchmarks.harness.report import Report
-from benchmarks.harness.server import Server, Template, run_sql
+from benchmarks.harness.server import Server, Template
 from benchmarks.harness.tables import Spread, Table
 from benchmarks.harness.workloads import measure_steady
 
@@ -28,8 +26,7 @@ __all__ = ["measure"]
 _WORKER: dict[str, Any] = {"concurrency": 10, "prefetch": 1000}
 _IN_ORDER: dict[str, Any] = {**_WORKER, "policy": "key_strict_fifo"}
 _SHORT = 5_000  # jobs that are drained to the end
-_CLAIMS = 100  # claims of 10, of which the first ones are not counted
-_COLD = 20
+_CLAIMS = 100
 
 Result = dict[str, Any]
 
@@ -108,18 +105,22 @@ def _situations(options: Options) -> Iterator[_Situation]:
     some = size(12_000, 1_200)
     few = f"{some:,} jobs"
     for jobs in (size(1_000, 300), some, size(100_000, 2_000), size(1_000_000, 4_000)):
-        yield _Situation(f"{jobs:,} jobs", few, _WORKER, jobs, _jobs(jobs))
+        yield _Situation(f"{jobs:,} jobs", few, _WORKER, jobs, fill_jobs(jobs))
     plain = f"{some:,} jobs on as many keys, strict FIFO"
-    yield _Situation(plain, plain, _IN_ORDER, some, _jobs(some, keyed=True))
+    yield _Situation(plain, plain, _IN_ORDER, some, fill_jobs(some, keyed=True))
     blocked = size(100_000, 2_000)
     name = f"{some:,} jobs on as many keys, and {blocked:,} behind one blocked key"
-    yield _Situation(name, plain, _IN_ORDER, some, lambda dsn: _block_key(dsn, blocked, some), drains=False)
+    yield _Situation(name, plain, _IN_ORDER, some, lambda dsn: block_key(dsn, blocked, some), drains=False)
     archived = size(5_000_000, 20_000)
     name = f"{some:,} jobs, and {archived:,} archived"
-    yield _Situation(name, few, _WORKER, some, lambda dsn: _archive(dsn, archived, some))
+    yield _Situation(name, few, _WORKER, some, lambda dsn: fill_archive(dsn, archived, some))
     queues = size(10_000, 500)
     yield _Situation(
-        f"{some:,} jobs, and {queues:,} queues", few, _WORKER, some, lambda dsn: _queues(dsn, queues, some)
+        f"{some:,} jobs, and {queues:,} queues",
+        few,
+        _WORKER,
+        some,
+        lambda dsn: fill_queues(dsn, queues, some),
     )
 
 
@@ -132,84 +133,11 @@ def _measure_situation(server: Server, situation: _Situation) -> Result:
 
     template: Template = server.template(situation.name, fill, empty.name)
     with server.database(template.name) as dsn, Meter(server.postmaster) as meter:
-        claims = trio.run(_claim, dsn, min(_CLAIMS, situation.jobs // 10))
+        claims = trio.run(measure_claims, dsn, min(_CLAIMS, situation.jobs // 10))
     is_long = situation.jobs >= _SHORT or not situation.drains
     result = drain(server, TRIOBOSS, situation.settings, template, jobs=situation.jobs, entries_only=is_long)
     speed = result["entry_rate"] if is_long else result["rate"]
     return {**result, "speed": speed, "claim_ms": median(claims), "noise": max(meter.noise, result["noise"])}
-
-
-async def _claim(dsn: str, count: int) -> list[float]:
-    """Milliseconds of each claim of 10 jobs that are not settled meanwhile."""
-    times: list[float] = []
-    async with trioboss.open_boss(dsn, migrate=False, supervise=False, schedule=False) as boss:
-        await boss.wait_listening()
-        for _ in range(count):
-            began = time.perf_counter()
-            jobs = await boss.fetch(QUEUE, batch_size=10)
-            times.append((time.perf_counter() - began) * 1000)
-            if len(jobs) != 10:
-                raise RuntimeError(f"a claim of 10 got {len(jobs)}")
-    return times[min(_COLD, count // 2) :]
-
-
-# -- filling
-
-
-def _jobs(count: int, *, keyed: bool = False) -> Callable[[str], None]:
-    def fill(dsn: str) -> None:
-        with trioboss.SyncBoss(dsn, migrate=False) as boss:
-            boss.insert(QUEUE, (_row(i, str(i) if keyed else None) for i in range(count)))
-
-    return fill
-
-
-def _row(i: int, key: str | None = None) -> dict[str, Any]:
-    return {"data": {"i": i, "t": 0, "due": 0}, "singleton_key": key}
-
-
-def _block_key(dsn: str, blocked: int, free: int) -> None:
-    """One key whose first job is under way and stays there; the others of it come before everything else."""
-    with trioboss.SyncBoss(dsn, migrate=False) as boss:
-        boss.insert(QUEUE, ({**_row(i, "blocked"), "expire_in": 86_400} for i in range(blocked)))
-        boss.fetch(QUEUE)
-        boss.insert(QUEUE, (_row(i, str(i)) for i in range(free + 1)))
-        # New jobs of keyed queues are placed a few hundred at a time: until one is free to be claimed.
-        while not boss.fetch(QUEUE):
-            pass
-
-
-def _archive(dsn: str, archived: int, jobs: int) -> None:
-    """Copies of one completed job, all of today."""
-    with trioboss.SyncBoss(dsn, migrate=False) as boss:
-        boss.send(QUEUE, {"i": 0, "t": 0, "due": 0})
-        boss.complete(QUEUE, boss.fetch(QUEUE))
-    _copy_rows(dsn, "archive", {"id": "gen_random_uuid()"}, archived - 1, leave={"xid"})
-    _jobs(jobs)(dsn)
-
-
-def _queues(dsn: str, queues: int, jobs: int) -> None:
-    _copy_rows(dsn, "queue", {"name": "'other/' || n"}, queues - 1)
-    _jobs(jobs)(dsn)
-
-
-def _copy_rows(
-    dsn: str, table: str, changed: dict[str, str], count: int, leave: frozenset[str] | set[str] = frozenset()
-) -> None:
-    """Copy the only row of a table so many times, with some columns changed."""
-    rows = run_sql(
-        dsn,
-        "select column_name from information_schema.columns "
-        f"where table_schema = 'trioboss' and table_name = '{table}' and is_generated = 'NEVER'",
-    )
-    same = [row[0] for row in rows if row[0] not in changed and row[0] not in leave]
-    columns, values = ", ".join([*changed, *same]), ", ".join([*changed.values(), *same])
-    run_sql(
-        dsn,
-        f"insert into trioboss.{table} ({columns}) select {values} "
-        f"from trioboss.{table}, generate_series(1, {count}) n",
-        f"analyze trioboss.{table}",
-    )
 
 
 # -- an old transaction

@@ -5,7 +5,8 @@ A program gets one line that says its role:
     setup     install the schema; answer with the version and a query that counts the jobs not durably finished
     fill      add n ready jobs, as send would
     produce   say `ready`, wait for a line, send in the way that is asked for, say `produced`
-    work      say `ready`, handle jobs until standard input ends; at the command `report` say what was recorded
+    work      say `ready`, handle jobs until standard input ends; at the command `report` say what was recorded.
+              With `hold`: say `up` first, and wait for a line, so that several workers begin together
 
 Only the standard library: this runs in the peers' own environments.
 """
@@ -35,16 +36,23 @@ Hit = Callable[[Data], None]
 class Recorder:
     """What handlers note: first thing, when they were entered."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep: bool = True) -> None:
+        self.count = 0
+        self.hit: Hit = self._note if keep else self._count
         self.entered = array("d")
         self.called = array("d")
         self.due = array("d")
 
-    def hit(self, data: Data) -> None:
+    def _note(self, data: Data) -> None:
         """A handler was entered with this payload."""
         self.entered.append(now())
         self.called.append(data["t"])
         self.due.append(data["due"])
+        self.count += 1
+
+    def _count(self, data: Data) -> None:
+        """The same, without keeping anything: for the measurement of memory."""
+        self.count += 1
 
     def as_json(self) -> dict[str, list[float]]:
         """For the harness."""
@@ -136,7 +144,10 @@ async def _send(adapter: Adapter, spec: Spec) -> Sent:
 
 
 async def _work(adapter: Adapter, spec: Spec) -> None:
-    recorder = Recorder()
+    if spec.get("hold"):
+        emit("up")
+        sys.stdin.readline()
+    recorder = Recorder(keep=spec.get("record", True))
 
     def obey(command: Spec) -> None:
         emit("recorded", cpu=cpu_seconds(), **recorder.as_json())
@@ -145,7 +156,7 @@ async def _work(adapter: Adapter, spec: Spec) -> None:
         reported = -1
         while True:
             time.sleep(_PROGRESS_INTERVAL)
-            if (count := len(recorder.entered)) != reported:
+            if (count := recorder.count) != reported:
                 reported = count
                 emit("progress", n=count)
 

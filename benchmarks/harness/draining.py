@@ -46,19 +46,23 @@ def drain(
         psycopg.connect(dsn, autocommit=True) as connection,
         _workers(contender, dsn, settings, workers) as programs,
     ):
+        deadline = _begin(programs)
+        warmed_up = _wait_for_entries(programs, warm, deadline)
+        before = _entries(programs)
         with Meter(server.postmaster, lambda: sum(program.cpu() for program in programs)) as meter:
-            reached = _wait_for_entries(programs, warm, goal, cap)
+            reached = warmed_up and _wait_for_entries(programs, goal, time.monotonic() + cap)
             left = 0 if reached or entries_only else count_pending(connection, template)
             end = time.monotonic() if left or entries_only else wait_drained(dsn, template, 60.0)
         entries = [program.ask({"do": "report"}, "recorded")["entered"] for program in programs]
     if reached and not entries_only and sum(map(len, entries)) != jobs:
         raise ProgramFailed(f"{sum(map(len, entries))} handler entries for {jobs} jobs")
     run = _Run(entries, warm)
+    metered = run.count - before
     return {
         "rate": None if entries_only else run.rate(jobs - left, end),
         "entry_rate": run.entry_rate(),
-        "worker_us": meter.programs / run.count * 1e6,
-        "postgres_us": meter.postgres / run.count * 1e6,
+        "worker_us": meter.programs / metered * 1e6 if metered else None,
+        "postgres_us": meter.postgres / metered * 1e6 if metered else None,
         "capped": not reached,
         "noise": meter.noise,
     }
@@ -96,22 +100,33 @@ class _Run:
 
 @contextlib.contextmanager
 def _workers(contender: Contender, dsn: str, settings: Settings, count: int) -> Iterator[list[Program]]:
+    """So many workers that begin together: starting an interpreter takes longer than some drains."""
     with contextlib.ExitStack() as stack:
         workers = [
-            stack.enter_context(contender.run("work", dsn, settings, progress=True)) for _ in range(count)
+            stack.enter_context(contender.run("work", dsn, settings, progress=True, hold=True))
+            for _ in range(count)
         ]
         for worker in workers:
-            worker.wait("ready")
+            worker.wait("up")
         yield workers
 
 
-def _wait_for_entries(programs: list[Program], warm: int, goal: int, cap: float) -> bool:
-    """Until so many handlers were entered; False if that takes longer than `cap` seconds after the warm-up."""
-    deadline = time.monotonic() + _START_UP
-    is_warm = False
-    while (count := sum(program.count for program in programs)) < goal:
-        if not is_warm and count >= warm:
-            is_warm, deadline = True, time.monotonic() + cap
+def _begin(programs: list[Program]) -> float:
+    """Let them work; return when the first entries are overdue."""
+    for program in programs:
+        program.tell({"do": "go"})
+    for program in programs:
+        program.wait("ready")
+    return time.monotonic() + _START_UP
+
+
+def _entries(programs: list[Program]) -> int:
+    return sum(program.count for program in programs)
+
+
+def _wait_for_entries(programs: list[Program], goal: int, deadline: float) -> bool:
+    """Until so many handlers were entered; False if that takes too long."""
+    while _entries(programs) < goal:
         if time.monotonic() > deadline:
             return False
         time.sleep(0.005)

@@ -108,11 +108,12 @@ def resident_of(pid: int) -> int:
 class Meter:
     """Measures a block: wall time, the CPU of Postgres, and what others used meanwhile.
 
-    `ours` gives the CPU seconds that our own programs have used so far; this process counts by itself.
+    `ours` gives the CPU seconds that the programs in question have used so far. Without it all programs that this
+    process has started count; this process itself always does.
     """
 
     postmaster: int | None
-    ours: Callable[[], float] = lambda: 0.0
+    ours: Callable[[], float] | None = None
     seconds: float = attrs.field(default=0.0, init=False)
     postgres: float = attrs.field(default=0.0, init=False)
     programs: float = attrs.field(default=0.0, init=False)
@@ -122,7 +123,12 @@ class Meter:
 
     def _read(self) -> tuple[float, ...]:
         postgres = 0.0 if self.postmaster is None else tree_cpu(self.postmaster)
-        return (time.monotonic(), postgres, self.ours(), machine_cpu(), cpu_of(os.getpid()))
+        ours = self._children() if self.ours is None else self.ours()
+        return (time.monotonic(), postgres, ours, machine_cpu(), cpu_of(os.getpid()))
+
+    def _children(self) -> float:
+        living = (tree_cpu(child) for child in children_of(os.getpid()) if child != self.postmaster)
+        return sum(living) + _reaped_by(os.getpid())
 
     def __enter__(self) -> Self:
         self._start = self._read()

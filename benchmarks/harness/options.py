@@ -33,6 +33,7 @@ class Options:
     dsn: str | None = None
     quick: bool = False
     repeats: int = 1
+    attempts: int = 1
     plot: Path | None = None
     only: tuple[str, ...] = ()
     peers: tuple[str, ...] = ()
@@ -62,6 +63,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         dsn=found.dsn,
         quick=found.quick,
         repeats=found.repeats or (1 if found.quick else 3),
+        attempts=max(1, found.attempts),
         plot=found.plot,
         only=_names(found.only),
         peers=_names(found.peers),
@@ -90,6 +92,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--peers", default="", metavar="A,B", help="peers: only these")
     parser.add_argument("--workloads", default="", metavar="L1,T3", help="peers: only these workloads")
+    parser.add_argument(
+        "--attempts", type=int, default=1, help="peers: run again so often while others disturb it"
+    )
     parser.add_argument("--peer-python", metavar="PYTHON", help="peers: the interpreter for the Python peers")
     default = Options(commands=())
     cache = Path(os.environ.get("TRIOBOSS_BENCH_CACHE", default.cache))

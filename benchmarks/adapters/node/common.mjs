@@ -68,6 +68,10 @@ async function produce(queue, spec, lines) {
 }
 
 async function work(queue, spec, lines) {
+  if (spec.hold) {
+    await emit("up");
+    await lines.next();
+  }
   const entered = [], called = [], due = [];
   const hit = (data) => {
     entered.push(now());

@@ -1,0 +1,98 @@
+"""Databases in some state: so many jobs, a blocked key, an archive. And claims from them."""
+
+import time
+from collections.abc import Callable, Set
+from typing import Any
+
+import trioboss
+from benchmarks.adapters.base import QUEUE
+from benchmarks.harness.server import run_sql
+
+__all__ = ["block_key", "fill_archive", "fill_jobs", "fill_queues", "measure_claims", "place_all"]
+
+_COLD = 20  # claims that are not counted
+
+
+def fill_jobs(count: int, *, keyed: bool = False) -> Callable[[str], None]:
+    """So many jobs, each with a key of its own if they have one."""
+
+    def fill(dsn: str) -> None:
+        with trioboss.SyncBoss(dsn, migrate=False) as boss:
+            boss.insert(QUEUE, (_row(i, str(i) if keyed else None) for i in range(count)))
+
+    return fill
+
+
+def _row(i: int, key: str | None = None) -> dict[str, Any]:
+    return {"data": {"i": i, "t": 0, "due": 0}, "singleton_key": key}
+
+
+def block_key(dsn: str, blocked: int, free: int) -> None:
+    """One key whose first job is under way and stays there; the others of it come before everything else."""
+    with trioboss.SyncBoss(dsn, migrate=False) as boss:
+        boss.insert(QUEUE, ({**_row(i, "blocked"), "expire_in": 86_400} for i in range(blocked)))
+        boss.fetch(QUEUE)
+        boss.insert(QUEUE, (_row(i, str(i)) for i in range(free)))
+    place_all(dsn)
+
+
+def place_all(dsn: str) -> None:
+    """Let the new jobs of a keyed queue find their places, which happens some hundred with each claim."""
+    with trioboss.SyncBoss(dsn, migrate=False) as boss:
+        # From a queue without workers a claim of a priority that no job has takes nothing, but places.
+        while run_sql(dsn, "select exists (select from trioboss.job where gate = 1 and state < 'active')")[0][
+            0
+        ]:
+            boss.fetch(QUEUE, min_priority=2**31 - 1)
+
+
+def fill_archive(dsn: str, archived: int, jobs: int) -> None:
+    """Copies of one completed job, all of today; and so many jobs."""
+    with trioboss.SyncBoss(dsn, migrate=False) as boss:
+        boss.send(QUEUE, {"i": 0, "t": 0, "due": 0})
+        boss.complete(QUEUE, boss.fetch(QUEUE))
+    _copy_row(dsn, "archive", {"id": "gen_random_uuid()"}, archived - 1, leave={"xid"})
+    fill_jobs(jobs)(dsn)
+
+
+def fill_queues(dsn: str, queues: int, jobs: int) -> None:
+    """So many queues, one of them with so many jobs."""
+    _copy_row(dsn, "queue", {"name": "'other/' || n"}, queues - 1)
+    fill_jobs(jobs)(dsn)
+
+
+def _copy_row(
+    dsn: str, table: str, changed: dict[str, str], count: int, leave: Set[str] = frozenset()
+) -> None:
+    """Copy the only row of a table so many times, with some columns changed."""
+    rows = run_sql(
+        dsn,
+        "select column_name from information_schema.columns "
+        f"where table_schema = 'trioboss' and table_name = '{table}' and is_generated = 'NEVER'",
+    )
+    same = [row[0] for row in rows if row[0] not in changed and row[0] not in leave]
+    columns, values = ", ".join([*changed, *same]), ", ".join([*changed.values(), *same])
+    run_sql(
+        dsn,
+        f"insert into trioboss.{table} ({columns}) select {values} "
+        f"from trioboss.{table}, generate_series(1, {count}) n",
+        f"analyze trioboss.{table}",
+    )
+
+
+async def measure_claims(dsn: str, count: int, refill: bool = False) -> list[float]:
+    """Milliseconds of each claim of 10 jobs. `refill`: there are never more than those 10."""
+    times: list[float] = []
+    async with trioboss.open_boss(dsn, migrate=False, supervise=False, schedule=False, pool_size=1) as boss:
+        await boss.wait_listening()
+        for turn in range(count):
+            if refill:
+                await boss.insert(QUEUE, [_row(turn * 10 + i, str(turn * 10 + i)) for i in range(10)])
+            began = time.perf_counter()
+            jobs = await boss.fetch(QUEUE, batch_size=10)
+            times.append((time.perf_counter() - began) * 1000)
+            if len(jobs) != 10:
+                raise RuntimeError(f"a claim of 10 got {len(jobs)}")
+            if refill:
+                await boss.complete(QUEUE, jobs)
+    return times[min(_COLD, count // 2) :]
