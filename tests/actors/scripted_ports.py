@@ -173,6 +173,7 @@ class ScriptedWork:
         say: str | None,
     ) -> Exchanged:
         now = trio.current_time()
+        assert wanted is None or wanted.worker in self.registered
         self.exchanges.append(Exchange(now, queue, settlements, wanted, ripen, asleep, say))
         fault = await self._arrive("exchange")
         settled = self._settle(settlements)

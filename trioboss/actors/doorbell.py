@@ -21,7 +21,9 @@ class Doorbell:
         await self._rung.wait()
         self._rung = trio.Event()
 
-    async def wait_until(self, deadline: float) -> None:
-        """Wait until it is rung, or until that time."""
+    async def wait_until(self, deadline: float) -> bool:
+        """Wait until it is rung, or until that time; True if it was rung."""
         with trio.move_on_at(deadline):
             await self.wait()
+            return True
+        return False

@@ -6,6 +6,7 @@ import secrets
 import attrs
 import trio
 
+from trioboss.actors.clock import DatabaseClock
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.ports import EarPort, Ears
 from trioboss.actors.reporter import Reporter
@@ -39,6 +40,7 @@ class Listener:
 
     _port: EarPort
     _board: Switchboard
+    _clock: DatabaseClock
     _reporter: Reporter
     _presence_grace: float
     _candidate: bool
@@ -97,6 +99,9 @@ class Listener:
                         await self._hear(ears)
                 except DatabaseUnavailable as error:
                     self._lose(str(error))
+                except Exception as error:
+                    self._lose(f"{type(error).__name__}: {error}")
+                    raise
                 await trio.sleep(self._machine.failed(random.random()))
 
     async def _hear(self, ears: Ears) -> None:
@@ -131,7 +136,9 @@ class Listener:
         self._token = secrets.token_hex(8)
         # Behind a pooler leadership has to be claimed again and again; a session lock is held once taken.
         candidate = self._candidate and (self._machine.deaf or not self.leads)
+        asked_at = trio.current_time()
         looked = await ears.look(self._board.queues(), self._token, candidate=candidate)
+        self._clock.set(looked.now, asked_at)
         self._looks += 1
         self._machine.looked(trio.current_time())
         if candidate:

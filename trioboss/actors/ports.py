@@ -1,4 +1,7 @@
-"""What the actors need of the world. The store happens to fit; `boss.py` joins them; tests bring a script."""
+"""What the actors need of the world. The store happens to fit; `boss.py` joins them; tests bring a script.
+
+Every call answers within a bounded time, or raises DatabaseUnavailable.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -94,6 +97,9 @@ class UpkeepPort(Protocol):
 
     async def tidy(self) -> None:
         """Retention: drop what is old, make room for what comes."""
+
+    async def announce(self, word: str) -> None:
+        """Say something on the channel."""
 
 
 class SchedulePort(Protocol):

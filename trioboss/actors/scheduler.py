@@ -1,12 +1,13 @@
 """Fires cron's ticks. Every boss does; the ledger in the database lets one of them have each tick."""
 
 import math
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID, uuid5
 
 import attrs
 import trio
 
+from trioboss.actors.clock import DatabaseClock
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.ports import SchedulePort
 from trioboss.actors.reporter import Reporter
@@ -58,11 +59,10 @@ class Scheduler:
     """Sleeps until the next tick by the database's clock, fires it, and goes on."""
 
     _port: SchedulePort
+    _clock: DatabaseClock
     _changed: Doorbell
     _reporter: Reporter
     _entries: list[_Entry] = attrs.field(factory=list, init=False)
-    _epoch: datetime | None = attrs.field(default=None, init=False)
-    """The database's time when this process's clock showed zero."""
     _fired: int = attrs.field(default=0, init=False)
 
     def statistics(self) -> SchedulerStatistics:
@@ -72,47 +72,43 @@ class Scheduler:
     async def run(self) -> None:
         """For ever: read the schedules whenever they change, and fire what is due."""
         self._changed.ring()
-        wake_at = -math.inf
+        wake_at = math.inf
         while True:
-            await self._changed.wait_until(wake_at)
+            changed = await self._changed.wait_until(wake_at)
             try:
-                if self._epoch is None or trio.current_time() < wake_at:
+                if changed:
                     await self._read()
-                early = await self._fire_due()
-                wake_at = self._next_wake() + early
+                wake_at = await self._fire_due()
             except DatabaseUnavailable as error:
                 self._reporter.report(ErrorEvent("scheduler", str(error)))
-                wake_at = trio.current_time() + _RETRY_DELAY
-                self._epoch = None
+                self._changed.ring()
+                wake_at = math.inf
+                await trio.sleep(_RETRY_DELAY)
 
     async def _read(self) -> None:
-        asked = trio.current_time()
-        now, schedules = await self._port.read_schedules()
-        # The database read its clock somewhere between our question and its answer.
-        self._epoch = now - timedelta(seconds=(asked + trio.current_time()) / 2)
+        asked_at = trio.current_time()
+        shown, schedules = await self._port.read_schedules()
+        self._clock.set(shown, asked_at)
         known = {(e.schedule.queue, e.schedule.key, e.schedule.updated_on): e.last for e in self._entries}
         self._entries = []
         for schedule, last in schedules:
             dealt_with = known.get((schedule.queue, schedule.key, schedule.updated_on), schedule.updated_on)
-            self._entries.append(_Entry(schedule, max(dealt_with, last or dealt_with)))
-
-    def _now(self) -> datetime:
-        assert self._epoch is not None
-        return self._epoch + timedelta(seconds=trio.current_time())
-
-    def _next_wake(self) -> float:
-        if not self._entries or self._epoch is None:
-            return math.inf
-        return (min(entry.next for entry in self._entries) - self._epoch).total_seconds()
+            try:
+                self._entries.append(_Entry(schedule, max(dealt_with, last or dealt_with)))
+            except Exception as error:
+                # Written by hand, or for another edition of the time zones. The other schedules go on.
+                self._complain(schedule, error)
 
     async def _fire_due(self) -> float:
-        """Fire what is due; return the seconds by which our idea of the time turned out to be too early."""
-        early = 0.0
-        now = self._now()
+        """Fire what is due; return when there is more to do."""
+        now = self._clock.now()
+        wake_at = math.inf
         for entry in self._entries:
-            if entry.next <= now:
-                early = max(early, await self._fire_entry(entry, now))
-        return early
+            early = await self._fire_entry(entry, now) if entry.next <= now else 0.0
+            # Too early, by the clock that counts: wait for that long.
+            due = trio.current_time() + early if early > 0 else self._clock.when(entry.next)
+            wake_at = min(wake_at, due)
+        return wake_at
 
     async def _fire_entry(self, entry: _Entry, now: datetime) -> float:
         schedule = entry.schedule
@@ -131,11 +127,13 @@ class Scheduler:
             raise
         except TriobossError as error:
             # The schedule's own fault: its queue is gone, or refuses such jobs. The other schedules go on.
-            self._reporter.report(
-                ErrorEvent(f"schedule {schedule.queue} {schedule.key}".rstrip(), str(error))
-            )
+            self._complain(schedule, error)
             return 0.0
         if ours:
             self._fired += 1
             self._reporter.report(TickFired(schedule.queue, schedule.key, due, id))
         return early
+
+    def _complain(self, schedule: Schedule, error: Exception) -> None:
+        name = f"schedule {schedule.queue} {schedule.key}".rstrip()
+        self._reporter.report(ErrorEvent(name, str(error)))

@@ -3,6 +3,7 @@
 import attrs
 import trio
 
+from trioboss.actors.dispatcher import Presence
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.listener import Listener
 from trioboss.actors.ports import UpkeepPort
@@ -33,8 +34,11 @@ class Upkeep:
     _listener: Listener
     _somebody_is_busy: Doorbell
     _reporter: Reporter
+    _presence: Presence
     _presence_grace: float
     _machine: UpkeepMachine = attrs.field(factory=UpkeepMachine, init=False)
+    _untidy: Doorbell = attrs.field(factory=Doorbell, init=False)
+    _led: bool = attrs.field(default=False, init=False)
     _rounds: int = attrs.field(default=0, init=False)
     _recovered: int = attrs.field(default=0, init=False)
 
@@ -46,9 +50,13 @@ class Upkeep:
         """Watch over all jobs, closely while there are any."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._hear_of_work)
+            nursery.start_soon(self._tidy)
             while True:
-                await self._listener.leads_changed.wait_until(self._machine.next(self._listener.leads))
-                if trio.current_time() >= self._machine.next(self._listener.leads):
+                self._notice_election()
+                at = self._machine.next(self._listener.leads)
+                if trio.current_time() < at:
+                    await self._listener.leads_changed.wait_until(at)
+                else:
                     await self._start_round()
 
     async def _hear_of_work(self) -> None:
@@ -57,24 +65,44 @@ class Upkeep:
             self._machine.heard_of_work(trio.current_time())
             self._listener.leads_changed.ring()
 
+    def _notice_election(self) -> None:
+        if self._listener.leads and not self._led:
+            self._machine.elected()
+        self._led = self._listener.leads
+
     async def _start_round(self) -> None:
-        full = self._machine.starts_round(trio.current_time())
+        self._machine.starts_round(trio.current_time())
         if not self._listener.leads:
             self._listener.look_now()
             return
         try:
-            await self._round(full)
+            await self._round()
         except DatabaseUnavailable as error:
             self._reporter.report(ErrorEvent("upkeep", str(error)))
 
-    async def _round(self, full: bool) -> None:
+    async def _round(self) -> None:
+        full = self._machine.wants_warnings(trio.current_time())
         watch = await self._port.watch(self._presence_grace, _MARGIN, full=full)
+        now = trio.current_time()
         self._rounds += 1
-        self._machine.watched(trio.current_time(), watch.active, watch.next_expiry)
+        self._machine.watched(now, watch.active, watch.next_expiry)
         for name, outcome, ids in watch.ended:
             self._recovered += len(ids)
             self._reporter.report(JobsRecovered(name, ids, outcome))
         for warning in watch.warnings:
             self._reporter.report(QueueWarning(*warning))
-        if self._machine.starts_tidying(trio.current_time()):
-            await self._port.tidy()
+        if self._machine.starts_tidying(now):
+            self._untidy.ring()
+        if watch.active and (word := self._presence.say(now)) is not None:
+            # Jobs may run for hours without a further claim. The others have to watch out for us all the same.
+            await self._port.announce(word)
+
+    async def _tidy(self) -> None:
+        """Retention, beside the rounds: there may be a lot to delete, and who died must not wait for that."""
+        while True:
+            await self._untidy.wait()
+            try:
+                await self._port.tidy()
+            except DatabaseUnavailable as error:
+                self._machine.failed_to_tidy(trio.current_time())
+                self._reporter.report(ErrorEvent("retention", str(error)))

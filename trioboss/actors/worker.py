@@ -42,9 +42,14 @@ class WorkerSettings:
     asyncio: bool = False
     name: str
 
+    @property
+    def is_pattern(self) -> bool:
+        """Whether it is for all queues that match, also for those that come."""
+        return "*" in self.queue
+
     def matches(self, queue: str) -> bool:
         """Whether jobs of this queue are for this worker. A pattern does not match queues of completions."""
-        if "*" not in self.queue:
+        if not self.is_pattern:
             return queue == self.queue
         if queue.startswith("__") and not self.queue.startswith("__"):
             return False
@@ -103,7 +108,7 @@ class Worker:
         matching = {name for name in names if self.settings.matches(name)}
         for name in matching - self.dispatchers.keys():
             self._add(name)
-        if "*" in self.settings.queue:
+        if self.settings.is_pattern:
             for name in self.dispatchers.keys() - matching:
                 self.dispatchers.pop(name).stop()
 

@@ -1,6 +1,6 @@
 """The ports of the actors, on the store and a pool of its own: this is where the two meet."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, TypeVar
@@ -39,6 +39,7 @@ _SHORT_KEEPALIVES = {
     "tcp_user_timeout": "5000",
 }
 _LEADERSHIP = 8.0  # seconds that a leader behind a pooler leads without saying so again
+_PATIENCE = 30.0  # seconds in which the server has to answer anybody else
 _ANSWER_TIMEOUT = 4.0  # seconds in which the server has to answer a listener
 
 
@@ -52,6 +53,9 @@ class Ports:
     _store: Store
     pooled: bool
     """A transaction pooler is in between: no session is ours for longer than a transaction."""
+    _workers: dict[UUID, tuple[str, str]] = attrs.field(factory=dict, init=False)
+    """The workers that were registered, with their names and queues: who was missed for too long is forgotten by
+    the others, and introduces itself again."""
 
     @property
     def _lock(self) -> int | None:
@@ -59,9 +63,9 @@ class Ports:
         return None if self.pooled else self.boss_id.int & (1 << 63) - 1
 
     async def _drive(self, conversation: Conversation[T]) -> T:
-        with transient_as_unavailable():
-            answer = await drive(conversation, self._pool)
-        return answer
+        with transient_as_unavailable(), trio.move_on_after(_PATIENCE):
+            return await drive(conversation, self._pool)
+        raise DatabaseUnavailable("the server does not answer")
 
     # -- workers
 
@@ -93,11 +97,19 @@ class Ports:
 
     async def register(self, worker: UUID, name: str, queue: str) -> None:
         """A worker begins."""
+        self._workers[worker] = (name, queue)
         await self._drive(self._store.upkeep.register(worker, self.boss_id, name, queue, self._lock))
 
     async def unregister(self, worker: UUID) -> None:
         """A worker has ended."""
+        self._workers.pop(worker, None)
         await self._drive(self._store.upkeep.unregister(worker))
+
+    def _introductions(self) -> list[Step]:
+        return [
+            self._store.upkeep.introducing(worker, self.boss_id, name, queue, self._lock)
+            for worker, (name, queue) in self._workers.items()
+        ]
 
     async def get_queues(self) -> list[Queue]:
         """All queues."""
@@ -132,8 +144,13 @@ class Ports:
         return await self._drive(self._store.upkeep.watch(grace, margin, full=full))
 
     async def tidy(self) -> None:
-        """Retention."""
-        await self._drive(self._store.upkeep.tidy())
+        """Retention. There may be a lot to delete; each step of it is short."""
+        with transient_as_unavailable():
+            await drive(self._store.upkeep.tidy(), self._pool)
+
+    async def announce(self, word: str) -> None:
+        """Tell all bosses something."""
+        await self._drive(self._store.upkeep.announce(word))
 
     async def read_schedules(self) -> tuple[datetime, list[tuple[Schedule, datetime | None]]]:
         """The time of the database, and each schedule with its last tick."""
@@ -141,11 +158,13 @@ class Ports:
 
     async def fire(self, schedule: Schedule, due: datetime, id: UUID) -> tuple[bool, UUID | None, float]:
         """Fire one tick: the ledger and the job in one transaction."""
-        async with self._pool.connection() as conn:
-            with transient_as_unavailable(), translated(conn):
-                async with conn.transaction():
-                    fired = await drive_in(conn, self._store.upkeep.fire(schedule, due, id), self._pool)
-        return fired
+        verb = self._store.upkeep.fire(schedule, due, id)
+        with trio.move_on_after(_PATIENCE):
+            async with self._pool.connection() as conn:
+                with transient_as_unavailable(), translated(conn):
+                    async with conn.transaction():
+                        return await drive_in(conn, verb, self._pool)
+        raise DatabaseUnavailable("the server does not answer")
 
     # -- listening
 
@@ -153,15 +172,15 @@ class Ports:
     async def open_ears(self) -> AsyncIterator[Ears]:
         """Connect, listen, and hold the lock of our presence."""
         if self.pooled:
-            yield _PolledEars(self._pool, self._store, self.boss_id)
+            yield _PolledEars(self._pool, self._store, self.boss_id, self._introductions)
             return
         context = self._store.context
-        presence = context.step("hold_presence", boss=self.boss_id, lock=self._lock)
+        presence = context.step("hold_presence", lock=self._lock)
         settings = PLANNER_SETTINGS | _SHORT_KEEPALIVES
         with transient_as_unavailable():
             async with open_connection(self.dsn, settings=settings) as conn:
                 ears = _Ears(conn, self._store)
-                await ears.run(context.step("listen"), presence)
+                await ears.run(context.step("listen"), presence, *self._introductions())
                 yield ears
 
 
@@ -202,6 +221,7 @@ class _PolledEars:
     _pool: Pool
     _store: Store
     _boss: UUID
+    _introductions: Callable[[], list[Step]]
 
     async def hear(self, timeout: float) -> list[str]:
         """Wait; nothing will be heard."""
@@ -216,10 +236,11 @@ class _PolledEars:
         context = self._store.context
         steps = [
             self._store.upkeep.looking(queues, token, candidate=False),
-            context.step("keep_seen", boss=self._boss),
+            *self._introductions(),
         ]
         lead = context.step("claim_leadership", boss=self._boss, seconds=_LEADERSHIP)
-        with transient_as_unavailable():
+        with transient_as_unavailable(), trio.move_on_after(_ANSWER_TIMEOUT):
             results = await self._pool.run([[step] for step in (*steps, *([lead] if candidate else []))])
-        looked = self._store.upkeep.read_look(results)
-        return attrs.evolve(looked, leads=candidate and bool(read_rows(results[-1][0])))
+            looked = self._store.upkeep.read_look(results)
+            return attrs.evolve(looked, leads=candidate and bool(read_rows(results[-1][0])))
+        raise DatabaseUnavailable("the server does not answer the listener")

@@ -8,6 +8,7 @@ from uuid import uuid4
 import attrs
 import trio
 
+from trioboss.actors.clock import DatabaseClock
 from trioboss.actors.dispatcher import Presence
 from trioboss.actors.listener import Listener, ListenerStatistics
 from trioboss.actors.reporter import Reporter
@@ -24,6 +25,7 @@ from trioboss.postgres import Pool, PoolStatistics
 __all__ = ["BossStatistics", "Runtime", "RuntimeSettings", "open_runtime"]
 
 _WIP_INTERVAL = 2.0
+_RETRY_DELAY = 1.0  # seconds until the database is asked again
 
 
 @attrs.frozen(kw_only=True)
@@ -68,9 +70,11 @@ class Runtime:
 
     def __attrs_post_init__(self) -> None:
         settings = self.settings
+        clock = DatabaseClock(self.board.schedules_changed)
         self.listener = Listener(
             self.ports,
             self.board,
+            clock,
             self.reporter,
             settings.presence_grace,
             settings.supervise,
@@ -82,10 +86,11 @@ class Runtime:
                 self.listener,
                 self.board.somebody_is_busy,
                 self.reporter,
+                self._presence,
                 settings.presence_grace,
             )
         if settings.schedule:
-            self.scheduler = Scheduler(self.ports, self.board.schedules_changed, self.reporter)
+            self.scheduler = Scheduler(self.ports, clock, self.board.schedules_changed, self.reporter)
         self._supervisor = Supervisor(self._services, self.reporter)
 
     def start(self) -> None:
@@ -101,17 +106,18 @@ class Runtime:
     async def work(self, settings: WorkerSettings) -> Worker:
         """Start a worker, and return once it would hear of new jobs."""
         worker = Worker(uuid4(), settings, self.ports, self.reporter, self._presence)
-        names = [queue.name for queue in await self.ports.get_queues()]
-        if "*" not in settings.queue and settings.queue not in names:
-            raise UnknownQueue(settings.queue)
-        worker.set_queues(names)
         await self.listener.wait_listening()
-        self.board.workers[worker.id] = worker
         await self._work.start(self._run_worker, worker)
         return worker
 
     async def _run_worker(self, worker: Worker, *, task_status: trio.TaskStatus[None]) -> None:
+        # On the board first, so that it hears of queues that come while those that are there are read.
+        self.board.workers[worker.id] = worker
         try:
+            names = [queue.name for queue in await self.ports.get_queues()]
+            if not worker.settings.is_pattern and worker.settings.queue not in names:
+                raise UnknownQueue(worker.settings.queue)
+            worker.set_queues(names)
             await worker.run(task_status=task_status)
         finally:
             del self.board.workers[worker.id]
@@ -145,6 +151,8 @@ class Runtime:
                 names = [queue.name for queue in await self.ports.get_queues()]
             except DatabaseUnavailable as error:
                 self.reporter.report(ErrorEvent("queue watcher", str(error)))
+                self.board.queues_changed.ring()
+                await trio.sleep(_RETRY_DELAY)
                 continue
             for worker in self.board.workers.values():
                 worker.set_queues(names)

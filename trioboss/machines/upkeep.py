@@ -10,6 +10,7 @@ _CLOSELY = 1.5  # seconds between rounds while jobs are active
 _AT_REST = 60.0  # the same, while none are
 _FULL_INTERVAL = 60.0  # seconds between rounds that look for warnings, too
 _TIDY_INTERVAL = 3600.0
+_TIDY_RETRY = 60.0  # seconds until retention is tried again
 _BUSY_FOR = 15.0  # seconds that somebody who said so counts as busy
 
 
@@ -20,12 +21,16 @@ class UpkeepMachine:
     _busy_until: float = -math.inf
     _watched_at: float = -math.inf
     _full_at: float = -math.inf
-    _tidied_at: float = -math.inf
+    _tidy_at: float = -math.inf
     _first_expiry: float = math.inf
 
     def heard_of_work(self, now: float) -> None:
         """Some worker has jobs."""
         self._busy_until = max(self._busy_until, now + _BUSY_FOR)
+
+    def elected(self) -> None:
+        """This boss leads from now on: nobody may have watched for a while."""
+        self._watched_at = -math.inf
 
     def next(self, leads: bool) -> float:
         """When the next round is due. A boss that does not lead has one only to see whether somebody should."""
@@ -35,13 +40,16 @@ class UpkeepMachine:
             return math.inf
         return min(self._watched_at + _AT_REST, max(self._first_expiry, self._watched_at + _CLOSELY))
 
-    def starts_round(self, now: float) -> bool:
-        """A round begins; True if it is to be a full one."""
+    def starts_round(self, now: float) -> None:
+        """A round begins."""
         self._watched_at = now
-        full = now >= self._full_at + _FULL_INTERVAL
-        if full:
+
+    def wants_warnings(self, now: float) -> bool:
+        """True if the round of a leader is to look for warnings, too; it counts as done."""
+        due = now >= self._full_at + _FULL_INTERVAL
+        if due:
             self._full_at = now
-        return full
+        return due
 
     def watched(self, now: float, active: int, next_expiry: float | None) -> None:
         """The round found so many active jobs, and the first lease ends in so many seconds."""
@@ -51,7 +59,11 @@ class UpkeepMachine:
 
     def starts_tidying(self, now: float) -> bool:
         """True if it is time for retention; it counts as done."""
-        due = now >= self._tidied_at + _TIDY_INTERVAL
+        due = now >= self._tidy_at
         if due:
-            self._tidied_at = now
+            self._tidy_at = now + _TIDY_INTERVAL
         return due
+
+    def failed_to_tidy(self, now: float) -> None:
+        """Retention did not come to its end."""
+        self._tidy_at = now + _TIDY_RETRY

@@ -1,6 +1,7 @@
 """What a boss sees when it looks around."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
@@ -11,10 +12,11 @@ __all__ = ["Looked", "Watch"]
 
 @attrs.frozen
 class Looked:
-    """What a look found: in how many seconds each queue has something to claim; whether we lead now."""
+    """What a look found: in how many seconds each queue has something to claim; whether we lead now; the time."""
 
     due: Mapping[str, float]
     leads: bool
+    now: datetime
 
 
 @attrs.frozen

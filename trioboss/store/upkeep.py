@@ -46,18 +46,19 @@ class UpkeepVerbs:
 
     def read_look(self, results: Results) -> Looked:
         """The answer to a look."""
-        rows = read_first(results)
-        leads = any(row[0] is None and row[2] for row in rows)
-        return Looked({row[0]: row[1] for row in rows if row[0] is not None}, leads)
+        ours, *rows = sorted(read_first(results), key=lambda row: row[0] is not None)
+        return Looked({row[0]: row[1] for row in rows}, bool(ours[2]), ours[4])
+
+    def introducing(self, worker: UUID, boss: UUID, name: str, queue: str, lock: int | None) -> Step:
+        """The step that makes a worker known, or known again."""
+        values = {"worker": worker, "boss": boss, "name": name, "queue": queue, "lock": lock}
+        return self._context.step("register_worker", **values)
 
     def register(
         self, worker: UUID, boss: UUID, name: str, queue: str, lock: int | None
     ) -> Conversation[None]:
         """A worker begins."""
-        step = self._context.step(
-            "register_worker", worker=worker, boss=boss, name=name, queue=queue, lock=lock
-        )
-        yield Flush((step,))
+        yield Flush((self.introducing(worker, boss, name, queue, lock),))
 
     def unregister(self, worker: UUID) -> Conversation[None]:
         """A worker has ended."""
@@ -72,6 +73,10 @@ class UpkeepVerbs:
         unseen = [Lease(*row) for row in read_first((yield Flush((step,))))]
         if unseen:
             yield from SettleVerbs(self._context).release_leases(name, unseen)
+
+    def announce(self, word: str) -> Conversation[None]:
+        """Tell all bosses something."""
+        yield Flush((self._context.step("announce", message=word),))
 
     # -- leases
 

@@ -12,7 +12,7 @@ WITH clock AS MATERIALIZED (
 ), seen AS MATERIALIZED (
     SELECT w.id, w.gone_since,
            CASE WHEN w.lock IS NULL THEN w.seen_on < c.now - :grace::float8 * interval '1 s'
-                ELSE pg_try_advisory_xact_lock_shared(w.lock) END AS gone
+                ELSE pg_try_advisory_xact_lock(w.lock) END AS gone
     FROM trioboss.worker w, clock c
 ), noted AS (
     UPDATE trioboss.worker w

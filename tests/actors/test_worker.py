@@ -1,0 +1,284 @@
+"""One `work` call: in which order it stops, and that what it has leased is given back whatever happens."""
+
+import math
+
+import pytest
+import trio
+import trio.testing
+from scripted_ports import Fault, ids, make_job
+
+from trioboss.events import ErrorEvent, JobReleased, JobStuck
+
+
+async def sleep_as_told(job):
+    await trio.sleep(job.data)
+
+
+def accepted(work):
+    return sorted(outcome for _, _, outcome in work.outcomes)
+
+
+async def test_it_is_known_before_its_first_claim_and_forgotten_at_the_end(work, open_worker):
+    async with open_worker(sleep_as_told) as worker:
+        assert work.registered == {worker.id}
+
+    assert not work.registered
+
+
+async def test_who_cannot_be_made_known_does_not_work(work, open_worker):
+    work.send()
+    work.go_wrong("register", Fault())
+    with pytest.raises(ExceptionGroup):
+        async with open_worker(sleep_as_told):
+            pass
+
+    assert not work.exchanges
+
+
+# -- in order
+
+
+async def test_jobs_that_end_within_the_grace_are_completed(work, open_worker):
+    work.add(make_job(5), make_job(9))
+    async with open_worker(sleep_as_told, concurrency=2, grace=10):
+        await work.until_running(2)
+
+    assert accepted(work) == ["null", "null"]
+    assert trio.current_time() == 9
+
+
+async def test_nothing_is_claimed_once_it_stops(work, open_worker):
+    work.add(make_job(5))
+    async with open_worker(sleep_as_told, concurrency=2, grace=10) as worker:
+        await work.until_running()
+        claims = len([e for e in work.exchanges if e.wanted is not None])
+        worker.stop(10)
+        await trio.testing.wait_all_tasks_blocked()
+        work.send()
+        worker.dispatchers["q"].ring()
+
+    assert len([e for e in work.exchanges if e.wanted is not None]) == claims
+
+
+async def test_what_still_runs_after_the_grace_is_cancelled_and_given_back(work, open_worker, events):
+    job = make_job(100)
+    work.add(job, make_job(5))
+    reasons = []
+
+    async def handler(job):
+        try:
+            await trio.sleep(job.data)
+        finally:
+            reasons.append((trio.current_time(), job.cancelled))
+
+    async with open_worker(handler, concurrency=2, grace=10):
+        await work.until_running(2)
+
+    assert reasons == [(5, None), (10, "stopping")]
+    assert accepted(work) == ["null", "released"]
+    assert [event.id for event in events.of(JobReleased)] == [job.id]
+    assert trio.current_time() == 10
+
+
+async def test_an_idle_worker_stops_at_once(work, open_worker):
+    async with open_worker(sleep_as_told, grace=1000):
+        await trio.sleep(50)
+
+    assert trio.current_time() == 50
+
+
+async def test_jobs_that_were_claimed_as_it_stopped_are_given_back_unrun(work, open_worker):
+    work.send(3)
+    work.go_wrong("exchange", Fault(error=None, after=True, seconds=1))
+    ran = []
+
+    async def handler(job):
+        ran.append(job)
+
+    async with open_worker(handler, concurrency=3, grace=100):
+        await work.until(lambda: len(work.active) == 3)
+
+    assert not ran
+    assert accepted(work) == ["released"] * 3
+
+
+async def test_a_handler_that_ignores_its_cancellation_loses_its_job_but_holds_up_the_end(
+    work, open_worker, events
+):
+    work.send()
+
+    async def handler(job):
+        with trio.CancelScope(shield=True):
+            await trio.sleep(60)
+
+    async with open_worker(handler, grace=10):
+        await work.until_running()
+
+    assert accepted(work) == ["released"]
+    assert len(events.of(JobStuck)) == 1
+    assert trio.current_time() == 60
+
+
+async def test_without_a_grace_everything_is_given_back_now(work, open_worker):
+    work.add(*(make_job(100) for _ in range(5)))
+    async with open_worker(sleep_as_told, concurrency=3, prefetch=2, grace=0):
+        await work.until_running(5)
+
+    assert accepted(work) == ["released"] * 5
+    assert trio.current_time() == 0
+
+
+# -- not in order
+
+
+async def test_a_worker_that_is_cancelled_gives_everything_back(work, open_worker):
+    work.add(*(make_job(100) for _ in range(5)))
+    with trio.CancelScope() as scope:
+        async with open_worker(sleep_as_told, concurrency=3, prefetch=2):
+            await work.until_running(5)
+            scope.cancel()
+
+    assert accepted(work) == ["released"] * 5
+    assert not work.active
+    assert not work.registered
+
+
+async def test_jobs_that_were_being_claimed_when_it_was_cancelled_are_given_back_too(work, open_worker):
+    work.send(3)
+    work.go_wrong("exchange", Fault(error=None, after=True, seconds=1))
+    with trio.CancelScope() as scope:
+        async with open_worker(sleep_as_told, concurrency=3):
+            await work.until(lambda: len(work.active) == 3)
+            scope.cancel()
+
+    assert accepted(work) == ["released"] * 3
+    assert not work.active
+
+
+async def test_a_neighbour_that_crashes_does_not_cost_the_jobs(work, open_worker):
+    work.add(make_job(100))
+
+    async def run_and_crash():
+        async with open_worker(sleep_as_told):
+            await work.until_running()
+            raise RuntimeError("somewhere else")
+
+    with pytest.raises(ExceptionGroup):
+        await run_and_crash()
+
+    assert accepted(work) == ["released"]
+
+
+# -- while the database is away
+
+
+@pytest.mark.parametrize("grace", [0, 10])
+async def test_it_stops_within_five_seconds_of_the_grace_when_the_database_hangs(work, open_worker, grace):
+    work.add(make_job(100))
+    async with open_worker(sleep_as_told, concurrency=2, grace=grace) as worker:
+        await work.until_running()
+        work.go_wrong("exchange", *(Fault(error=None, seconds=math.inf) for _ in range(50)))
+        work.go_wrong("unregister", Fault(error=None, seconds=math.inf))
+        worker.dispatchers["q"].ring()
+        await trio.testing.wait_all_tasks_blocked()
+
+    assert trio.current_time() <= grace + 5
+
+
+async def test_it_stops_in_time_when_the_database_refuses(work, open_worker, events):
+    work.add(make_job(100))
+    async with open_worker(sleep_as_told, grace=10):
+        await work.until_running()
+        work.go_wrong("exchange", *(Fault() for _ in range(50)))
+        work.go_wrong("unregister", Fault())
+
+    assert trio.current_time() <= 15
+    assert events.of(ErrorEvent)
+
+
+async def test_who_is_cancelled_while_the_database_hangs_is_gone_within_five_seconds(work, open_worker):
+    work.send()
+    work.go_wrong("exchange", *(Fault(error=None, seconds=math.inf) for _ in range(50)))
+    with trio.CancelScope() as scope:
+        async with open_worker(sleep_as_told):
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+
+    assert trio.current_time() <= 5
+
+
+# -- queues that come and go
+
+
+async def test_a_pattern_picks_up_queues_that_come_and_drops_those_that_go(work, open_worker):
+    work.add(make_job(1, queue="mail/a"), make_job(1, queue="mail/b"), make_job(1, queue="other"))
+    async with open_worker(sleep_as_told, queue="mail/*", queues=("mail/a", "other")) as worker:
+        await work.until(lambda: len(work.outcomes) == 1)
+        worker.set_queues(["mail/a", "mail/b", "other"])
+        await work.until(lambda: len(work.outcomes) == 2)
+        assert sorted(worker.dispatchers) == ["mail/a", "mail/b"]
+        worker.set_queues(["mail/b"])
+        assert sorted(worker.dispatchers) == ["mail/b"]
+        await trio.testing.wait_all_tasks_blocked()
+
+    assert [job.queue for job in work.jobs["other"]] == ["other"]
+
+
+async def test_a_job_of_a_queue_that_went_is_settled_all_the_same(work, open_worker):
+    job = make_job(5, queue="b")
+    work.add(job)
+    async with open_worker(sleep_as_told, queue="*", queues=("a", "b")) as worker:
+        await work.until_running()
+        worker.set_queues(["a"])
+        await work.until(lambda: work.outcomes)
+
+    assert [id for id, _, _ in work.outcomes] == ids([job])
+
+
+async def test_a_job_of_a_queue_that_went_is_given_back_at_the_end(work, open_worker):
+    work.add(make_job(500, queue="b"))
+    async with open_worker(sleep_as_told, queue="*", queues=("a", "b"), grace=10) as worker:
+        await work.until_running()
+        worker.set_queues(["a"])
+        await trio.testing.wait_all_tasks_blocked()
+
+    assert accepted(work) == ["released"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "queue", "matches"),
+    [
+        ("mail", "mail", True),
+        ("mail", "mail2", False),
+        ("mail*", "mail2", True),
+        ("*", "anything/at.all", True),
+        ("a*z", "abcz", True),
+        ("a*z", "abc", False),
+        ("*a*", "xay", True),
+        ("a.b*", "axb", False),
+        ("*", "__state__completed__q", False),
+        ("__state__*", "__state__completed__q", True),
+    ],
+)
+async def test_a_pattern_matches_as_a_shell_would(open_worker, pattern, queue, matches):
+    async with open_worker(sleep_as_told, queue=pattern, queues=()) as worker:
+        assert worker.settings.matches(queue) is matches
+
+
+# -- what it shows
+
+
+async def test_statistics_show_what_each_is_doing(work, open_worker):
+    work.retries = False
+    work.add(make_job(5), make_job("wrong"), make_job(100))
+    async with open_worker(sleep_as_told, concurrency=3, grace=0) as worker:
+        await work.until(lambda: len(work.outcomes) == 2)
+        await trio.testing.wait_all_tasks_blocked()
+        statistics = worker.statistics()
+        wip = worker.wip()
+
+    (dispatcher,) = statistics.dispatchers
+    assert (statistics.queue, statistics.running, statistics.stopping) == ("q", 1, False)
+    assert (dispatcher.queue, dispatcher.claimed, dispatcher.completed, dispatcher.failed) == ("q", 3, 1, 1)
+    assert (wip.state, wip.count, wip.completed, wip.failed) == ("active", 1, 1, 1)
+    assert worker.wip().state == "stopping"

@@ -1,0 +1,160 @@
+"""LeaseMachine: a lease is renewed in time, and its job stopped before anybody else may take it."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from trioboss.machines.lease import Due, LeaseMachine
+
+STUCK_AFTER = 1.0
+durations = st.floats(0.2, 1000, allow_nan=False)
+
+
+class Leasing(RuleBasedStateMachine):
+    """A job's lease and the database's idea of it: beats are sent, and confirmed late, out of order, or never."""
+
+    @initialize(
+        began=st.floats(0, 100),
+        expire_in=durations,
+        heartbeat=st.none() | st.floats(1, 100),
+        beats=st.booleans(),
+    )
+    def begin(self, began: float, expire_in: float, heartbeat: float | None, beats: bool) -> None:
+        self.machine = LeaseMachine(began, expire_in, heartbeat, beats)
+        self.now = began
+        self.expires = began + expire_in
+        self.heartbeat = heartbeat
+        self.beats = beats
+        self.renewed = began
+        """When the database last renewed it, at the earliest."""
+        self.under_way: list[float] = []
+        self.stopped: float | None = None
+        self.settled = False
+
+    @rule(share=st.floats(0.01, 1.5))
+    def wake(self, share: float) -> None:
+        """Some time passes; if something is due by then, it is done when it is due."""
+        at, due = self.machine.next()
+        until = self.now + share * (self.heartbeat or 10)
+        if at > until:
+            self.now = until
+            return
+        self.now = max(self.now, at)
+        if due is Due.BEAT:
+            self.machine.beat_sent(self.now)
+            self.under_way.append(self.now)
+        elif due is Due.STUCK:
+            assert self.stopped is not None
+            assert self.now == pytest.approx(max(self.stopped + STUCK_AFTER, self.now))
+            self.machine.settled()
+            self.settled = True
+        else:
+            assert self.stopped is None
+            if due is Due.EXPIRED:
+                assert self.now >= self.expires - 1e-9
+            self.machine.cancelled(self.now)
+            self.stopped = self.now
+
+    @precondition(lambda self: self.under_way)
+    @rule(data=st.data(), lost=st.booleans())
+    def answer(self, data: st.DataObject, lost: bool) -> None:
+        sent_at = self.under_way.pop(data.draw(st.integers(0, len(self.under_way) - 1)))
+        if not lost:
+            self.renewed = max(self.renewed, sent_at)
+            self.machine.beat_confirmed(sent_at)
+
+    @rule()
+    def touch_by_hand(self) -> None:
+        self.renewed = max(self.renewed, self.now)
+        self.machine.beat_confirmed(self.now)
+
+    @rule(more=st.floats(0.1, 100))
+    def extend(self, more: float) -> None:
+        self.expires += more
+        self.machine.extended(self.expires - self.machine.began)
+
+    @rule()
+    def cancel(self) -> None:
+        self.machine.cancelled(self.now)
+        if self.stopped is None:
+            self.stopped = self.now
+
+    @invariant()
+    def never_sleeps_past_the_end(self) -> None:
+        """While it runs, it will be awake before the lease ends, by either measure."""
+        at, due = self.machine.next()
+        if self.stopped is None:
+            assert at <= self.expires + 1e-6
+            if self.heartbeat is not None:
+                assert at <= self.renewed + self.heartbeat * 0.9 + 1e-6
+        elif self.settled:
+            assert at == math.inf
+        else:
+            assert (at, due) == (pytest.approx(self.stopped + STUCK_AFTER), Due.STUCK)
+
+    @invariant()
+    def beats_only_if_it_should(self) -> None:
+        if self.machine.next()[1] is Due.BEAT:
+            assert self.beats
+            assert self.heartbeat is not None
+
+
+TestLeasing = Leasing.TestCase
+TestLeasing.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+
+
+@given(heartbeat=st.floats(1, 1000), losses=st.integers(0, 2))
+def test_two_beats_in_a_row_may_get_lost(heartbeat: float, losses: int):
+    lease = LeaseMachine(0.0, 1e9, heartbeat)
+    for _ in range(losses):
+        at, due = lease.next()
+        assert due is Due.BEAT
+        lease.beat_sent(at)
+    at, due = lease.next()
+    assert due is Due.BEAT
+    lease.beat_sent(at)
+    lease.beat_confirmed(at)
+
+    assert lease.next()[1] is Due.BEAT
+
+
+def test_a_third_lost_beat_stops_the_job_with_a_tenth_to_spare():
+    lease = LeaseMachine(0.0, 900.0, 10.0)
+    sent = []
+    while (next := lease.next())[1] is Due.BEAT:
+        lease.beat_sent(next[0])
+        sent.append(next[0])
+
+    assert sent == [2.5, 5.0, 7.5]
+    assert next == (9.0, Due.UNCONFIRMED)
+
+
+def test_a_job_without_a_heartbeat_only_expires():
+    assert LeaseMachine(5.0, 900.0).next() == (905.0, Due.EXPIRED)
+
+
+def test_a_heartbeat_by_hand_is_only_watched():
+    lease = LeaseMachine(0.0, 900.0, 10.0, beats=False)
+    assert lease.next() == (9.0, Due.UNCONFIRMED)
+    lease.beat_confirmed(8.0)
+
+    assert lease.next() == (17.0, Due.UNCONFIRMED)
+
+
+def test_a_confirmation_that_comes_late_does_not_undo_a_later_one():
+    lease = LeaseMachine(0.0, 900.0, 10.0, beats=False)
+    lease.beat_confirmed(8.0)
+    lease.beat_confirmed(3.0)
+
+    assert lease.next() == (17.0, Due.UNCONFIRMED)
+
+
+def test_the_first_cancellation_counts():
+    lease = LeaseMachine(0.0, 900.0)
+    lease.cancelled(5.0)
+    lease.cancelled(50.0)
+
+    assert lease.next() == (6.0, Due.STUCK)

@@ -1,0 +1,239 @@
+"""ListenMachine, RestartMachine and UpkeepMachine: when the services of a boss do something."""
+
+import math
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from trioboss.machines.listening import ListenMachine
+from trioboss.machines.restart import RestartMachine
+from trioboss.machines.upkeep import UpkeepMachine
+
+# -- listening
+
+
+class Listening(RuleBasedStateMachine):
+    """A listener that does what is due when it is due, on a line whose words come back or do not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.machine = ListenMachine()
+        self.now = 100.0
+        self.machine.connected(self.now)
+        self.proven_at = self.now
+        self.looked_at = -math.inf
+        self.probe_lost_at = math.inf
+
+    def do_what_is_due(self, probe_comes_back: bool) -> None:
+        machine, now = self.machine, self.now
+        if machine.is_look_due(now):
+            machine.looked(now)
+            self.looked_at = self.proven_at = now
+            if probe_comes_back:
+                machine.heard_probe()
+                self.probe_lost_at = math.inf
+            else:
+                self.probe_lost_at = min(self.probe_lost_at, now)
+        elif machine.is_probe_overdue(now):
+            self.reconnect()
+        elif machine.is_ping_due(now):
+            machine.heard(now)
+            self.proven_at = now
+
+    def reconnect(self) -> None:
+        delay = self.machine.failed(1.0)
+        assert 0 < delay <= 5
+        self.now += delay
+        self.machine.connected(self.now)
+        assert self.machine.is_look_due(self.now)
+        self.proven_at, self.probe_lost_at, self.looked_at = self.now, math.inf, -math.inf
+
+    @rule(seconds=st.floats(0.01, 30), probe_comes_back=st.booleans())
+    def pass_time(self, seconds: float, probe_comes_back: bool) -> None:
+        until = self.now + seconds
+        for _ in range(1000):
+            if (due := self.machine.next()) > until:
+                break
+            self.now = max(self.now, due)
+            self.do_what_is_due(probe_comes_back)
+        else:
+            raise AssertionError("never rests")
+        self.now = max(self.now, until)
+
+    @rule()
+    def hear_word(self) -> None:
+        self.machine.heard(self.now)
+        self.proven_at = self.now
+
+    @rule()
+    def look_now(self) -> None:
+        self.machine.look_now()
+
+    @rule()
+    def lose_connection(self) -> None:
+        self.reconnect()
+
+    @invariant()
+    def is_awake_in_time(self) -> None:
+        due = self.machine.next()
+        assert due <= self.proven_at + 5
+        assert due <= max(self.looked_at + 20, self.now)
+        assert due <= self.probe_lost_at + 3
+
+
+TestListening = Listening.TestCase
+TestListening.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+
+
+def test_where_no_words_come_through_it_looks_every_two_seconds():
+    machine = ListenMachine(deaf=True)
+    machine.connected(0.0)
+    machine.looked(0.0)
+
+    assert machine.next() == 2.0
+    assert not machine.is_probe_overdue(1000.0)
+
+
+def test_delays_grow_up_to_five_seconds_and_are_spread():
+    machine = ListenMachine()
+
+    assert [machine.failed(1.0) for _ in range(8)] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    assert machine.failed(0.0) == 2.5
+
+
+def test_after_a_look_that_worked_delays_begin_anew():
+    machine = ListenMachine()
+    for _ in range(5):
+        machine.failed(1.0)
+    machine.connected(0.0)
+    machine.looked(0.0)
+
+    assert machine.failed(1.0) == 0.1
+
+
+def test_the_database_may_be_away_for_days():
+    machine = ListenMachine()
+    for _ in range(5000):
+        delay = machine.failed(1.0)
+
+    assert delay == 5.0
+
+
+# -- restarting
+
+
+@given(st.lists(st.floats(0, 1000), max_size=40), st.integers(0, 5), st.floats(1, 100))
+def test_it_gives_up_exactly_when_there_were_too_many_crashes_within_the_window(gaps, limit, window):
+    machine = RestartMachine(limit, window)
+    now, crashes = 0.0, []
+    for gap in gaps:
+        now += gap
+        crashes.append(now)
+        recent = [crash for crash in crashes if crash > now - window]
+
+        assert machine.crashed(now) is (len(recent) <= limit)
+
+
+# -- upkeep
+
+
+class Pacing(RuleBasedStateMachine):
+    """A boss that leads or does not, and is always on time for its rounds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.machine = UpkeepMachine()
+        self.now = 0.0
+        self.leads = False
+        self.active = 0
+        self.rounds: list[float] = []
+        self.busy_until = -math.inf
+        self.elected_at = -math.inf
+
+    @rule(seconds=st.floats(0.1, 100))
+    def pass_time(self, seconds: float) -> None:
+        until = self.now + seconds
+        while (due := self.machine.next(self.leads)) <= until:
+            self.now = max(self.now, due)
+            self.machine.starts_round(self.now)
+            self.rounds.append(self.now)
+            if self.leads:
+                self.machine.watched(self.now, self.active, None)
+                if self.active:
+                    self.busy_until = max(self.busy_until, self.now + 15)
+        self.now = until
+
+    @rule(active=st.integers(0, 2))
+    def jobs_change(self, active: int) -> None:
+        self.active = active
+
+    @rule()
+    def hear_of_work(self) -> None:
+        self.machine.heard_of_work(self.now)
+        self.busy_until = max(self.busy_until, self.now + 15)
+
+    @rule()
+    def lead(self) -> None:
+        if not self.leads:
+            self.machine.elected()
+            self.elected_at = self.now
+        self.leads = True
+
+    @rule()
+    def follow(self) -> None:
+        self.leads = False
+
+    @invariant()
+    def watches_as_closely_as_it_has_to(self) -> None:
+        due = self.machine.next(self.leads)
+        # Who is elected has not watched yet, whatever it did before.
+        last = max((at for at in self.rounds if at >= self.elected_at), default=-math.inf)
+        if last < self.busy_until:
+            assert due <= max(last + 1.5, self.now)
+        elif self.leads:
+            assert due <= max(last + 60, self.now)
+        else:
+            assert due == math.inf
+
+    @precondition(lambda self: len(self.rounds) > 1)
+    @invariant()
+    def never_more_often_than_that(self) -> None:
+        before, last = self.rounds[-2:]
+        assert last - before >= 1.5 - 1e-6 or before < self.elected_at <= last
+
+
+TestPacing = Pacing.TestCase
+TestPacing.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+
+
+def test_warnings_are_looked_for_once_a_minute():
+    machine = UpkeepMachine()
+
+    assert [machine.wants_warnings(now) for now in (0.0, 1.5, 59.0, 60.0, 61.0, 120.0)] == [
+        True,
+        False,
+        False,
+        True,
+        False,
+        True,
+    ]
+
+
+def test_retention_is_once_an_hour_and_after_a_failure_a_minute_later():
+    machine = UpkeepMachine()
+
+    assert machine.starts_tidying(0.0)
+    assert not machine.starts_tidying(3599.0)
+    assert machine.starts_tidying(3600.0)
+    machine.failed_to_tidy(3610.0)
+    assert not machine.starts_tidying(3669.0)
+    assert machine.starts_tidying(3670.0)
+
+
+def test_the_end_of_the_first_lease_is_watched_for():
+    machine = UpkeepMachine()
+    machine.starts_round(0.0)
+    machine.watched(0.0, 0, 17.0)
+
+    assert machine.next(leads=True) == 17.0
