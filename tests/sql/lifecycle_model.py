@@ -226,7 +226,9 @@ class Model:
         """Queue jobs again; return those that find no room, which fail."""
         left = []
         for job in jobs:
-            back = attrs.evolve(job, state=RETRY, heartbeat_on=None, ready=job.is_fifo)
+            back = attrs.evolve(
+                job, state=RETRY, start_after=self.now, deferred=False, heartbeat_on=None, ready=job.is_fifo
+            )
             if layer.has_room(back):
                 layer.history.append((job.id, job.attempt, "released"))
                 layer.put(back)

@@ -98,15 +98,21 @@ class Planner:
     """A session with the settings of our pool, and every statement prepared and planned in it."""
 
     connection: psycopg.Connection[Any]
+    made: str
+    """When its plans were made."""
     catalog: Catalog = Catalog("trioboss")
     prepared: set[str] = attrs.field(factory=set)
 
     @classmethod
-    def open(cls, dsn: str) -> "Planner":
+    def open(cls, dsn: str, made: str) -> "Planner":
         connection = psycopg.connect(dsn, autocommit=True, prepare_threshold=None)
         for name, value in ({s.name: s.value for s in SESSION_SETTINGS} | PLANNER_SETTINGS).items():
             connection.execute("SELECT set_config(%s, %s, false)", [name, value])
-        return cls(connection)
+        return cls(connection, made)
+
+    @property
+    def version(self) -> int:
+        return self.connection.info.server_version // 10_000
 
     def prepare(self, name: str) -> None:
         text = sql.SQL(self.catalog.get(name).text)  # type: ignore[arg-type]

@@ -1,5 +1,7 @@
 """Going back to a place that may be taken: retries, releases and revivals, several at a time."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from lifecycle_desk import OWN, Desk
 
@@ -109,6 +111,31 @@ def test_a_stately_queue_has_room_for_one_retry_a_key(desk):
         queue.fail(queue.claim())
 
     assert queue.states() == ["retry", "failed"]
+
+
+@pytest.mark.parametrize("policy", ["standard", "singleton", "key_strict_fifo"])
+@pytest.mark.parametrize("verb", ["fail", "release", "retry", "resume"])
+def test_the_retention_of_a_job_that_waits_again_starts_anew(desk, policy, verb):
+    """It is about time spent waiting: a job must not be swept away because it ran, or was ended, for long."""
+    desk.now = datetime(2030, 1, 1, tzinfo=UTC)
+    queue = Queue(desk, policy=policy, retry_limit=0 if verb == "retry" else 1)
+    id = queue.send("k", retention=100)
+    jobs = queue.claim()
+    desk.now += timedelta(hours=1)
+    match verb:
+        case "fail" | "retry":
+            queue.fail(jobs)
+        case "release":
+            queue.say("settling", "release_leases", [job.lease for job in jobs])
+        case "resume":
+            queue.say("settling", "cancel", id, own=True)
+    desk.now += timedelta(hours=1)
+    if verb in ("retry", "resume"):
+        queue.say("settling", verb, id, own=True)
+    ((kept, start),) = desk.query("SELECT keep_until - start_after, start_after FROM trioboss.job")
+
+    assert kept == timedelta(seconds=100)
+    assert start >= desk.now - timedelta(hours=1)
 
 
 @pytest.mark.parametrize("unique_until", ["ended", "started"])

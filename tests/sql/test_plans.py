@@ -29,7 +29,7 @@ def crowded_dsn(server_dsn, template):
 @pytest.fixture(scope="module")
 def early_planner(crowded_dsn):
     """A session that has planned everything while there was nothing, in a database that is full now."""
-    planner = Planner.open(crowded_dsn)
+    planner = Planner.open(crowded_dsn, "empty")
     for name in sorted({case.statement for case in CASES}):
         planner.prepare(name)
     with psycopg.connect(crowded_dsn) as connection:
@@ -43,7 +43,7 @@ def planner(request, early_planner, crowded_dsn):
     if request.param == "empty":
         yield early_planner
         return
-    late = Planner.open(crowded_dsn)
+    late = Planner.open(crowded_dsn, request.param)
     if request.param == "analyzed":
         late.connection.execute("VACUUM ANALYZE trioboss.job_common, trioboss.archive, trioboss.throttle")
     yield late
@@ -83,10 +83,10 @@ CASES = [
     Case("release", "busy", 300, "state = 'active'"),
     Case("touch", "busy", 150, "state = 'active'", values={"lazy": True}),
     Case("cancel", "backlog", 150, "state = 'created'"),
-    Case("delete_job", "backlog", 200, "state = 'created'"),
+    Case("delete_job", "backlog", 350, "state = 'created'"),
     Case("resume", "backlog", 400, "state = 'cancelled'", "archive"),
     Case("retry", "backlog", 450, "state = 'failed'", "archive"),
-    Case("drop_if_ended", "backlog", 250, "state = 'failed'", "archive"),
+    Case("drop_if_ended", "backlog", 300, "state = 'failed'", "archive"),
     Case("get_job", "backlog", 60, values={"id": make_id()}),
     Case("explain_refusal", "backlog", 60, values={"id": make_id()}),
     Case("send", "backlog", 50, values={"id": make_id()}),
@@ -124,6 +124,8 @@ def run(planner: Planner, case: Case) -> Journey:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_it_touches_only_what_it_is_about(planner, case):
+    if case.where and case.table == "job" and planner.version < 17 and planner.made != "analyzed":
+        pytest.skip("before 17 a list of ids may be used as a filter only, until the next ANALYZE")
     journey = run(planner, case)
 
     assert journey.where("Seq Scan") == []

@@ -1,4 +1,5 @@
--- Give leases back: the jobs are queued again, keep their place and their retries; only the fence stays spent.
+-- Give leases back: the jobs are queued again, keep their place and their retries; only the fence stays spent. Their
+-- retention starts anew, because it is about time spent waiting.
 -- Fenced and locked as in fail.sql. A job whose place as a retry is taken (see there) is left alone.
 -- Returns the ids that were released.
 WITH clock AS MATERIALIZED (
@@ -28,7 +29,8 @@ WITH clock AS MATERIALIZED (
     SELECT id, name, attempt, worker, started_on, (SELECT now FROM clock), 'released', singleton_key FROM fitting
 )
 UPDATE trioboss.job_common
-SET state = 'retry', worker = NULL, heartbeat_on = NULL,
+SET state = 'retry', worker = NULL, heartbeat_on = NULL, start_after = (SELECT now FROM clock),
+    keep_until = (SELECT now FROM clock) + (keep_until - start_after),
     gate = CASE WHEN policy IN ('singleton', 'stately') THEN 1 ELSE 0 END
 WHERE name = :queue AND id = ANY (ARRAY (SELECT id FROM fitting))
 RETURNING id;
