@@ -14,6 +14,16 @@ from trioboss.sql import Catalog
 
 CROWD = 100_000
 
+# Before anything is planned: an automatic ANALYZE, or a change of a table, would replace plans that were made early.
+PREPARE = """
+    ALTER TABLE trioboss.job_common SET (autovacuum_enabled = false);
+    ALTER TABLE trioboss.job
+        ALTER retry_limit SET DEFAULT 2, ALTER retry_delay SET DEFAULT 0, ALTER retry_backoff SET DEFAULT false,
+        ALTER retry_jitter SET DEFAULT 0, ALTER expire_in SET DEFAULT '1 hour', ALTER auto_heartbeat SET DEFAULT true,
+        ALTER max_lease_extensions SET DEFAULT 3, ALTER keep_until SET DEFAULT '2100-01-01',
+        ALTER delete_after SET DEFAULT '1 day';
+"""
+
 # Queue by queue: what stands in the way of the few jobs that a statement is about. Rows that are given a gate
 # are taken as they are; the numbers after 100 000 are those few.
 LOAD = """

@@ -9,7 +9,7 @@ import json
 import attrs
 import psycopg
 import pytest
-from plan_helpers import LOAD, Journey, Planner
+from plan_helpers import LOAD, PREPARE, Journey, Planner
 
 from trioboss.model.job import make_id
 from trioboss.testing import temporary_database
@@ -21,8 +21,7 @@ BATCH = 10
 def crowded_dsn(server_dsn, template):
     with temporary_database(server_dsn, template) as dsn:
         with psycopg.connect(dsn, autocommit=True) as connection:
-            # An automatic ANALYZE would replace the plans that were made too early.
-            connection.execute("ALTER TABLE trioboss.job_common SET (autovacuum_enabled = false)")
+            connection.execute(PREPARE)
         yield dsn
 
 
