@@ -96,6 +96,10 @@ class Adapter(abc.ABC):
         self.dsn = dsn
         self.settings = settings
 
+    def findings(self) -> dict[str, Any]:
+        """What else it has to tell, along with what was recorded or produced."""
+        return {}
+
     @abc.abstractmethod
     async def set_up(self) -> dict[str, str]:
         """Install the schema; return `version` and `pending_sql`."""
@@ -131,7 +135,7 @@ async def _produce(adapter: Adapter, spec: Spec) -> None:
             return
         cpu = cpu_seconds()
         sent = await _send(adapter, spec)
-        emit("produced", cpu=cpu_seconds() - cpu, **sent.as_json())
+        emit("produced", cpu=cpu_seconds() - cpu, **sent.as_json(), **adapter.findings())
         await adapter.runtime.in_thread(sys.stdin.readline)  # until the harness has read its meters
 
 
@@ -150,7 +154,7 @@ async def _work(adapter: Adapter, spec: Spec) -> None:
     recorder = Recorder(keep=spec.get("record", True))
 
     def obey(command: Spec) -> None:
-        emit("recorded", cpu=cpu_seconds(), **recorder.as_json())
+        emit("recorded", cpu=cpu_seconds(), **recorder.as_json(), **adapter.findings())
 
     def report_progress() -> None:
         reported = -1

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import attrs
 from psycopg import ProgrammingError
 from psycopg.abc import ConnDict
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from trioboss.errors import UsageError
 from trioboss.postgres.flush import Step
@@ -24,6 +24,7 @@ __all__ = [
     "SESSION_SETTINGS",
     "SessionSetting",
     "parse_dsn",
+    "session_conninfo",
     "session_parameters",
     "session_step",
     "settings_step",
@@ -125,6 +126,11 @@ def session_parameters(dsn: str) -> ConnDict:
         ours = {k: v for k, v in ours.items() if not k.startswith(("keepalives", "tcp_"))}
     # Not a matter of taste: the parameters of our statements are encoded in UTF-8.
     return ours | params | {"client_encoding": "UTF8"}
+
+
+def session_conninfo(dsn: str) -> str:
+    """The connection parameters of one of our sessions as text, for a libpq that is not psycopg's."""
+    return make_conninfo("", **session_parameters(dsn))
 
 
 def session_step(params: ConnDict, settings: Mapping[str, str], *, pooled: bool) -> Step:

@@ -2,7 +2,7 @@
 
 from psycopg import errors
 
-__all__ = ["table_is_gone", "unique_is_violated"]
+__all__ = ["is_deadlock", "lacks_privilege", "table_is_gone", "unique_is_violated"]
 
 
 def table_is_gone(error: BaseException) -> bool:
@@ -15,3 +15,13 @@ def table_is_gone(error: BaseException) -> bool:
 def unique_is_violated(error: BaseException) -> bool:
     """True if a unique index refused a row."""
     return isinstance(error, errors.UniqueViolation)
+
+
+def lacks_privilege(error: BaseException) -> bool:
+    """True if the role, or the server as a standby, may only read."""
+    return isinstance(error, errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction)
+
+
+def is_deadlock(error: BaseException) -> bool:
+    """True if the server ended the transaction because it and another one waited for each other."""
+    return isinstance(error, errors.DeadlockDetected)

@@ -1,0 +1,62 @@
+"""The statements of the pipeline, on a blocking connection. For the driver, and for tasks that begin and end."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+
+from trioboss.postgres.blocking import run_blocking
+from trioboss.postgres.blocking_session import open_blocking
+from trioboss.postgres.driving import BlockingConnection
+from trioboss.postgres.results import read_rows
+from trioboss.postgres.translate import translated
+from trioboss.sql import COMMON_LEAF, Catalog, Statement
+from trioboss.store.parameters import step
+
+__all__ = ["Database", "open_database"]
+
+_RELATION = re.compile(r"archive|attempt|job|(archive|attempt)_(\d{8}|default)|stage_[0-9a-f]{32}")
+
+
+@attrs.frozen
+class Database:
+    """A connection, and the statements of one schema."""
+
+    connection: BlockingConnection
+    catalog: Catalog
+
+    def run(
+        self, name: str, *, leaf: str = COMMON_LEAF, of: dict[str, str] | None = None, **values: object
+    ) -> list[tuple[Any, ...]]:
+        """Run a statement; return its rows. ``of`` gives it other tables than it names: {"archive": "attempt"}."""
+        statement = _address(self.catalog.get(name, leaf), of or {})
+        with translated(self.connection, commits=True):
+            results = run_blocking(self.connection, [[step(statement, values)]], prepare=False)
+        return read_rows(results[0][0]) if results[0][0].nfields else []
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A block whose statements happen all or none."""
+        with self.connection.transaction():
+            yield
+
+
+def _address(statement: Statement, relations: dict[str, str]) -> Statement:
+    text = statement.text
+    for name, relation in relations.items():
+        if not _RELATION.fullmatch(relation):
+            raise ValueError(f"{relation!r} is not a table of history, nor a stage")
+        text = re.sub(rf"(?<=\.){re.escape(name)}\b", relation, text)
+    return Statement(statement.name, text, statement.parameters)
+
+
+@contextmanager
+def open_database(dsn: str, schema: str = "trioboss") -> Iterator[Database]:
+    """Connect for the length of a block."""
+    connection = open_blocking(dsn)
+    try:
+        yield Database(connection, Catalog(schema))
+    finally:
+        connection.close()

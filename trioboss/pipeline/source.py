@@ -1,0 +1,37 @@
+"""The data source `trioboss`: `spark.read`, `spark.readStream`, `df.write` and `df.writeStream`."""
+
+from collections.abc import Mapping
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from trioboss.pipeline.following import StreamReader
+from trioboss.pipeline.options import ReadOptions
+from trioboss.pipeline.reading import BatchReader
+from trioboss.pipeline.tables import find_table
+
+__all__ = ["TriobossSource"]
+
+
+class TriobossSource(DataSource):
+    """Jobs and their history, for reading; queues, for writing."""
+
+    options: Mapping[str, str]
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` takes."""
+        return "trioboss"
+
+    def schema(self) -> StructType:
+        """The columns of the table, or those that the option `columns` names."""
+        options = ReadOptions.parse(self.options)
+        return find_table(options.table).schema(options.columns)
+
+    def reader(self, schema: StructType) -> BatchReader:
+        """For `spark.read`."""
+        return BatchReader(ReadOptions.parse(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802
+        """For `spark.readStream`."""
+        return StreamReader(ReadOptions.parse(self.options), schema)
