@@ -1,0 +1,38 @@
+"""Job history and bulk loads on Spark. `pip install trioboss[spark]` brings all it needs, Java included.
+
+    from trioboss.pipeline import get_session
+
+    spark = get_session()
+    ended = spark.read.format("trioboss").option("dsn", dsn).option("table", "archive").load()
+
+Nothing of Spark is imported before one of these names is used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trioboss.pipeline.jobs.archive import archive
+    from trioboss.pipeline.jobs.load import load
+    from trioboss.pipeline.session import get_session, register
+
+__all__ = ["archive", "get_session", "load", "register"]
+
+_MODULES = {
+    "archive": "jobs.archive",
+    "get_session": "session",
+    "load": "jobs.load",
+    "register": "session",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        module = import_module(f"{__name__}.{_MODULES[name]}")
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"no module {error.name!r}: pip install 'trioboss[spark]'", name=error.name
+        ) from error
+    return getattr(module, name)

@@ -97,7 +97,9 @@ class ChunkReader:
                 continue
             upto = piece.end if cut is None else max(cut, first + 1)
             xids = (f"xid >= '{first}'::xid8", f"xid < '{upto}'::xid8")
-            batches = self._fetch(self._query.text(self._options, piece.relation, *xids), piece.relation, None)
+            batches = self._fetch(
+                self._query.text(self._options, piece.relation, *xids), piece.relation, None
+            )
             if batches is None:
                 if rows == 1:
                     raise DatabaseUnavailable(f"statementTimeout: transaction {first} takes longer")
@@ -169,14 +171,16 @@ class ChunkReader:
         text = (
             f"SELECT set_config('statement_timeout', '{round(options.timeout * 1000)}', true),"
             " set_config('TimeZone', 'UTC', true), set_config('max_parallel_workers_per_gather', '0', true),"
-            f" pg_relation_filenode(to_regclass('\"{options.schema}\".\"{relation}\"'))::bigint AS file,"
+            f' pg_relation_filenode(to_regclass(\'"{options.schema}"."{relation}"\'))::bigint AS file,'
             f" (SELECT s FROM generate_series(1, {options.concurrency}) s WHERE pg_try_advisory_xact_lock("
             f"hashtextextended('{options.schema} reader ' || s, 0)) LIMIT 1) AS turn"
         )
         row: dict[str, Any] = self._run(text).to_pylist()[0]
         if row["file"] is None or file not in (None, row["file"]):
             self._connection.rollback()
-            raise DatabaseUnavailable(f"{relation} was dropped or rewritten while it was being read: read again")
+            raise DatabaseUnavailable(
+                f"{relation} was dropped or rewritten while it was being read: read again"
+            )
         return row["turn"] is not None
 
 

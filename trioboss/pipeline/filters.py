@@ -1,7 +1,7 @@
 """Filters that Spark wants applied at the source, as SQL with exactly Spark's meaning.
 
-What cannot be said exactly stays with Spark. Texts are compared by their bytes in both; a uuid equals its canonical text
-and nothing else; null compares as in SQL.
+What cannot be said exactly stays with Spark. Texts are compared by their bytes in both; a uuid equals its canonical
+text and nothing else; null compares as in SQL.
 """
 
 import math
@@ -90,9 +90,9 @@ def _condition(asked: Filter, table: Table) -> str:
 
 
 def _column(asked: Filter, table: Table) -> Column:
-    (name,) = attribute if len(attribute := getattr(asked, "attribute", ())) == 1 else ("",)
+    attribute = getattr(asked, "attribute", ())
     for column in table.columns:
-        if column.name == name:
+        if attribute == (column.name,):
             return column
     raise _StaysWithSpark
 

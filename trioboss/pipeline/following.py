@@ -39,7 +39,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         table = find_table(options.table)
         if not table.is_history:
-            raise UsageError(f"table: {table.name!r} is not history: only archive and attempt can be followed")
+            raise UsageError(
+                f"table: {table.name!r} is not history: only archive and attempt can be followed"
+            )
         self._options = options
         self._schema = schema
         self._query = Query(table, check_schema(table, schema))
@@ -47,27 +49,27 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # -- offsets, on the driver
 
-    def initialOffset(self) -> Offset:  # noqa: N802
+    def initialOffset(self) -> Offset:
         """Where a stream without a checkpoint begins."""
         start = self._options.start
         if start == "latest":
             return {"xid": self._horizon()}
         return {"xid": 0 if start == "earliest" else int(start)}
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+    def getDefaultReadLimit(self) -> ReadLimit:
         """How much a batch may have."""
         rows = self._options.max_rows
         return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+    def prepareForTriggerAvailableNow(self) -> None:
         """All that is there now, and nothing that comes later."""
         self._target = self._horizon()
 
-    def reportLatestOffset(self) -> Offset:  # noqa: N802
+    def reportLatestOffset(self) -> Offset:
         """How far the stream could be."""
         return {"xid": self._horizon()}
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """Where the next batch ends; where it starts if there is nothing new."""
         first = start["xid"]
         history = {"archive": self._query.table.name}
@@ -101,17 +103,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             leaves = list_leaves(database, self._query.table.name, Days())
             horizon = attrs.evolve(read_horizon(database), sealed=end["xid"])
             pieces = plan(database, leaves, start["xid"], horizon)
-        parts = divide(pieces, self._options.partitions)
-        for part in parts:
-            part.start, part.end = start["xid"], end["xid"]
-        return list(parts)
+        return list(divide(pieces, self._options.partitions, start["xid"], end["xid"]))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one part."""
-        first, end = getattr(partition, "start", 0), getattr(partition, "end", 0)
-        query = attrs.evolve(self._query, first_xid=first, end_xid=end)
         lease = Lease(self._options.dsn, self._options.schema)
-        return read_part(self._options, query, self._schema, partition, lease)
+        return read_part(self._options, self._query, self._schema, partition, lease)
 
     def commit(self, end: Offset) -> None:
         """Nothing to forget: history belongs to others, too."""

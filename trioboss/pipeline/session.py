@@ -9,11 +9,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from trioboss.errors import UsageError
 from trioboss.pipeline.java import prepare_java
 from trioboss.pipeline.source import TriobossSource
 
 __all__ = ["get_session", "register"]
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGING = """status = error
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -23,25 +25,29 @@ appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{3}
 """
-_SECRETS = "(?i)url|dsn|password|secret|token"
 # What any session needs that uses the source. Both can be set while it runs.
 _ALWAYS = {
     "spark.sql.python.filterPushdown.enabled": "true",
-    "spark.sql.redaction.options.regex": _SECRETS,
+    "spark.sql.redaction.options.regex": "(?i)url|dsn|password|secret|token",
 }
 
 
 def get_session(
     master: str | None = None, conf: Mapping[str, str] | None = None, name: str = "trioboss"
 ) -> SparkSession:
-    """The session that is active, else a new one; with the data source `trioboss`.
+    """The session that is active, else a new one; either way it knows the data source `trioboss`.
 
-    A notebook's own session is used as it is. A new one is quiet, and without a master it runs in this process's
-    machine, on all cores, reachable from nowhere else.
+    A notebook's own session is used as it is, with ``conf`` set on it. A new one is quiet, and without a master it
+    runs on this machine, on all cores, reachable from nowhere else.
     """
     spark = SparkSession.getActiveSession()
-    if spark is None or master is not None:
+    if spark is None:
         spark = _build(master or "local[*]", dict(conf or {}), name)
+    elif master not in (None, spark.sparkContext.master):
+        raise UsageError(f"master: a session is running already, on {spark.sparkContext.master}")
+    else:
+        for key, value in (conf or {}).items():
+            spark.conf.set(key, value)
     register(spark)
     return spark
 
@@ -55,37 +61,43 @@ def register(spark: SparkSession) -> None:
 
 def _build(master: str, conf: dict[str, str], name: str) -> SparkSession:
     prepare_java()
+    settings = _defaults()
+    if master.startswith("local"):
+        settings |= _on_this_machine()
+    java = settings[_JAVA_OPTIONS]
+    settings |= conf
+    if _JAVA_OPTIONS in conf:
+        settings[_JAVA_OPTIONS] = f"{java} {conf[_JAVA_OPTIONS]}"
     builder = SparkSession.Builder().master(master).appName(name)
-    for key, value in (_defaults(master) | conf).items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
-def _defaults(master: str) -> dict[str, str]:
+def _defaults() -> dict[str, str]:
     folder = Path(tempfile.mkdtemp(prefix="trioboss-spark-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     logging = folder / "log4j2.properties"
     logging.write_text(_LOGGING, "utf-8")
-    java = f"-Dlog4j2.configurationFile=file:{logging} -Dderby.system.home={folder}"
-    defaults = {
+    return {
         **_ALWAYS,
-        "spark.redaction.regex": _SECRETS,
-        "spark.driver.extraJavaOptions": java,
+        _JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{logging} -Dderby.system.home={folder}",
+        "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|dsn",
+        "spark.local.dir": str(folder),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-        "spark.sql.sources.partitionOverwriteMode": "dynamic",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    if master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        defaults |= {
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.memory": "2g",
-            "spark.local.dir": str(folder),
-            "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 2)),
-        }
-    return defaults
+
+
+def _on_this_machine() -> dict[str, str]:
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 2)),
+    }

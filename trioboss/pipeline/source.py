@@ -1,7 +1,5 @@
 """The data source `trioboss`: `spark.read`, `spark.readStream`, `df.write` and `df.writeStream`."""
 
-from collections.abc import Mapping
-
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
@@ -15,8 +13,6 @@ __all__ = ["TriobossSource"]
 
 class TriobossSource(DataSource):
     """Jobs and their history, for reading; queues, for writing."""
-
-    options: Mapping[str, str]
 
     @classmethod
     def name(cls) -> str:
@@ -32,6 +28,6 @@ class TriobossSource(DataSource):
         """For `spark.read`."""
         return BatchReader(ReadOptions.parse(self.options), schema)
 
-    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802
+    def streamReader(self, schema: StructType) -> StreamReader:
         """For `spark.readStream`."""
         return StreamReader(ReadOptions.parse(self.options), schema)

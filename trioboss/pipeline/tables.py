@@ -153,9 +153,7 @@ _LOAD = _make(
     "id queue state staged released rejected ended_on",
     _columns(text="id queue state", bigint="staged released rejected", instant="ended_on"),
 )
-_REJECTED = _make(
-    "load position problem job", _columns(text="load problem", bigint="position", json="job")
-)
+_REJECTED = _make("load position problem job", _columns(text="load problem", bigint="position", json="job"))
 _XID = (Column("xid", "xid", "xid"),)
 
 TABLES = {

@@ -1,0 +1,47 @@
+"""One Spark session for all tests of the pipeline, because a session takes seconds to start."""
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Many short queries on little data: compiling costs more than it saves.
+SMALL = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+MISSING = importlib.util.find_spec("pyspark") is None
+if MISSING and os.environ.get("TRIOBOSS_REQUIRE_SPARK") == "1":
+    raise ImportError("TRIOBOSS_REQUIRE_SPARK=1, and there is no pyspark: pip install 'trioboss[spark]'")
+
+
+class Skipped(pytest.Module):
+    """A module of tests that is not even imported."""
+
+    def collect(self):
+        pytest.skip("no pyspark: pip install 'trioboss[spark]'")
+
+
+def pytest_pycollect_makemodule(module_path, parent):
+    return Skipped.from_parent(parent, path=module_path) if MISSING else None
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    """The session, with two cores."""
+    from trioboss.pipeline import get_session
+
+    spark = get_session("local[2]", SMALL, "tests")
+    yield spark
+    spark.stop()

@@ -1,0 +1,24 @@
+"""The session: one, quiet, with the data source."""
+
+import subprocess
+import sys
+
+import pytest
+
+from trioboss.errors import UsageError
+from trioboss.pipeline import get_session
+
+
+def test_the_running_session_is_used(spark):
+    assert get_session() is spark
+    assert get_session(conf={"trioboss.test": "1"}).conf.get("trioboss.test") == "1"
+
+
+def test_another_master_is_refused_while_a_session_runs(spark):
+    with pytest.raises(UsageError, match=r"master: a session is running already, on local\[2\]"):
+        get_session("local[1]")
+
+
+def test_nothing_of_spark_is_imported_before_it_is_used():
+    code = "import sys, trioboss.pipeline; assert not {'pyspark', 'pyarrow'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
