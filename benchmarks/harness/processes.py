@@ -79,17 +79,29 @@ class Program:
         try:
             found = self._events.get(timeout=timeout)
         except queue.Empty:
-            raise ProgramFailed(f"no {event!r} within {timeout:g} s{self._complaint()}") from None
+            raise ProgramFailed(f"no {event!r} within {timeout:g} s{self.complaint()}") from None
         if found["event"] != event:
-            raise ProgramFailed(f"{found} instead of {event!r}{self._complaint()}")
+            raise ProgramFailed(f"{found} instead of {event!r}{self.complaint()}")
         return found
+
+    def poll(self) -> dict[str, Any] | None:
+        """The next thing it has said already, if it has."""
+        with contextlib.suppress(queue.Empty):
+            return self._events.get_nowait()
+        return None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        return self._process.poll() is not None
 
     def ask(self, message: Mapping[str, Any], event: str, timeout: float = 60.0) -> dict[str, Any]:
         """Send a line and wait for the answer."""
         self.tell(message)
         return self.wait(event, timeout)
 
-    def _complaint(self) -> str:
+    def complaint(self) -> str:
+        """The last lines of its standard error."""
         self._complaints.seek(0)
         lines = self._complaints.read().decode(errors="replace").splitlines()
         return "".join(f"\n    {line}" for line in lines[-_QUOTED:])
@@ -97,6 +109,12 @@ class Program:
     def cpu(self) -> float:
         """CPU seconds that it and its children have used."""
         return tree_cpu(self.pid)
+
+    def end(self, seconds: float) -> None:
+        """Give it some time to end by itself, then end it."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        self.kill()
 
     def kill(self) -> None:
         """End it, whatever it is doing."""

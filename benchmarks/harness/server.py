@@ -24,6 +24,7 @@ import trioboss
 from benchmarks.harness.progress import say
 from trioboss.postgres.databases import create_database, drop_database
 from trioboss.postgres.embedded import EmbeddedPostgres
+from trioboss.postgres.embedded.postmaster import find_postmaster
 
 __all__ = ["Server", "Template", "open_server", "run_sql"]
 
@@ -140,7 +141,7 @@ class Server:
         pid = self.postmaster
         crashed_at = time.monotonic()
         os.kill(pid, signal.SIGQUIT)
-        while Path(f"/proc/{pid}").exists() and time.monotonic() < crashed_at + 20:
+        while find_postmaster(self.own.data) is not None and time.monotonic() < crashed_at + 20:
             time.sleep(0.002)
         self.own.ensure_running()
         return crashed_at
@@ -152,8 +153,8 @@ def _migrate(dsn: str) -> None:
 
 
 @contextlib.contextmanager
-def open_server(dsn: str | None) -> Iterator[Server]:
-    """The server that is named, or one of our own for the length of the block."""
+def open_server(dsn: str | None, settings: Mapping[str, str | int | bool] | None = None) -> Iterator[Server]:
+    """The server that is named, or one of our own, with settings of its own, for the length of the block."""
     if dsn is not None:
         server = Server(dsn if "/" in dsn else _as_uri(dsn))
         try:
@@ -162,8 +163,8 @@ def open_server(dsn: str | None) -> Iterator[Server]:
             server.drop_templates()
         return
     # A port of our choice, because it has to stay the same when the server is restarted.
-    settings = {**SETTINGS, "port": _find_free_port()}
-    with EmbeddedPostgres(keep_data=False, durable=True, tcp=True, settings=settings) as own:
+    chosen = {**SETTINGS, **(settings or {}), "port": _find_free_port()}
+    with EmbeddedPostgres(keep_data=False, durable=True, tcp=True, settings=chosen) as own:
         yield Server(_portable(own.dsn), own)
 
 

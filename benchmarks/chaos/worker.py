@@ -1,0 +1,105 @@
+"""A worker as users have it: handlers under `boss.work`, here for all queues of the plan."""
+
+import os
+import time
+from typing import Any
+from uuid import uuid4
+
+import attrs
+import trio
+
+import trioboss
+from benchmarks.chaos.journal import Journal
+from benchmarks.chaos.plan import PRESENCE_GRACE
+from benchmarks.programs.link import Spec, emit, follow, read_spec
+
+__all__ = ["ChaosError", "must_fail", "shift_clock"]
+
+_CONCURRENCY = 12
+
+
+class ChaosError(Exception):
+    """A handler's failure; its text is the token of the run."""
+
+
+def must_fail(job: Any) -> bool:
+    """Whether this run of a job is to fail. Dead letters have done so often enough."""
+    then = job.data["then"]
+    return job.source_id is None and (then == "fail" or (then == "fail_once" and job.retry_count == 0))
+
+
+def shift_clock(seconds: float) -> None:
+    """Give this process a wall clock that is wrong. The monotonic one stays as it is."""
+    time_ns = time.time_ns
+    time.time_ns = lambda: time_ns() + int(seconds * 1e9)
+    time.time = lambda: time_ns() / 1e9 + seconds
+
+
+@attrs.define(eq=False)
+class Handler:
+    """What the jobs do: they last, and end as their data says."""
+
+    journal: Journal
+
+    async def __call__(self, job: Any) -> dict[str, str]:
+        token = f"{self.journal.who}/{uuid4().hex[:12]}"
+        lease = {"id": job.id, "attempt": job.attempt, "leased_on": job.started_on.timestamp()}
+        self.journal.write("start", token=token, **lease)
+        try:
+            await self._work(job.data)
+        except trio.Cancelled:
+            self.journal.write("end", token=token, how="cancelled")
+            raise
+        if job.data["then"] == "die" and job.source_id is None:
+            self.journal.write("fault", kind="poison", target=self.journal.who, number=token)
+            os._exit(137)
+        self.journal.write("end", token=token, how="returned")
+        if must_fail(job):
+            raise ChaosError(token)
+        return {"token": token}
+
+    @staticmethod
+    async def _work(data: dict[str, Any]) -> None:
+        with trio.CancelScope(shield=data.get("how") == "shielded"):
+            await trio.sleep(data["seconds"])
+
+
+async def _keep_account(boss: trioboss.Boss, journal: Journal, *, task_status: Any) -> None:
+    """Write down what becomes of results."""
+    async with boss.events() as events:
+        task_status.started()
+        async for event in events:
+            if isinstance(event, trioboss.events.JobCompleted):
+                journal.write("settled", id=event.id, attempt=event.attempt, accepted=True)
+            elif isinstance(event, trioboss.events.LeaseLostEvent):
+                journal.write("settled", id=event.id, attempt=event.attempt, accepted=False)
+
+
+async def work(spec: Spec) -> None:
+    """Work until killed."""
+    journal = Journal(spec["folder"], spec["name"])
+    journal.write("born", clock=spec["clock"])
+    options = {
+        "migrate": False,
+        "presence_grace": PRESENCE_GRACE,
+        "connect_wait": 120.0,
+        "worker_name": spec["name"],
+    }
+    async with trioboss.open_boss(spec["dsn"], **options) as boss, trio.open_nursery() as nursery:
+        await nursery.start(_keep_account, boss, journal)
+        worker = await boss.work("chaos.*", Handler(journal), concurrency=_CONCURRENCY)
+        journal.write("registered", worker=worker.id)
+        emit("ready")
+        await trio.sleep_forever()
+
+
+def main() -> None:
+    """Read what to do, and do it."""
+    spec = read_spec()
+    follow(lambda command: None)
+    shift_clock(spec["clock"])
+    trio.run(work, spec)
+
+
+if __name__ == "__main__":
+    main()
