@@ -1,0 +1,227 @@
+"""Each question to history, on rows that can be counted by hand."""
+
+import pytest
+from history_rows import make_attempts, make_jobs, table
+from pyspark.sql import functions as F
+
+from trioboss.pipeline.transforms import hours
+from trioboss.pipeline.transforms.attempts import all_attempts
+from trioboss.pipeline.transforms.ends import last_ends
+from trioboss.pipeline.transforms.errors import error_groups, error_line, fingerprint
+from trioboss.pipeline.transforms.rankings import dead_letters, hottest_keys, retry_cost, slowest_jobs
+
+
+@pytest.fixture(scope="module")
+def jobs(spark):
+    """Ten jobs of two queues, in the first three hours of a day."""
+    return make_jobs(
+        spark,
+        {"id": "a", "created_on": 0, "started_on": 1, "completed_on": 3, "singleton_key": "x"},
+        {"id": "b", "created_on": 10, "started_on": 12, "completed_on": 13, "singleton_key": "x"},
+        {"id": "c", "created_on": 20, "started_on": 23, "completed_on": 24, "singleton_key": "y"},
+        {"id": "d", "created_on": 30, "started_on": 110, "completed_on": 130},
+        {"id": "e", "created_on": 50, "start_after": 55, "started_on": 59, "completed_on": 61, "attempt": 2},
+        {
+            "id": "f",
+            "created_on": 65,
+            "start_after": 70,
+            "started_on": 71,
+            "completed_on": 72,
+            "state": "failed",
+            "attempt": 2,
+            "dead_letter": "letters",
+        },
+        {"id": "g", "created_on": 66, "completed_on": 67, "state": "cancelled", "attempt": 0},
+        {"id": "h", "queue": "r", "created_on": 0, "started_on": 0, "completed_on": 30},
+        {"id": "i", "queue": "r", "created_on": 0, "started_on": 0, "completed_on": 60},
+        {
+            "id": "k",
+            "queue": "letters",
+            "created_on": 72,
+            "started_on": 80,
+            "completed_on": 81,
+            "source_queue": "q",
+        },
+    ).cache()
+
+
+@pytest.fixture(scope="module")
+def attempts(spark):
+    """The three attempts of those jobs that did not end well, and one that was given back."""
+    return make_attempts(
+        spark,
+        {"job_id": "e", "started_on": 51, "ended_on": 52, "error": '{"name": "E", "message": "after 7 s"}'},
+        {
+            "job_id": "f",
+            "started_on": 66,
+            "ended_on": 68,
+            "error": '{"name": "E", "message": "after 30.5 s"}',
+        },
+        {"job_id": "f", "started_on": 71, "ended_on": 72, "attempt": 2, "outcome": "lost"},
+        {"job_id": "d", "started_on": 31, "ended_on": 33, "outcome": "released"},
+    ).cache()
+
+
+@pytest.fixture(scope="module")
+def every(jobs, attempts):
+    return all_attempts(jobs, attempts).cache()
+
+
+def test_an_attempt_is_a_row_of_its_own_or_a_completed_job(every):
+    assert table(every.where("job_id in ('e', 'f', 'g')"), "job_id", "attempt", "started_on", "outcome") == [
+        ("e", 1, 51, "failed"),
+        ("e", 2, 59, "completed"),
+        ("f", 1, 66, "failed"),
+        ("f", 2, 71, "lost"),
+    ]
+
+
+def test_arrivals_count_in_the_hour_of_sending(jobs):
+    assert table(hours.arrivals_by_hour(jobs)) == [("letters", 60, 1), ("q", 0, 5), ("q", 60, 2), ("r", 0, 2)]
+
+
+def test_ends_count_in_the_hour_of_the_end_by_their_kind(jobs):
+    assert table(hours.ends_by_hour(jobs)) == [
+        ("letters", 60, 1, 0, 0),
+        ("q", 0, 3, 0, 0),
+        ("q", 120, 1, 0, 0),
+        ("q", 60, 1, 1, 1),
+        ("r", 0, 1, 0, 0),
+        ("r", 60, 1, 0, 0),
+    ]
+
+
+def test_a_wait_is_from_when_a_job_could_start_to_its_start(jobs):
+    of_q = hours.waits_by_hour(jobs).where("queue = 'q'")
+
+    assert table(of_q) == [("q", 0, 120.0, 240.0, 240.0), ("q", 60, 60.0, 4800.0, 4800.0)]
+
+
+def test_the_oldest_grows_from_hour_to_hour_until_it_starts(jobs):
+    assert table(hours.ages_by_hour(jobs).where("queue = 'q'")) == [("q", 0, 1800.0), ("q", 60, 4800.0)]
+
+
+def test_runs_count_every_attempt_in_the_hour_of_its_end(every):
+    of_q = hours.runs_by_hour(every).where("queue = 'q'")
+
+    assert table(of_q, "hour", "run_p50", "run_p95", "bad_ends", "releases") == [
+        (0, 60.0, 120.0, 1, 1),
+        (120, 1200.0, 1200.0, 0, 0),
+        (60, 120.0, 120.0, 2, 0),
+    ]
+
+
+def test_a_run_across_hours_is_shared_among_them(every):
+    assert table(hours.busy_by_hour(every).where("queue <> 'letters'")) == [
+        ("q", 0, 2 * 60 + 60 + 60 + 60 + 60 + 120.0),
+        ("q", 120, 600.0),
+        ("q", 60, 60 + 120 + 60 + 600.0),
+        ("r", 0, 1800 + 3600.0),
+        ("r", 60, 0.0),
+    ]
+
+
+def test_concurrency_is_what_runs_at_the_end_of_the_busiest_minute(every):
+    assert table(hours.concurrency_by_hour(every).where("queue = 'r'")) == [("r", 0, 2), ("r", 60, 0)]
+
+
+def test_all_hours_are_one_table_with_utilisation_of_the_slots_that_were_seen(jobs, every):
+    columns = ("queue", "hour", "arrivals", "completions", "failures", "retries", "utilisation")
+
+    assert table(hours.by_hour(jobs, every), *columns) == [
+        ("letters", 60, 1, 1, 0, 0, round(60 / 3600, 6)),
+        ("q", 0, 5, 3, 0, 1, round(480 / 3600, 6)),
+        ("q", 120, 0, 1, 0, 0, round(600 / 3600, 6)),
+        ("q", 60, 2, 1, 1, 1, round(840 / 3600, 6)),
+        ("r", 0, 2, 1, 0, 0, 0.75),
+        ("r", 60, 0, 1, 0, 0, 0.0),
+    ]
+
+
+def test_hours_shuffle_only_their_totals(jobs, every):
+    """The plan sums up before every exchange, so what crosses it is one row a queue, hour and task."""
+    plan = hours.by_hour(jobs, every)._jdf.queryExecution().executedPlan().toString()
+    lines = [line.strip(" :+-*|") for line in plan.splitlines()]
+    below = [
+        lines[n + 1] for n, line in enumerate(lines) if line.startswith("Exchange hashpartitioning(queue")
+    ]
+
+    assert len(below) >= 7
+    assert all(
+        "HashAggregate" in line or "Project" in line or "Sort" in line or "Union" in line for line in below
+    )
+    assert "Join" not in plan
+
+
+ERRORS = [
+    ('{"name": "ValueError", "message": "no order 4711"}', "ValueError: no order <n>"),
+    ('{"message": "4.5 of 1_000 left"}', "<n> of <n> left"),
+    ('{"name": "KeyError", "message": ""}', "KeyError"),
+    ('{"message": "job 0190aAbb-1111-2222-3333-444455556666 gone"}', "job <uuid> gone"),
+    ('{"message": "connect to 10.0.0.17:5432 failed"}', "connect to <address> failed"),
+    ('{"message": "connect to [fe80::1]:80"}', "connect to <address>"),
+    ('{"message": "GET https://x.test/a?b=1 said 503"}', "GET <url> said <n>"),
+    ('{"message": "<obj at 0x7f3a> and deadbeef0123"}', "<obj at <hex>> and <hex>"),
+    ('{"message": "to a.b+c@x.test at 2026-03-02T10:11:12.5Z"}', "to <email> at <time>"),
+    ('{"message": "line one\\nline two"}', "line one"),
+    ('{"code": 5}', '{"code": <n>}'),
+    ('"text"', '"text"'),
+]
+
+
+def test_the_same_error_with_other_numbers_has_one_fingerprint(spark):
+    frame = spark.createDataFrame([(error,) for error, _ in ERRORS], "error string")
+
+    found = [row[0] for row in frame.select(fingerprint(error_line(F.col("error")))).collect()]
+
+    assert found == [expected for _, expected in ERRORS]
+
+
+def test_errors_are_grouped_with_first_and_last_and_an_example(attempts):
+    assert table(
+        error_groups(attempts), "fingerprint", "count", "first_seen", "last_seen", "example", "last_job"
+    ) == [
+        ("(lost)", 1, 72, 72, "(lost)", "f"),
+        ("E: after <n> s", 2, 52, 68, "E: after 30.5 s", "f"),
+    ]
+
+
+def test_keys_are_ranked_by_the_time_they_take(every):
+    assert table(hottest_keys(every), "singleton_key", "attempts", "worker_seconds") == [
+        ("x", 2, 180.0),
+        ("y", 1, 60.0),
+    ]
+
+
+def test_a_slow_job_is_a_completed_one_with_its_last_run(jobs):
+    slow = slowest_jobs(jobs).orderBy(F.desc("run")).limit(2)
+
+    assert [(row["id"], row["run"], row["wait"]) for row in slow.collect()] == [
+        ("i", 3600, 0),
+        ("h", 1800, 0),
+    ]
+
+
+def test_retries_cost_the_time_of_attempts_that_came_to_nothing(every):
+    assert table(
+        retry_cost(every).where("queue = 'q'"), "attempts", "wasted_attempts", "wasted_seconds", "lost"
+    ) == [(9, 4, 360.0, 1)]
+
+
+def test_dead_letters_are_counted_where_they_come_from(jobs):
+    assert table(dead_letters(jobs), "source", "dead_letter", "letters", "handled", "last_seen") == [
+        ("q", "letters", 1, 1, 72)
+    ]
+
+
+def test_an_end_that_was_taken_back_is_not_the_last(spark):
+    twice = make_jobs(
+        spark,
+        {"id": "a", "state": "failed", "completed_on": 5},
+        {"id": "a", "state": "completed", "completed_on": 9, "attempt": 2},
+        {"id": "b", "state": "failed", "completed_on": 6},
+        {"id": "b", "state": "failed", "completed_on": 7, "seq": 2},
+        {"id": "c", "state": "completed", "completed_on": 8},
+    )
+
+    assert table(last_ends(twice), "id", "completed_on") == [("a", 9), ("b", 6), ("b", 7), ("c", 8)]

@@ -1,0 +1,159 @@
+"""What each queue did in each hour. Every question shuffles only its own totals, one row a queue and hour."""
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from trioboss.pipeline.transforms.attempts import BAD_ENDS
+from trioboss.pipeline.transforms.times import (
+    add_seconds,
+    hour_of,
+    hours_between,
+    percentiles,
+    seconds_between,
+)
+
+__all__ = [
+    "ages_by_hour",
+    "arrivals_by_hour",
+    "busy_by_hour",
+    "by_hour",
+    "concurrency_by_hour",
+    "ends_by_hour",
+    "runs_by_hour",
+    "waits_by_hour",
+]
+
+_HOUR = 3600.0
+
+
+def arrivals_by_hour(jobs: DataFrame) -> DataFrame:
+    """How many of the jobs were sent."""
+    return jobs.groupBy("queue", hour_of("created_on").alias("hour")).agg(F.count("*").alias("arrivals"))
+
+
+def ends_by_hour(jobs: DataFrame) -> DataFrame:
+    """How many jobs were completed, failed for good, or were cancelled."""
+    return jobs.groupBy("queue", hour_of("completed_on").alias("hour")).agg(
+        _count(F.col("state") == "completed", "completions"),
+        _count(F.col("state") == "failed", "failures"),
+        _count(F.col("state") == "cancelled", "cancellations"),
+    )
+
+
+def waits_by_hour(jobs: DataFrame) -> DataFrame:
+    """How long jobs waited until their last attempt started, from when it could; by the hour of the start."""
+    wait = seconds_between("start_after", "started_on")
+    return (
+        jobs.where(_has_run())
+        .groupBy("queue", hour_of("started_on").alias("hour"))
+        .agg(*percentiles(wait, "wait"))
+    )
+
+
+def runs_by_hour(all_attempts: DataFrame) -> DataFrame:
+    """How long attempts ran, and how many ended in a retry or were given back; by the hour of the end."""
+    return all_attempts.groupBy("queue", hour_of("ended_on").alias("hour")).agg(
+        *percentiles(seconds_between("started_on", "ended_on"), "run"),
+        _count(F.col("outcome").isin(*BAD_ENDS), "bad_ends"),
+        _count(F.col("outcome") == "released", "releases"),
+    )
+
+
+def ages_by_hour(jobs: DataFrame) -> DataFrame:
+    """How old the oldest job became that waited at some time in the hour."""
+    waiting = jobs.where(_has_run()).select(
+        "queue",
+        "start_after",
+        "started_on",
+        F.explode(hours_between("start_after", "started_on")).alias("hour"),
+    )
+    until = F.least(F.col("started_on"), add_seconds("hour", _HOUR))
+    return waiting.groupBy("queue", "hour").agg(
+        F.max(seconds_between("start_after", until)).alias("oldest_age")
+    )
+
+
+def busy_by_hour(all_attempts: DataFrame) -> DataFrame:
+    """How many seconds of workers' time attempts took; one that runs across hours takes its share of each."""
+    parts = all_attempts.select(
+        "queue", "started_on", "ended_on", F.explode(hours_between("started_on", "ended_on")).alias("hour")
+    )
+    begin = F.greatest(F.col("started_on"), F.col("hour"))
+    end = F.least(F.col("ended_on"), add_seconds("hour", _HOUR))
+    return parts.groupBy("queue", "hour").agg(F.sum(seconds_between(begin, end)).alias("worker_seconds"))
+
+
+def concurrency_by_hour(all_attempts: DataFrame) -> DataFrame:
+    """How many attempts ran at once at the busiest end of a minute: an estimate of the slots there are."""
+    changes = (
+        all_attempts.select(
+            "queue",
+            F.explode(
+                F.array(
+                    F.struct(F.date_trunc("minute", "started_on").alias("minute"), F.lit(1).alias("change")),
+                    F.struct(F.date_trunc("minute", "ended_on").alias("minute"), F.lit(-1).alias("change")),
+                )
+            ).alias("at"),
+        )
+        .groupBy("queue", F.col("at.minute").alias("minute"))
+        .agg(F.sum("at.change").alias("change"))
+    )
+    running = F.sum("change").over(Window.partitionBy("queue").orderBy("minute"))
+    return (
+        changes.select("queue", hour_of("minute").alias("hour"), running.alias("running"))
+        .groupBy("queue", "hour")
+        .agg(F.max("running").alias("concurrency"))
+    )
+
+
+def by_hour(jobs: DataFrame, all_attempts: DataFrame, arrived: DataFrame | None = None) -> DataFrame:
+    """All of the above side by side, one row a queue and hour in which anything happened.
+
+    Utilisation is the share of the queue's slots that were busy: as many slots as it was ever seen to use at once.
+    """
+    answers = [
+        arrivals_by_hour(jobs if arrived is None else arrived),
+        ends_by_hour(jobs),
+        waits_by_hour(jobs),
+        ages_by_hour(jobs),
+        runs_by_hour(all_attempts),
+        busy_by_hour(all_attempts),
+        concurrency_by_hour(all_attempts),
+    ]
+    names = [name for answer in answers for name in answer.columns[2:]]
+    stacked = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), answers)
+    whole = stacked.groupBy("queue", "hour").agg(*(F.max(name).alias(name) for name in names))
+    counts = (
+        "arrivals",
+        "completions",
+        "failures",
+        "cancellations",
+        "bad_ends",
+        "releases",
+        "worker_seconds",
+    )
+    filled = whole.na.fill(0, counts).withColumn(
+        "retries", F.greatest(F.col("bad_ends") - F.col("failures"), F.lit(0))
+    )
+    slots = F.max(F.greatest("concurrency", F.ceil(F.col("worker_seconds") / _HOUR), F.lit(1))).over(
+        Window.partitionBy("queue")
+    )
+    return filled.withColumn("slots", slots).select(
+        "queue", "hour", "arrivals", "completions", "failures", "cancellations", "retries", "releases",
+        *_p("wait"), *_p("run"), "oldest_age", "worker_seconds", "concurrency",
+        (F.col("worker_seconds") / _HOUR / F.col("slots")).alias("utilisation"),
+    )  # fmt: skip
+
+
+def _has_run() -> Column:
+    return F.col("state").isin("completed", "failed") & F.col("started_on").isNotNull()
+
+
+def _count(condition: Column, name: str) -> Column:
+    return F.count(F.when(condition, 1)).alias(name)
+
+
+def _p(prefix: str) -> list[str]:
+    return [f"{prefix}_p{p}" for p in (50, 95, 99)]

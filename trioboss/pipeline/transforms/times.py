@@ -1,0 +1,39 @@
+"""Expressions of time that the questions share."""
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+__all__ = ["add_seconds", "hour_of", "hours_between", "percentiles", "seconds_between"]
+
+_ACCURACY = 1000
+"""The rank of a percentile is off by at most one in so many."""
+
+
+def seconds_between(begin: Column | str, end: Column | str) -> Column:
+    """How many seconds from one instant to another; never negative, whatever clocks did."""
+    return F.greatest((F.unix_micros(_column(end)) - F.unix_micros(_column(begin))) / 1e6, F.lit(0.0))
+
+
+def add_seconds(instant: Column | str, seconds: float) -> Column:
+    """An instant, so much later."""
+    return F.timestamp_micros(F.unix_micros(_column(instant)) + F.lit(round(seconds * 1e6)))
+
+
+def hour_of(instant: Column | str) -> Column:
+    """The beginning of the hour in which the instant is."""
+    return F.date_trunc("hour", _column(instant))
+
+
+def hours_between(begin: Column | str, end: Column | str) -> Column:
+    """The hours that a span of time touches, as an array."""
+    first, last = hour_of(begin), hour_of(end)
+    return F.sequence(F.least(first, last), last, F.expr("interval 1 hour"))
+
+
+def percentiles(value: Column, prefix: str) -> list[Column]:
+    """The aggregates `prefix_p50`, `prefix_p95` and `prefix_p99`, each a value that occurred."""
+    return [F.percentile_approx(value, p / 100, _ACCURACY).alias(f"{prefix}_p{p}") for p in (50, 95, 99)]
+
+
+def _column(given: Column | str) -> Column:
+    return F.col(given) if isinstance(given, str) else given
