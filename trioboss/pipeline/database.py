@@ -12,6 +12,7 @@ from trioboss.postgres.blocking_session import open_blocking
 from trioboss.postgres.driving import BlockingConnection
 from trioboss.postgres.results import read_rows
 from trioboss.postgres.translate import translated
+from trioboss.postgres.verdicts import lock_is_taken
 from trioboss.sql import COMMON_LEAF, Catalog, Statement
 from trioboss.store.parameters import step
 
@@ -35,6 +36,16 @@ class Database:
         with translated(self.connection, commits=True):
             results = run_blocking(self.connection, [[step(statement, values)]], prepare=False)
         return read_rows(results[0][0]) if results[0][0].nfields else []
+
+    def drop_stage(self, table: str) -> bool:
+        """Drop a stage, unless somebody is writing to it; whether it is gone."""
+        try:
+            self.run("drop_stage", stage=table)
+        except Exception as error:
+            if not lock_is_taken(error):
+                raise
+            return False
+        return True
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

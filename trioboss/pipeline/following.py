@@ -102,7 +102,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with open_database(self._options.dsn, self._options.schema) as database:
             leaves = list_leaves(database, self._query.table.name, Days())
             horizon = attrs.evolve(read_horizon(database), sealed=end["xid"])
-            pieces = plan(database, leaves, start["xid"], horizon)
+            pieces = plan(database, leaves, start["xid"], horizon, self._options.partitions)
         return list(divide(pieces, self._options.partitions, start["xid"], end["xid"]))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

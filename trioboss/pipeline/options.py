@@ -1,7 +1,6 @@
 """The options of the data source, read from Spark's strings and checked. A mistake names the option."""
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import uuid4
 
 import attrs
@@ -139,11 +138,13 @@ class WriteOptions:
     rate: float | None
     """How many of the jobs may start in a second."""
     dry_run: bool
+    has_ids: bool = False
+    """Whether rows bring ids of their own. Then some may be of jobs that have ended."""
 
     NAMES = ("dsn", "schema", "queue", "loadId", "badRows", "releaseRate", "dryRun")
 
     @classmethod
-    def parse(cls, given: Mapping[str, str], **changes: Any) -> "WriteOptions":
+    def parse(cls, given: Mapping[str, str]) -> "WriteOptions":
         """Read the options, or raise UsageError."""
         _refuse_unknown(given, cls.NAMES)
         if "queue" not in given:

@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 _ROWS_A_BLOCK = 20.0  # until the table has been analyzed
+_MOST = 0.5  # of the transactions of a table: to read all blocks is faster than to look up that many rows
 _TID_RANGES = 140_000  # the first server that reads a range of blocks without looking at the others
 
 
@@ -126,20 +127,25 @@ def list_leaves(database: Database, table: str, days: Days) -> list[Leaf]:
     return [leaf for leaf in leaves if leaf.blocks and days.touches(leaf.day)]
 
 
-def plan(database: Database, leaves: Sequence[Leaf], first: int, horizon: Horizon) -> list[Piece]:
+def plan(database: Database, leaves: Sequence[Leaf], first: int, horizon: Horizon, parts: int) -> list[Piece]:
     """The pieces of history that were written by transactions from ``first`` on and are sealed."""
     pieces: list[Piece] = []
     for leaf in leaves:
         ((low, high),) = database.run("find_bounds", of={"archive": leaf.relation})
         if low is None or low >= horizon.sealed or high < first:
             continue
-        if low >= first and horizon.by_block:
+        begin, end = max(low, first), min(high + 1, horizon.sealed)
+        if horizon.by_block and (end - begin) >= (high + 1 - low) * _MOST:
             pieces.append(whole(leaf))
         else:
-            end = min(high + 1, horizon.sealed)
-            ends = (max(low, first), end, leaf.rows_a_block, horizon.by_block)
-            pieces.append(Xids(leaf.relation, leaf.file, *ends))
+            pieces += _by_xid(leaf, begin, end, parts, horizon.by_block)
     return pieces
+
+
+def _by_xid(leaf: Leaf, begin: int, end: int, parts: int, by_block: bool) -> Iterator[Xids]:
+    step = max(1, ceil((end - begin) / parts))
+    for first in range(begin, end, step):
+        yield Xids(leaf.relation, leaf.file, first, min(first + step, end), leaf.rows_a_block, by_block)
 
 
 def whole(leaf: Leaf) -> Blocks:

@@ -1,6 +1,6 @@
 """The batch side of the source: plans on the driver, reads on the executors."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import attrs
 import pyarrow as pa
@@ -15,7 +15,7 @@ from trioboss.pipeline.database import Database, open_database
 from trioboss.pipeline.filters import bounds_of, filter_to_sql
 from trioboss.pipeline.lease import Lease
 from trioboss.pipeline.options import ReadOptions
-from trioboss.pipeline.planning import Days, Leaf, Part, divide, list_leaves, plan, read_horizon, whole
+from trioboss.pipeline.planning import Days, Part, divide, list_leaves, plan, read_horizon, whole
 from trioboss.pipeline.tables import Table, find_table
 
 __all__ = ["BatchReader", "check_schema", "read_part"]
@@ -71,20 +71,24 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Cut the table into parts."""
-        with open_database(self._options.dsn, self._options.schema) as database:
+        options = self._options
+        with open_database(options.dsn, options.schema) as database:
+            if self._query.table.is_history:
+                return list(self._divide_history(database))
             leaves = list_leaves(database, self._query.table.name, self._days)
-            if not self._query.table.is_history:
-                return list(divide([whole(leaf) for leaf in leaves], self._options.partitions))
-            return list(self._history(database, leaves))
+            return list(divide([whole(leaf) for leaf in leaves], options.partitions))
 
-    def _history(self, database: Database, leaves: Sequence[Leaf]) -> list[Part]:
+    def _divide_history(self, database: Database) -> list[Part]:
         options, horizon = self._options, read_horizon(database)
         if options.end_xid is not None:
             horizon = attrs.evolve(horizon, sealed=min(horizon.sealed, options.end_xid))
         if not horizon.standby:
             self._lease.begin(database, self._days)
         first = options.first_xid or 0
-        return divide(plan(database, leaves, first, horizon), options.partitions, first, horizon.sealed)
+        # After the horizon was read: what is sealed by then is in the blocks that are there now.
+        leaves = list_leaves(database, self._query.table.name, self._days)
+        pieces = plan(database, leaves, first, horizon, options.partitions)
+        return divide(pieces, options.partitions, first, horizon.sealed)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one part."""

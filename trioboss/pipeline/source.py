@@ -1,12 +1,13 @@
-"""The data source `trioboss`: `spark.read`, `spark.readStream`, `df.write` and `df.writeStream`."""
+"""The data source `trioboss`: `spark.read`, `spark.readStream` and `df.write`."""
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from trioboss.pipeline.following import StreamReader
-from trioboss.pipeline.options import ReadOptions
+from trioboss.pipeline.options import ReadOptions, WriteOptions
 from trioboss.pipeline.reading import BatchReader
 from trioboss.pipeline.tables import find_table
+from trioboss.pipeline.writing import BatchWriter
 
 __all__ = ["TriobossSource"]
 
@@ -31,3 +32,7 @@ class TriobossSource(DataSource):
     def streamReader(self, schema: StructType) -> StreamReader:
         """For `spark.readStream`."""
         return StreamReader(ReadOptions.parse(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        """For `df.write`."""
+        return BatchWriter(WriteOptions.parse(self.options), schema, overwrite)

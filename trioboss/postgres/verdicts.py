@@ -2,7 +2,7 @@
 
 from psycopg import errors
 
-__all__ = ["is_deadlock", "lacks_privilege", "table_is_gone", "unique_is_violated"]
+__all__ = ["is_deadlock", "lacks_privilege", "lock_is_taken", "table_is_gone", "unique_is_violated"]
 
 
 def table_is_gone(error: BaseException) -> bool:
@@ -25,3 +25,8 @@ def lacks_privilege(error: BaseException) -> bool:
 def is_deadlock(error: BaseException) -> bool:
     """True if the server ended the transaction because it and another one waited for each other."""
     return isinstance(error, errors.DeadlockDetected)
+
+
+def lock_is_taken(error: BaseException) -> bool:
+    """True if somebody else had the lock for longer than lock_timeout."""
+    return isinstance(error, errors.LockNotAvailable)
