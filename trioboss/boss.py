@@ -10,7 +10,7 @@ from uuid import uuid4
 import attrs
 import trio
 
-from trioboss.doors.base import PLANNER_SETTINGS
+from trioboss.doors.base import OWN_SETTINGS
 from trioboss.doors.jobs import JobDoor
 from trioboss.doors.ports import Ports
 from trioboss.doors.queues import QueueDoor
@@ -27,7 +27,7 @@ from trioboss.postgres.migrate import migrate as bring_up_to_date
 from trioboss.postgres.pooling import is_pooled
 from trioboss.postgres.redact import hide_password
 from trioboss.sql import Catalog, check_schema
-from trioboss.store import Context, make_store
+from trioboss.store import Context, Store, make_store
 
 __all__ = ["Boss", "open_boss"]
 
@@ -85,7 +85,7 @@ async def open_boss(
     TRIOBOSS_HOME: started on first use, shared by all processes that ask for it, stopped by the last one.
     ``migrate=False`` never changes the schema; a missing or old one raises SchemaOutOfDate.
 
-    ``supervise`` and ``schedule`` say whether this boss takes part in upkeep and fires cron's ticks.
+    ``supervise`` and ``schedule``: whether this boss takes part in upkeep and fires cron, if its role has the rights.
     Leaving the block is the graceful stop: no new claims, running jobs have ``grace`` seconds, what still runs is
     cancelled and given back with no attempt spent. A worker process that dies loses its jobs to others after it
     was missed for ``presence_grace`` seconds. A database that is not there yet is waited for, ``connect_wait``
@@ -101,8 +101,8 @@ async def open_boss(
         presence_grace=check_duration("presence_grace", presence_grace, low=2.0),
     )
     async with _resolved(dsn) as found:
-        pooled = await _prepare_schema(found, context.catalog, migrate, connect_wait)
-        session = {} if pooled else PLANNER_SETTINGS
+        pooled, settings = await _prepare_schema(found, store, settings, migrate, connect_wait)
+        session = {} if pooled else OWN_SETTINGS
         async with (
             open_pool(found, size=pool_size, prepare=not pooled, settings=session) as pool,
             open_pool(found, size=_RUNTIME_POOL, prepare=not pooled, settings=session) as own_pool,
@@ -128,13 +128,20 @@ async def _resolved(dsn: str | None) -> AsyncIterator[str]:
             await trio.to_thread.run_sync(share.__exit__, None, None, None)
 
 
-async def _prepare_schema(dsn: str, catalog: Catalog, may_migrate: bool, wait: float) -> bool:
-    """See that the schema is right; return whether a pooler stands between us and the server."""
+async def _prepare_schema(
+    dsn: str, store: Store, settings: RuntimeSettings, may_migrate: bool, wait: float
+) -> tuple[bool, RuntimeSettings]:
+    """See that the schema is right; return whether a pooler stands in between, and the settings our role may have."""
+    catalog = store.context.catalog
     async with open_pool(dsn, size=1, prepare=False) as pool, pool.connection(wait) as conn:
         if may_migrate:
             async with conn.transaction():
                 await drive_in(conn, bring_up_to_date(catalog), pool)
         else:
             await drive_in(conn, check_version(catalog), pool)
-        return await is_pooled(conn)
+        supervise, schedule = await drive_in(conn, store.upkeep.get_rights(), pool)
+        settings = attrs.evolve(
+            settings, supervise=settings.supervise and supervise, schedule=settings.schedule and schedule
+        )
+        return await is_pooled(conn), settings
     raise AssertionError

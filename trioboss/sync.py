@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self, TypeVar, Unpack
 from uuid import UUID
 
-from trioboss.doors.base import PLANNER_SETTINGS
+from trioboss.doors.base import OWN_SETTINGS
 from trioboss.doors.sending import deferred, once, throttled
 from trioboss.model.explanation import Explanation
 from trioboss.model.job import Duration, Job, NewJob, SendOptions, Settled, Start
@@ -90,7 +90,7 @@ class SyncBoss:
 
     def _connection(self) -> BlockingConnection:
         if self._own is None or not is_usable(self._own):
-            self._own = open_blocking(self.dsn, PLANNER_SETTINGS)
+            self._own = open_blocking(self.dsn, OWN_SETTINGS)
         return self._own
 
     @contextmanager

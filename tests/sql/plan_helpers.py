@@ -8,7 +8,7 @@ import attrs
 import psycopg
 from psycopg import sql
 
-from trioboss.doors.base import PLANNER_SETTINGS
+from trioboss.doors.base import OWN_SETTINGS
 from trioboss.postgres.settings import SESSION_SETTINGS
 from trioboss.sql import Catalog
 
@@ -116,7 +116,7 @@ class Planner:
     @classmethod
     def open(cls, dsn: str, made: str) -> "Planner":
         connection = psycopg.connect(dsn, autocommit=True, prepare_threshold=None)
-        for name, value in ({s.name: s.value for s in SESSION_SETTINGS} | PLANNER_SETTINGS).items():
+        for name, value in ({s.name: s.value for s in SESSION_SETTINGS} | OWN_SETTINGS).items():
             connection.execute("SELECT set_config(%s, %s, false)", [name, value])
         return cls(connection, made)
 

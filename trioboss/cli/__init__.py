@@ -7,6 +7,7 @@ health    probes and metrics over HTTP
 demo      `trioboss demo`
 doctor    `trioboss doctor`
 admin     everything that is one call
+grants    `trioboss grants`
 """
 
 from trioboss.cli.main import main as main

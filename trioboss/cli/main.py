@@ -13,10 +13,12 @@ from trioboss.boss import open_boss
 from trioboss.cli.admin import Command, add_admin_commands, print_plan
 from trioboss.cli.demo import demo
 from trioboss.cli.doctor import doctor
+from trioboss.cli.grants import add_grants_command, grants
 from trioboss.cli.output import complain
 from trioboss.cli.worker import add_worker_command, run_worker
 from trioboss.errors import SchemaOutOfDate, TriobossError, UsageError
 from trioboss.postgres.redact import has_password
+from trioboss.postgres.verdicts import lacks_privilege
 
 __all__ = ["main"]
 
@@ -47,6 +49,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add("doctor", "check connection, schema, notifications and health, and say what to do", doctor, json=True)
     add_admin_commands(add)
+    add_grants_command(add)
     return parser
 
 
@@ -69,6 +72,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has enough of it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        if not lacks_privilege(error):
+            raise
+        complain(f"{error.args[0]}: see `trioboss grants`")
+        return 1
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -76,6 +84,8 @@ def _run(args: argparse.Namespace) -> int:
         return run_worker(args)
     if args.command == "demo":
         return trio.run(demo, args)
+    if args.command == "grants":
+        return grants(args)
     if args.command == "migrate" and args.plan:
         return trio.run(_plan, args)
     return trio.run(partial(_call, args.run), args)

@@ -17,6 +17,7 @@ from trioboss.cli.logs import set_up_logging
 from trioboss.cli.output import complain
 from trioboss.errors import TriobossError, UsageError
 from trioboss.machines.restart import RestartMachine
+from trioboss.postgres.verdicts import lacks_privilege
 
 __all__ = ["add_worker_command", "load_app", "run_worker"]
 
@@ -98,6 +99,11 @@ async def _work(args: argparse.Namespace, app: App) -> int:
                 await _run_app(args, app, stopping)
             except TriobossError as error:
                 complain(str(error))
+                code = 1
+            except Exception as error:
+                if not lacks_privilege(error):
+                    raise
+                complain(f"{error.args[0]}: see `trioboss grants`")
                 code = 1
             nursery.cancel_scope.cancel()
     return code

@@ -11,15 +11,20 @@ from trioboss.postgres.conversation import Conversation
 from trioboss.postgres.driving import AnyConnection, drive, drive_in
 from trioboss.store import Store
 
-__all__ = ["PLANNER_SETTINGS", "Door"]
+__all__ = ["OWN_SETTINGS", "Door"]
 
 T = TypeVar("T")
 
 # Our statements are walks along an index. A plan made while a table was nearly empty is kept when it is full,
-# so the planner must not choose to read all of it, however small it looks.
-PLANNER_SETTINGS = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
+# so the planner must not choose to read all of it, however small it looks. And where anybody may create functions
+# and operators, as in `public` before Postgres 15, ours must not be led to theirs.
+OWN_SETTINGS = {
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "search_path": "pg_catalog, pg_temp",
+}
 
-_PLAN_AS_USUAL = b"SET LOCAL enable_seqscan TO DEFAULT; SET LOCAL enable_bitmapscan TO DEFAULT"
+_AS_USUAL = "; ".join(f"SET LOCAL {name} TO DEFAULT" for name in OWN_SETTINGS).encode()
 
 
 @attrs.define(eq=False)
@@ -46,5 +51,5 @@ class Door:
         It commits when the block ends and rolls back when it raises.
         """
         async with self._pool.connection() as conn, conn.transaction():
-            await conn.execute(_PLAN_AS_USUAL)
+            await conn.execute(_AS_USUAL)
             yield conn

@@ -10,7 +10,7 @@ import attrs
 import trio
 
 from trioboss.actors.ports import Ears
-from trioboss.doors.base import PLANNER_SETTINGS
+from trioboss.doors.base import OWN_SETTINGS
 from trioboss.errors import DatabaseUnavailable, LeaseLost
 from trioboss.model.exchange import Exchanged, Settlements, Wanted
 from trioboss.model.job import Lease
@@ -176,7 +176,7 @@ class Ports:
             return
         context = self._store.context
         presence = context.step("hold_presence", lock=self._lock)
-        settings = PLANNER_SETTINGS | _SHORT_KEEPALIVES
+        settings = OWN_SETTINGS | _SHORT_KEEPALIVES
         with transient_as_unavailable():
             async with open_connection(self.dsn, settings=settings) as conn:
                 ears = _Ears(conn, self._store)

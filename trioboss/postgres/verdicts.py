@@ -22,6 +22,11 @@ def lacks_privilege(error: BaseException) -> bool:
     return isinstance(error, errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction)
 
 
+def role_is_unknown(error: BaseException) -> bool:
+    """True if a statement names a role that the server does not have."""
+    return isinstance(error, errors.UndefinedObject)
+
+
 def is_deadlock(error: BaseException) -> bool:
     """True if the server ended the transaction because it and another one waited for each other."""
     return isinstance(error, errors.DeadlockDetected)

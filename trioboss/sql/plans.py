@@ -57,8 +57,14 @@ LATEST = migrations()[-1].version
 
 
 def lock_text(schema: str) -> str:
-    """The SQL that lets one migrator at a time work on a schema, until its transaction ends."""
-    return qualify("SELECT pg_advisory_xact_lock(hashtextextended('trioboss' || ' migrate', 0));\n", schema)
+    """The SQL that lets one migrator at a time work on a schema, until its transaction ends.
+
+    A migrator has many rights: nothing that others put into its search_path may act with them.
+    """
+    path = "SET LOCAL search_path = pg_catalog, pg_temp;\n"
+    return path + qualify(
+        "SELECT pg_advisory_xact_lock(hashtextextended('trioboss' || ' migrate', 0));\n", schema
+    )
 
 
 def construction_plans(schema: str = "trioboss") -> str:

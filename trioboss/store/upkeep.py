@@ -38,6 +38,11 @@ class UpkeepVerbs:
 
     _context: Context
 
+    def get_rights(self) -> Conversation[tuple[bool, bool]]:
+        """Whether our role may do upkeep for all, and whether it may fire cron's ticks."""
+        ((supervise, schedule),) = read_first((yield Flush((self._context.step("get_rights"),))))
+        return supervise, schedule
+
     # -- presence and looks
 
     def looking(self, queues: Sequence[str], token: str, *, candidate: bool) -> Step:

@@ -148,8 +148,11 @@ EXECUTE FUNCTION trioboss.free_key();
 -- the send to the end of their transaction. 1024 locks a queue, because a transaction can hold only so many.
 CREATE FUNCTION trioboss.turn(queue text, key text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT pg_catalog.hashtextextended('trioboss' || '/' || queue || '/'
-        || (pg_catalog.hashtextextended(key, 0) & 1023)::text, 0)
+    -- Every name is qualified, also those of operators: a search_path of its own would cost the inlining.
+    SELECT pg_catalog.hashtextextended(
+        'trioboss' OPERATOR(pg_catalog.||) '/' OPERATOR(pg_catalog.||) queue OPERATOR(pg_catalog.||) '/'
+        OPERATOR(pg_catalog.||)
+        (pg_catalog.hashtextextended(key, 0) OPERATOR(pg_catalog.&) 1023::pg_catalog.int8)::pg_catalog.text, 0)
 $$;
 
 -- Plain SQL may INSERT or COPY a job with no more than its name; this fills in the rest, as send would.
@@ -209,6 +212,26 @@ WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_
       autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE trioboss.job ATTACH PARTITION trioboss.job_common DEFAULT;
 
+-- A table made for one queue, day or load is open to those its model is open to, and to nobody else.
+CREATE FUNCTION trioboss.copy_rights(model regclass, made regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    given record;
+BEGIN
+    FOR given IN
+        SELECT a.privilege_type AS what, a.grantee FROM pg_class c, aclexplode(c.relacl) a
+        WHERE c.oid = model AND a.grantee <> c.relowner
+        UNION ALL
+        SELECT a.privilege_type || format(' (%s)', string_agg(quote_ident(t.attname), ', ')), a.grantee
+        FROM pg_attribute t, aclexplode(t.attacl) a
+        WHERE t.attrelid = model AND NOT t.attisdropped
+        GROUP BY a.privilege_type, a.grantee
+    LOOP
+        EXECUTE format('GRANT %s ON %s TO %s', given.what, made,
+            CASE given.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END);
+    END LOOP;
+END $$;
+
 -- A table of its own for a queue. Attaching looks through job_common for jobs of that name, so a queue gets
 -- its table when it is created and never later.
 CREATE FUNCTION trioboss.add_job_table(queue text, table_name text) RETURNS void
@@ -222,6 +245,7 @@ BEGIN
         'WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, '
         'autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)', table_name);
     EXECUTE format('ALTER TABLE trioboss.job ATTACH PARTITION trioboss.%I FOR VALUES IN (%L)', table_name, queue);
+    PERFORM trioboss.copy_rights('trioboss.job_common', format('trioboss.%I', table_name));
 END $$;
 
 CREATE FUNCTION trioboss.drop_job_table(table_name text) RETURNS void

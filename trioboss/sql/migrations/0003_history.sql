@@ -60,6 +60,8 @@ BEGIN
             BEGIN
                 EXECUTE format('CREATE TABLE trioboss.%I PARTITION OF trioboss.%I FOR VALUES FROM (%L) TO (%L)',
                     history || to_char(day, '_YYYYMMDD'), history, day::timestamptz, (day + 1)::timestamptz);
+                PERFORM trioboss.copy_rights(format('trioboss.%I', history),
+                                             format('trioboss.%I', history || to_char(day, '_YYYYMMDD')));
                 made := made + 1;
             EXCEPTION WHEN check_violation THEN
                 NULL;
@@ -77,6 +79,21 @@ BEGIN
         RAISE EXCEPTION '% is not a history table', history USING ERRCODE = 'invalid_parameter_value';
     END IF;
     EXECUTE format('DROP TABLE trioboss.%I', history || to_char(day, '_YYYYMMDD'));
+END $$;
+
+-- The same id twice is one job, also when the first has ended: take back those just sent whose namesake is in the
+-- archive. It acts for the owner, so that senders need no right to delete jobs: what it deletes is never another job.
+CREATE FUNCTION trioboss.drop_if_ended(queue text, ids uuid[]) RETURNS SETOF uuid
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ended uuid;
+BEGIN
+    FOR ended IN SELECT a.id FROM trioboss.archive a WHERE a.id = ANY (ids) AND a.name = queue LOOP
+        DELETE FROM trioboss.job j WHERE j.name = queue AND j.id = ended;
+        IF FOUND THEN
+            RETURN NEXT ended;
+        END IF;
+    END LOOP;
 END $$;
 
 -- Functions are for the roles they are granted to, not for everybody.

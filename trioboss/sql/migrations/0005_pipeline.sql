@@ -72,6 +72,7 @@ BEGIN
     INSERT INTO trioboss.stage (table_name, load) VALUES (add_stage.table_name, add_stage.load);
     EXECUTE format('CREATE UNLOGGED TABLE trioboss.%I (LIKE trioboss.stage_row) WITH (autovacuum_enabled = false)',
                    table_name);
+    PERFORM trioboss.copy_rights('trioboss.stage_row', format('trioboss.%I', table_name));
 END $$;
 
 CREATE FUNCTION trioboss.drop_stage(table_name text) RETURNS void

@@ -1,0 +1,335 @@
+"""The whole flow, run by a producer, a worker, a reader and an admin; and what each of them is refused."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import psycopg
+import pytest
+import trio
+from security_helpers import ROLES, as_role, role
+
+import trioboss
+from trioboss.cli import main
+from trioboss.events import TickFired
+from trioboss.postgres.driving import drive_blocking
+from trioboss.sql import Catalog, plans
+from trioboss.sql.grants import grant_plans
+from trioboss.store import Context, make_store
+from trioboss.testing import record, temporary_database
+
+EVERYBODY = {kind: role(kind) for kind in ROLES}
+
+
+async def echo(job):
+    if job.data == "bad":
+        raise ValueError("bad")
+    return job.data
+
+
+async def test_a_job_goes_its_way_through_the_hands_of_all_roles(granted_dsn):
+    with trioboss.SyncBoss(as_role(granted_dsn, "admin")) as admin:
+        admin.create_queue("letters")
+        admin.create_queue("q", dead_letter="letters", retry_limit=0)
+        admin.create_queue("own", partition=True, policy="key_strict_fifo")
+    with trio.fail_after(30):
+        async with (
+            trioboss.open_boss(as_role(granted_dsn, "worker")) as worker,
+            trioboss.open_boss(as_role(granted_dsn, "producer")) as producer,
+            trioboss.open_boss(as_role(granted_dsn, "reader")) as reader,
+        ):
+            for queue in ("q", "own"):
+                await worker.work(queue, echo)
+            sent = [
+                ("q", await producer.send("q", "good", id="018f0000-0000-7000-8000-000000000001")),
+                ("q", await producer.send("q", "bad")),
+                ("q", await producer.send_throttled("q", "slow", 60, "k")),
+                ("own", await producer.send("own", "own", singleton_key="k")),
+            ]
+            await producer.insert("q", [{"data": 1}, {"data": 2, "id": sent[0][1]}])
+            jobs = [await reader.wait_for(queue, id) for queue, id in sent]
+            letters = await reader.find_jobs("letters")
+
+    assert [job.state for job in jobs] == ["completed", "failed", "completed", "completed"]
+    assert [letter.source_id for letter in letters] == [sent[1][1]]
+
+
+async def test_a_worker_fires_cron_and_leads_but_producers_and_readers_do_not(granted_dsn):
+    with trioboss.SyncBoss(as_role(granted_dsn, "admin")) as admin:
+        admin.create_queue("q")
+    with trio.fail_after(30):
+        async with (
+            trioboss.open_boss(as_role(granted_dsn, "producer")) as producer,
+            trioboss.open_boss(as_role(granted_dsn, "reader")) as reader,
+            trioboss.open_boss(as_role(granted_dsn, "worker")) as worker,
+            record(worker.events()) as recorder,
+        ):
+            await worker.schedule("q", "* * * * * *")
+            await recorder.wait_for(TickFired)
+            await worker.wait_listening()  # then it has looked, and leads if it may
+            assert worker.statistics().upkeep.leads
+            for boss in (producer, reader):
+                assert boss.statistics().upkeep is None
+                assert boss.statistics().scheduler is None
+
+
+def test_a_worker_may_do_all_of_upkeep(granted_dsn):
+    with psycopg.connect(granted_dsn, autocommit=True) as owner:
+        owner.execute("select trioboss.add_days('2020-01-02', 0)")
+    upkeep = make_store(Context(Catalog("trioboss"))).upkeep
+    with psycopg.connect(as_role(granted_dsn, "worker"), autocommit=True) as worker:
+        drive_blocking(worker, upkeep.tidy(), worker)
+        drive_blocking(worker, upkeep.watch(5, 1, full=True), worker)
+        left = worker.execute("select to_regclass('trioboss.archive_20200101')").fetchone()
+
+    assert left == (None,)
+
+
+async def test_an_app_whose_queues_the_admin_made_starts_as_a_worker(granted_dsn):
+    app = trioboss.App()
+    app.schedule("0 0 1 1 *")(app.worker("nightly", retry_limit=5)(echo))
+    with trioboss.SyncBoss(as_role(granted_dsn, "admin")) as admin:
+        admin.create_queue("nightly", retry_limit=5)
+    with trio.fail_after(30):
+        async with trioboss.open_boss(as_role(granted_dsn, "worker"), app=app) as boss:
+            schedules = await boss.get_schedules()
+
+    assert [schedule.queue for schedule in schedules] == ["nightly"]
+
+
+def test_the_admin_migrates_back_and_forth(granted_dsn):
+    with psycopg.connect(as_role(granted_dsn, "admin"), autocommit=True) as admin:
+        admin.execute(plans.rollback_plans().encode())
+    with trioboss.SyncBoss(as_role(granted_dsn, "admin")) as boss:
+        boss.create_queue("q")
+    with psycopg.connect(granted_dsn) as owner:
+        owners = owner.execute(
+            "select distinct relowner::regrole::text from pg_class where relnamespace = 'trioboss'::regnamespace"
+        ).fetchall()
+
+    assert owners == [(f'"{role("admin").replace(chr(34), chr(34) * 2)}"',)]
+
+
+# -- what each of them may do, statement by statement
+
+UTILITIES = {"copy_jobs", "copy_staging", "clear_storage", "listen"}  # cannot be explained
+STATEMENTS = {path.stem for path in Path(plans.__file__).with_name("statements").glob("*.sql")} - UTILITIES
+# Neither read nor write a table of jobs, or only what everybody may know.
+HARMLESS = {
+    *(
+        "announce",
+        "dead_letter_users",
+        "explain_refusal",
+        "find_live",
+        "get_queues",
+        "get_rights",
+        "get_subscribers",
+    ),
+    *(
+        "get_version",
+        "hold_presence",
+        "is_installed",
+        "list_days",
+        "list_history",
+        "lock_key_order",
+        "look",
+        "pass_on",
+    ),
+    *("read_clock", "read_horizon", "lock_lake", "ring", "take_turns", "tell_ended", "wake"),
+}
+SENDING = {"drop_if_ended", "give_back_slot", "release_staged", "send", "send_plain", "send_throttled"}
+READING = {
+    *(
+        "check_leases",
+        "disown",
+        "explain_job",
+        "find_bounds",
+        "find_cut",
+        "find_jobs",
+        "find_new",
+        "get_blocked_keys",
+    ),
+    *(
+        "get_exports",
+        "get_job",
+        "get_last_ticks",
+        "get_load",
+        "get_queue_size",
+        "get_queue_stats",
+        "get_rejected",
+    ),
+    *("get_schedules", "tell_watchers", "unwatch", "watch"),
+}
+OWNING = {
+    *("create_queue", "delete_queue", "pause", "tell_completions", "update_queue"),
+    # the pipeline's
+    *(
+        "add_stage",
+        "begin_reading",
+        "check_stage",
+        "close_load",
+        "drop_ended_of_stage",
+        "drop_export",
+        "drop_stage",
+    ),
+    *("find_turns", "gather_stage", "get_load", "get_rejected", "keep_rejected", "list_stages"),
+    *("lock_turns_of_stage", "mark_exported", "open_load", "release_stage"),
+}
+MAY = {
+    "producer": HARMLESS | SENDING,
+    "reader": HARMLESS | READING,
+    "worker": STATEMENTS - OWNING,
+    "admin": STATEMENTS,
+}
+
+
+@pytest.mark.parametrize("kind", ROLES)
+def test_a_role_may_run_its_statements_and_no_others(granted_dsn, kind):
+    catalog = Catalog("trioboss")
+    allowed = set()
+    with psycopg.connect(as_role(granted_dsn, kind), autocommit=True) as connection:
+        if connection.info.server_version < 160000:
+            pytest.skip("a plan without values takes Postgres 16")
+        for name in STATEMENTS:
+            try:
+                connection.execute(b"explain (generic_plan) " + catalog.get(name).text.encode())
+            except psycopg.errors.InsufficientPrivilege:
+                continue
+            allowed.add(name)
+
+    assert allowed == MAY[kind] & STATEMENTS
+
+
+REFUSED = {
+    "producer": [
+        "select data from trioboss.job",
+        "select output from trioboss.archive",
+        "select * from trioboss.all_jobs",
+        "update trioboss.job set priority = 9",
+        "delete from trioboss.job",
+        "insert into trioboss.job (name, state, attempt) values ('q', 'active', 7)",
+        "insert into trioboss.archive (name) values ('q')",
+        "select trioboss.drop_job_table('x')",
+    ],
+    "worker": [
+        "update trioboss.queue set policy = 'standard'",
+        "delete from trioboss.queue",
+        "truncate trioboss.job",
+        "update trioboss.attempt set error = null",
+        "delete from trioboss.attempt",
+        "insert into trioboss.version values (99)",
+        "select trioboss.drop_job_table('x')",
+        "select trioboss.copy_rights('trioboss.job', 'trioboss.job')",
+    ],
+    "reader": [
+        "insert into trioboss.job (name) values ('q')",
+        "update trioboss.job set priority = 9",
+        "delete from trioboss.archive",
+        "insert into trioboss.schedule (name, cron) values ('q', '* * * * *')",
+        "select trioboss.drop_if_ended('q', '{}')",
+    ],
+}
+REFUSED_TO_ALL = [
+    "create table trioboss.mine (x int)",
+    "create function trioboss.mine() returns int language sql as 'select 1'",
+    "drop table trioboss.job",
+    "alter table trioboss.job disable trigger all",
+]
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_role_is_refused_what_is_not_its_business(granted_dsn, kind):
+    with psycopg.connect(as_role(granted_dsn, kind), autocommit=True) as connection:
+        for statement in REFUSED[kind] + REFUSED_TO_ALL:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(statement)
+
+
+def test_a_producer_sends_by_plain_sql(granted_dsn):
+    with trioboss.SyncBoss(as_role(granted_dsn, "admin")) as admin:
+        admin.create_queue("q")
+    with psycopg.connect(as_role(granted_dsn, "producer"), autocommit=True) as producer:
+        producer.execute("insert into trioboss.job (name, data) values ('q', '1')")
+    with trioboss.SyncBoss(as_role(granted_dsn, "reader")) as reader:
+        assert [job.data for job in reader.find_jobs("q")] == [1]
+
+
+# -- the command
+
+
+@pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
+def test_what_is_printed_pastes_into_psql_again_and_again(server_dsn, template, roles, capsys):
+    options = [text for kind in ROLES for text in (f"--{kind}", role(kind))]
+    with temporary_database(server_dsn, template) as dsn:
+        assert main(["grants", *options]) == 0
+        printed = capsys.readouterr().out
+        for _ in range(2):
+            psql = subprocess.run(
+                ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", dsn],
+                input=printed,
+                capture_output=True,
+                text=True,
+            )
+            assert psql.returncode == 0, psql.stderr
+        with trioboss.SyncBoss(as_role(dsn, "admin")) as admin:
+            admin.create_queue("q")
+
+
+def test_tables_that_were_there_before_the_grants_are_open_to_the_roles(server_dsn, template, roles):
+    with temporary_database(server_dsn, template) as dsn:
+        with trioboss.SyncBoss(dsn) as owner:
+            owner.create_queue("own", partition=True)
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute(grant_plans("trioboss", EVERYBODY).encode())
+        with trioboss.SyncBoss(as_role(dsn, "producer")) as producer:
+            id = producer.send("own", 1)
+        with trioboss.SyncBoss(as_role(dsn, "worker")) as worker:
+            worker.complete("own", worker.fetch("own"), 2)
+        with trioboss.SyncBoss(as_role(dsn, "reader")) as reader:
+            assert reader.get_job_by_id("own", id).output == 2
+
+
+def test_a_schema_of_any_name_gets_its_grants(empty_dsn, roles):
+    for schema in ("worker", "Select"):
+        with trioboss.SyncBoss(empty_dsn, schema=schema):
+            pass
+        with psycopg.connect(empty_dsn, autocommit=True) as connection:
+            connection.execute(grant_plans(schema, EVERYBODY | {"worker": role("worker")}).encode())
+        with trioboss.SyncBoss(as_role(empty_dsn, "admin"), schema=schema) as admin:
+            admin.create_queue("q")
+        with trioboss.SyncBoss(as_role(empty_dsn, "worker"), schema=schema) as worker:
+            assert worker.fetch("q") == []
+
+
+@pytest.mark.parametrize("name", ["", "x" * 64, "ü" * 32, "a\0b", "\udc80"])
+def test_what_is_no_role_is_refused_before_any_sql(name):
+    with pytest.raises(ValueError, match="is not the name of a role"):
+        grant_plans("trioboss", {"producer": name})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["grants"], 2, "name a role"),
+        (["grants", "--worker", "x" * 64], 2, "is not the name of a role"),
+        (["grants", "--schema", "a b", "--worker", "w"], 2, "is not a schema name"),
+    ],
+)
+def test_a_mistake_is_one_sentence(arguments, code, said, capsys):
+    assert main(arguments) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_grants_to_a_role_that_does_not_exist_change_nothing(dsn, capsys):
+    assert main(["grants", "--dsn", dsn, "--reader", "nobody at all", "--apply"]) == 2
+    assert 'role "nobody at all" does not exist: create it first' in capsys.readouterr().err
+
+
+def test_who_lacks_a_right_reads_one_sentence(granted_dsn, capsys):
+    assert main(["pause", "q", "--dsn", as_role(granted_dsn, "reader")]) == 1
+    said = capsys.readouterr().err
+    assert "permission denied" in said
+    assert said.count("\n") == 1

@@ -1,0 +1,51 @@
+"""`trioboss grants`: the rights that producers, workers, readers and the admin need, and no others."""
+
+import argparse
+from collections.abc import Callable
+
+from trioboss.cli.output import complain
+from trioboss.errors import UsageError
+from trioboss.postgres.verdicts import role_is_unknown
+from trioboss.sql.grants import ROLES, grant_plans, grant_text
+from trioboss.sync import SyncBoss
+
+__all__ = ["add_grants_command", "grants"]
+
+
+def add_grants_command(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """Describe the command to the parser."""
+    parser = add("grants", "print the SQL that gives roles their rights", None)
+    texts = {
+        "producer": "sends jobs, reads no payloads",
+        "worker": "takes and settles jobs, does upkeep",
+        "reader": "reads everything, changes nothing",
+        "admin": "owns the schema: migrates, creates queues",
+    }
+    for kind, text in texts.items():
+        parser.add_argument(f"--{kind}", metavar="ROLE", help=f"the role that {text}")
+    parser.add_argument("--apply", action="store_true", help="run it, too")
+
+
+def grants(args: argparse.Namespace) -> int:
+    """Print the SQL for the roles given, and run it if asked to."""
+    roles = {kind: getattr(args, kind) for kind in ROLES if getattr(args, kind) is not None}
+    if not roles:
+        raise UsageError(f"grants: name a role with {', '.join('--' + kind for kind in ROLES)}")
+    try:
+        print(grant_plans(args.schema, roles), end="")
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if args.apply:
+        _apply(args, roles)
+    return 0
+
+
+def _apply(args: argparse.Namespace, roles: dict[str, str]) -> None:
+    with SyncBoss(args.dsn, schema=args.schema, migrate=False) as boss, boss.transaction() as conn:
+        try:
+            conn.execute(grant_text(args.schema, roles).encode())
+        except Exception as error:
+            if not role_is_unknown(error):
+                raise
+            raise UsageError(f"{error.args[0]}: create it first") from None
+    complain("these rights are given")
