@@ -23,7 +23,7 @@ def main() -> int:
             say(command)
             report: Report = importlib.import_module(f"benchmarks.{command}").measure(server, options)
             print(report.render(), flush=True)
-            say(f"kept as {report.save(options.results, environment)}")
+            say(f"kept as {report.save(options.results, environment, options.append)}")
             _plot(report, options)
     return 0
 

@@ -75,6 +75,16 @@ _BATCHED = {"concurrency": 10, "prefetch": 1000}
 
 CATALOGUE: tuple[Peer, ...] = (
     Peer("trioboss", "trioboss", None, {"concurrency": 10}, {"concurrency": 10}, False, "jobs"),
+    Peer(
+        "trioboss-lean",
+        "trioboss",
+        None,
+        {},
+        {"concurrency": 10, "keep_completed": False},
+        False,
+        "nothing",
+        workloads=_DRAINS,
+    ),
     Peer("trioboss-batched", "trioboss", None, {}, _BATCHED, True, "jobs", workloads=_DRAINS),
     Peer(
         "trioboss-batched-lean",

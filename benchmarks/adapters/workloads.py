@@ -10,7 +10,7 @@ from benchmarks.harness.contenders import Contender
 from benchmarks.harness.draining import drain
 from benchmarks.harness.floor import floor_bulk, floor_drain, floor_latency, floor_sends
 from benchmarks.harness.options import Options
-from benchmarks.harness.percentiles import summarize
+from benchmarks.harness.percentiles import curve, summarize
 from benchmarks.harness.server import Server
 from benchmarks.harness.workloads import measure_bulk, measure_latency, measure_sends, measure_steady
 
@@ -71,8 +71,8 @@ def rivals_of(ours: Peer, workload: str) -> list[Peer]:
 def _paced(count: tuple[int, int], rate: float) -> Callable[[Server, Contender, Peer, Options], Result]:
     def run(server: Server, contender: Contender, peer: Peer, options: Options) -> Result:
         result = measure_latency(server, contender, peer.latency, count=options.size(*count), rate=rate)
-        found = summarize(result.pop("ms"))
-        return {**result, **attrs.asdict(found)}
+        values = result.pop("ms")
+        return {**result, **attrs.asdict(summarize(values)), "curve_ms": curve(values)}
 
     return run
 

@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from benchmarks.harness.server import Server, run_sql
 
 __all__ = ["describe", "in_words"]
 
+_PRIVATE = frozenset({"--dsn", "--cache", "--results", "--append", "--peer-python", "--plot"})
 _CHANGED = """
     select name, setting || coalesce(' ' || unit, '') from pg_settings
     where source in ('configuration file', 'command line', 'database', 'user')
@@ -50,7 +52,7 @@ def describe(server: Server) -> dict[str, Any]:
             **dict(run_sql(server.dsn, _CHANGED)),
         },
         "connection": _connection(server.dsn),
-        "command": " ".join(["python -m benchmarks", *sys.argv[1:]]),
+        "command": " ".join(["python -m benchmarks", *_public(sys.argv[1:])]),
     }
 
 
@@ -67,6 +69,15 @@ def in_words(found: dict[str, Any]) -> str:
             f"Postgres {versions['postgres']} through {found['connection']}: {settings}",
         )
     )
+
+
+def _public(arguments: list[str]) -> Iterator[str]:
+    """The arguments without places and passwords: results are shown to others."""
+    hides = False
+    for argument in arguments:
+        name, _, value = argument.partition("=")
+        yield "…" if hides else f"{name}=…" if value and name in _PRIVATE else argument
+        hides = argument in _PRIVATE
 
 
 def _cpu_model() -> str:

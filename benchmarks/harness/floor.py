@@ -9,12 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from benchmarks.harness.contenders import Contender
 from benchmarks.harness.meters import Meter
-from benchmarks.harness.percentiles import summarize
+from benchmarks.harness.percentiles import curve, summarize
 from benchmarks.harness.processes import python_module
 from benchmarks.harness.server import Server
 from benchmarks.harness.workloads import measure_latency
@@ -33,8 +34,8 @@ Result = dict[str, Any]
 def floor_latency(server: Server, count: int, rate: float) -> Result:
     """Two blocking programs: insert and notify; listen, claim and complete."""
     result = measure_latency(server, _BLOCKING, {}, count=count, rate=rate)
-    found = summarize(result["ms"])
-    return {"p50": found.p50, "p95": found.p95, "p99": found.p99, "max": found.max, "noise": result["noise"]}
+    found = attrs.asdict(summarize(result["ms"]))
+    return {**found, "curve_ms": curve(result["ms"]), "noise": result["noise"]}
 
 
 def _table(server: Server) -> str:

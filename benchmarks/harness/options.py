@@ -40,6 +40,7 @@ class Options:
     workloads: tuple[str, ...] = ()
     cache: Path = Path("~/.cache/trioboss-benchmarks").expanduser()
     peer_python: str | None = None
+    append: Path | None = None
     results: Path = Path(__file__).parents[1] / "results"
 
     def size(self, full: T, quick: T) -> T:
@@ -70,6 +71,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         workloads=_names(found.workloads),
         cache=found.cache,
         peer_python=found.peer_python,
+        append=found.append,
         results=found.results,
     )
 
@@ -88,7 +90,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeats", type=int, help="measure so often, show median and range (default: 3)")
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw what was measured")
     parser.add_argument(
-        "--only", default="", metavar="A,B", help="only measures whose name contains one of these"
+        "--only",
+        default="",
+        metavar="A,B",
+        help="only those whose name contains one of these (peers: workloads and queues)",
     )
     parser.add_argument("--peers", default="", metavar="A,B", help="peers: only these")
     parser.add_argument("--workloads", default="", metavar="L1,T3", help="peers: only these workloads")
@@ -100,6 +105,12 @@ def _parser() -> argparse.ArgumentParser:
     cache = Path(os.environ.get("TRIOBOSS_BENCH_CACHE", default.cache))
     parser.add_argument(
         "--cache", type=Path, default=cache, help=f"peers are installed here (default: {default.cache})"
+    )
+    parser.add_argument(
+        "--append",
+        type=Path,
+        metavar="FILE.json",
+        help="peers: add to the runs of this file, and show them all",
     )
     parser.add_argument("--results", type=Path, default=default.results, help="folder of the JSON files")
     return parser

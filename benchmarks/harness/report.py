@@ -50,13 +50,16 @@ class Report:
         """Everything a reader needs."""
         return "\n\n".join(table.render() for table in self.tables) + "\n"
 
-    def save(self, folder: Path, environment: dict[str, Any]) -> Path:
-        """Keep it as JSON, under a name of its own."""
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{self.command}-{time.strftime('%Y%m%d-%H%M%S')}.json"
+    def save(self, folder: Path, environment: dict[str, Any], append: Path | None = None) -> Path:
+        """Keep it as JSON, under a name of its own or in the place of the file that it was added to."""
+        path = append or folder / f"{self.command}-{time.strftime('%Y%m%d-%H%M%S')}.json"
+        earlier = json.loads(path.read_text())["runs"] if path.exists() else []
+        path.parent.mkdir(parents=True, exist_ok=True)
+        run = {"at": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "command": environment["command"]}
         content = {
             "command": self.command,
             "environment": environment,
+            "runs": [*earlier, run],
             "tables": [attrs.asdict(table) for table in self.tables],
             "plots": [attrs.asdict(plot) for plot in self.plots],
             "measures": self.measures,
