@@ -16,6 +16,7 @@ from benchmarks.harness.idling import Watched, watch
 from benchmarks.harness.meters import Meter, resident_of
 from benchmarks.harness.options import Options
 from benchmarks.harness.percentiles import median
+from benchmarks.harness.plots import Bar, Bars
 from benchmarks.harness.processes import python_module, started
 from benchmarks.harness.progress import say
 from benchmarks.harness.report import Report
@@ -57,6 +58,7 @@ def measure(server: Server, options: Options) -> Report:
                     say(f"{repeat + 1}/{options.repeats} {each.name}: {each.value:,.3g} {each.unit}")
             report.noise.add(name, meter.noise)
     report.tables.append(_table(found, report))
+    report.plots.append(Bars("The store", "ratio to what each is compared with", list(_bars(found))))
     report.measures |= {name: [attrs.asdict(each) for each in values] for name, values in found.items()}
     return report
 
@@ -72,6 +74,13 @@ def _table(found: dict[str, list[_Found]], report: Report) -> Table:
         *report.noise.notes(),
     ]
     return table
+
+
+def _bars(found: dict[str, list[_Found]]) -> Iterator[Bar]:
+    for name, values in found.items():
+        if ratios := [each.value / each.against for each in values if each.against]:
+            spread = Spread.of(ratios)
+            yield Bar(f"{name} ({values[0].aim})", spread.median, spread.low, spread.high)
 
 
 def _claims(server: Server, options: Options) -> Iterator[_Found]:
@@ -124,8 +133,9 @@ def _round_trips(server: Server, options: Options) -> Iterator[_Found]:
         for name, value in found.items():
             yield _Found(f"SELECT 1, {name}", "µs", value, blocking, "≤ 2")
         yield _Found("SELECT 1, psycopg under trio-asyncio", "µs", bridged, blocking)
-        ratio = found["trioboss, execute"] / bridged
-        yield _Found("SELECT 1, trioboss's execute to trio-asyncio's", "", ratio, None, "≤ 0.25")
+        for name in ("run", "execute"):
+            title = f"SELECT 1, trioboss's {name} to trio-asyncio's"
+            yield _Found(title, "µs", found[f"trioboss, {name}"], bridged, "≤ 0.25")
         seconds = options.size(10.0, 1.0)
         woken = trio.run(count_wakeups, dsn, seconds)
         yield _Found(f"wake-ups of a listening connection in {seconds:g} s", "", float(woken), None, "0")

@@ -25,7 +25,11 @@ _SELECT = Step(Statement("bench_select", "select 1", ()))
 # The same row as send makes, in the same table, on the same connection; nothing is looked up, nobody is woken.
 _INSERT = Statement(
     "bench_insert",
-    "insert into trioboss.job_common (id, name, data, policy, gate) values ($1, $2, $3, 'standard', 0)",
+    """
+    insert into trioboss.job_common (
+        id, name, data, retry_limit, retry_delay, retry_backoff, retry_jitter, expire_in, auto_heartbeat,
+        max_lease_extensions, keep_until, delete_after, policy, gate)
+    values ($1, $2, $3, 2, 0, false, 0, '15 min', false, 0, now() + interval '14 days', '7 days', 'standard', 0)""",
     ("id", "queue", "data"),
 )
 
