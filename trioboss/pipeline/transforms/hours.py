@@ -1,7 +1,5 @@
 """What each queue did in each hour. Every question shuffles only its own totals, one row a queue and hour."""
 
-from functools import reduce
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -123,9 +121,11 @@ def by_hour(jobs: DataFrame, all_attempts: DataFrame, arrived: DataFrame | None 
         concurrency_by_hour(all_attempts),
     ]
     names = [name for answer in answers for name in answer.columns[2:]]
-    stacked = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), answers)
+    stacked = answers[0]
+    for answer in answers[1:]:
+        stacked = stacked.unionByName(answer, allowMissingColumns=True)
     whole = stacked.groupBy("queue", "hour").agg(*(F.max(name).alias(name) for name in names))
-    counts = (
+    counts = [
         "arrivals",
         "completions",
         "failures",
@@ -133,7 +133,7 @@ def by_hour(jobs: DataFrame, all_attempts: DataFrame, arrived: DataFrame | None 
         "bad_ends",
         "releases",
         "worker_seconds",
-    )
+    ]
     filled = whole.na.fill(0, counts).withColumn(
         "retries", F.greatest(F.col("bad_ends") - F.col("failures"), F.lit(0))
     )
