@@ -58,3 +58,36 @@ async def test_a_cancelled_wait_consumes_no_ring():
     bell.ring()
 
     assert await bell.wait_until(trio.current_time() + 1) is True
+
+
+async def test_a_bell_that_strangers_ring_is_answered_at_its_pace():
+    bell = Doorbell(0.05)
+    answers = []
+
+    async def answer():
+        while True:
+            await bell.wait()
+            answers.append(trio.current_time())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(answer)
+        for _ in range(1000):
+            bell.ring()
+            await trio.sleep(0.001)
+        nursery.cancel_scope.cancel()
+
+    assert 15 <= len(answers) <= 21
+
+
+async def test_a_bell_with_a_pace_is_answered_at_once_after_a_rest_and_loses_no_ring():
+    bell = Doorbell(0.05)
+    for _ in range(3):
+        began = trio.current_time()
+        bell.ring()
+        await bell.wait()
+        assert trio.current_time() == began
+        bell.ring()
+        assert await bell.wait_until(began + 0.01) is False
+        await bell.wait()
+        assert trio.current_time() == began + 0.05
+        await trio.sleep(1)

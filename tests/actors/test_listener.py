@@ -439,15 +439,37 @@ async def test_a_flood_of_words_costs_few_claims(open_worker, work):
         assert len(work.exchanges) <= 10 + 1000 / 50 + 1
 
 
-async def test_who_waits_for_an_end_is_told(open_worker):
+async def test_a_flood_of_doubts_costs_few_checks(open_worker, work):
+    (job,) = work.send()
     board = Switchboard()
-    id, event, other = uuid4(), trio.Event(), trio.Event()
-    board.watch(id, event)
-    board.watch(id, other)
+    async with open_worker(sleep_for_ever, grace=0) as worker:
+        board.workers[worker.id] = worker
+        await work.until_running()
+        for _ in range(1000):
+            board.hear(f"*cancel {job.id}")
+            await trio.sleep(0.001)
+
+        assert len(work.checks) <= 1000 / 50 + 1
+
+
+async def test_who_waits_for_an_end_is_told():
+    board = Switchboard()
+    id = uuid4()
+    bell, other = board.watch(id), board.watch(id)
     board.unwatch(id, other)
     board.hear(f"*ended {uuid4()}")
-    assert not event.is_set()
+    assert not await bell.wait_until(trio.current_time() + 1)
     board.hear(f"*ended {id}")
 
-    assert event.is_set()
-    assert not other.is_set()
+    assert await bell.wait_until(trio.current_time() + 1)
+    assert not await other.wait_until(trio.current_time() + 1)
+
+
+async def test_who_no_longer_waits_for_an_end_leaves_nothing_behind():
+    board = Switchboard()
+    id = uuid4()
+    bell = board.watch(id)
+    board.hear(f"*ended {id}")
+    board.unwatch(id, bell)
+
+    assert not board._watchers

@@ -139,6 +139,7 @@ HARMLESS = {
 }
 SENDING = {"drop_if_ended", "give_back_slot", "release_staged", "send", "send_plain", "send_throttled"}
 READING = {
+    "count_history",
     *(
         "check_leases",
         "disown",

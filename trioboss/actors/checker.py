@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import attrs
 import trio
 
-from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.doorbell import PACE, Doorbell
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.running import CancelReason, Running, by_queue
@@ -25,7 +25,7 @@ class Checker:
     _port: WorkPort
     _reporter: Reporter
     _doubted: dict[Running, CancelReason] = attrs.field(factory=dict, init=False)
-    _bell: Doorbell = attrs.field(factory=Doorbell, init=False)
+    _bell: Doorbell = attrs.field(factory=lambda: Doorbell(PACE), init=False)
 
     def doubt(self, jobs: Iterable[Running], reason: CancelReason) -> None:
         """Check these leases soon; cancel, for this reason, those that are not held."""

@@ -1,15 +1,22 @@
 """A wake-up that cannot be lost and cannot pile up."""
 
+import math
+
 import attrs
 import trio
 
-__all__ = ["Doorbell"]
+__all__ = ["PACE", "Doorbell"]
+
+PACE = 0.05
+"""Seconds between answers to a bell that strangers can ring: anybody may speak on the channel."""
 
 
 @attrs.define(eq=False)
 class Doorbell:
-    """Rung any number of times before somebody waits, it wakes them once."""
+    """Rung any number of times before somebody waits, it wakes them once; with a ``pace``, not more often than that."""
 
+    _pace: float = 0.0
+    _answered_at: float = attrs.field(default=-math.inf, init=False)
     _rung: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     def ring(self) -> None:
@@ -19,6 +26,9 @@ class Doorbell:
     async def wait(self) -> None:
         """Wait until it was rung since the last wait."""
         await self._rung.wait()
+        if self._pace:
+            await trio.sleep_until(self._answered_at + self._pace)
+            self._answered_at = trio.current_time()
         self._rung = trio.Event()
 
     async def wait_until(self, deadline: float) -> bool:

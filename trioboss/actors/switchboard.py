@@ -3,13 +3,16 @@
 from uuid import UUID
 
 import attrs
-import trio
 
-from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.doorbell import PACE, Doorbell
 from trioboss.actors.running import CancelReason, Running
 from trioboss.actors.worker import Worker
 
 __all__ = ["Switchboard"]
+
+
+def _paced_bell() -> Doorbell:
+    return Doorbell(PACE)
 
 
 @attrs.define(eq=False)
@@ -21,10 +24,10 @@ class Switchboard:
     """
 
     workers: dict[UUID, Worker] = attrs.field(factory=dict, init=False)
-    queues_changed: Doorbell = attrs.field(factory=Doorbell, init=False)
-    schedules_changed: Doorbell = attrs.field(factory=Doorbell, init=False)
-    somebody_is_busy: Doorbell = attrs.field(factory=Doorbell, init=False)
-    _watchers: dict[UUID, set[trio.Event]] = attrs.field(factory=dict, init=False)
+    queues_changed: Doorbell = attrs.field(factory=_paced_bell, init=False)
+    schedules_changed: Doorbell = attrs.field(factory=_paced_bell, init=False)
+    somebody_is_busy: Doorbell = attrs.field(factory=_paced_bell, init=False)
+    _watchers: dict[UUID, set[Doorbell]] = attrs.field(factory=dict, init=False)
     _probes: set[str] = attrs.field(factory=set, init=False)
 
     def hear(self, word: str) -> None:
@@ -65,9 +68,9 @@ class Switchboard:
             for dispatcher in worker.dispatchers.values():
                 dispatcher.listen_again()
             worker.checker.doubt(worker.slots.running, CancelReason.LEASE_LOST)
-        for events in self._watchers.values():
-            for event in events:
-                event.set()
+        for bells in self._watchers.values():
+            for bell in bells:
+                bell.ring()
         for bell in (self.queues_changed, self.schedules_changed, self.somebody_is_busy):
             bell.ring()
 
@@ -93,20 +96,22 @@ class Switchboard:
         self._probes.clear()
         return heard
 
-    def watch(self, id: UUID, event: trio.Event) -> None:
-        """Set the event when the job has ended, or when it is time to look again."""
-        self._watchers.setdefault(id, set()).add(event)
+    def watch(self, id: UUID) -> Doorbell:
+        """A bell that rings when the job has ended, or when it is time to look again."""
+        bell = _paced_bell()
+        self._watchers.setdefault(id, set()).add(bell)
+        return bell
 
-    def unwatch(self, id: UUID, event: trio.Event) -> None:
+    def unwatch(self, id: UUID, bell: Doorbell) -> None:
         """No longer."""
-        events = self._watchers.get(id, set())
-        events.discard(event)
-        if not events:
+        bells = self._watchers.get(id, set())
+        bells.discard(bell)
+        if not bells:
             self._watchers.pop(id, None)
 
     def _tell_watchers(self, about: str) -> None:
-        for event in self._watchers.get(_parse_id(about) or UUID(int=0), ()):
-            event.set()
+        for bell in self._watchers.get(_parse_id(about) or UUID(int=0), ()):
+            bell.ring()
 
     def _cancel(self, about: str) -> None:
         id = _parse_id(about)

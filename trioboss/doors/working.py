@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 import attrs
 import trio
 
+from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.handlers import check_handler
 from trioboss.actors.slots import SlotSettings
 from trioboss.actors.worker import Worker, WorkerSettings
@@ -123,10 +124,9 @@ class WorkDoor(Door):
         wanted = check_uuid("id", id)
         check_name("queue", queue)
         seconds = math.inf if timeout is None else _seconds(timeout)
-        ended = trio.Event()
         watcher = uuid4()
         await self._runtime.listener.wait_listening()
-        self._runtime.board.watch(wanted, ended)
+        ended = self._runtime.board.watch(wanted)
         try:
             with trio.move_on_after(seconds):
                 await drive(self._mark("watch", wanted, watcher), self._pool)
@@ -140,19 +140,14 @@ class WorkDoor(Door):
     def _mark(self, statement: str, id: UUID, watcher: UUID) -> Conversation[None]:
         yield Flush((self._store.context.step(statement, id=id, watcher=watcher),))
 
-    async def _wait_ended(self, queue: str, id: UUID, ended: trio.Event) -> Job:
+    async def _wait_ended(self, queue: str, id: UUID, ended: Doorbell) -> Job:
         while True:
             job = await self._say(self._store.reading.get_job(queue, id))
             if job is None:
                 raise JobNotFound(queue, [id], "such")
             if job.state.is_ended:
                 return job
-            with trio.move_on_after(_LOOK_AGAIN):
-                await ended.wait()
-            if ended.is_set():
-                self._runtime.board.unwatch(id, ended)
-                ended = trio.Event()
-                self._runtime.board.watch(id, ended)
+            await ended.wait_until(trio.current_time() + _LOOK_AGAIN)
 
     @asynccontextmanager
     async def events(self) -> AsyncIterator[AsyncIterator[Event]]:
