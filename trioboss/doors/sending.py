@@ -4,7 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Unpack, overload
 from uuid import UUID
 
+import attrs
+
 from trioboss.doors.base import Door
+from trioboss.doors.sharing import SharedSends
 from trioboss.model.check import check_duration, check_key, check_start
 from trioboss.model.job import Duration, NewJob, SendOptions, Start
 from trioboss.model.payload import Json
@@ -33,8 +36,14 @@ def once(data: Json, key: str, options: Mapping[str, Any]) -> NewJob:
     return NewJob.from_options(data, {**options, "singleton_key": check_key("key", key)})
 
 
+@attrs.define(eq=False, slots=False)  # of the parts of Boss only one can have slots
 class SendDoor(Door):
     """Everything that makes jobs."""
+
+    _shared: SharedSends = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._shared = SharedSends(self._pool, self._store)
 
     async def send(
         self,
@@ -49,6 +58,8 @@ class SendDoor(Door):
         With ``conn`` the job is part of your transaction: it exists if and when that commits. The same ``id``
         twice is one job.
         """
+        if conn is None and not options and self._store.sending.is_plain(queue):
+            return await self._shared.send(queue, data)
         return await self._send(queue, NewJob.from_options(data, options), conn)
 
     async def send_after(

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Self
 
 import attrs
@@ -45,6 +45,7 @@ class Connection(TrioConnection[Row]):
     def __init__(self, pgconn: PGconn, row_factory: AsyncRowFactory[Row] | None = None) -> None:
         super().__init__(pgconn, row_factory)
         self._statements: PreparedStatements | None = None
+        self._unread: Delivery | None = None  # whose sequel has not been read yet
         self._last_words = _LastWords()
         self.add_notice_handler(self._last_words.hear)
 
@@ -91,7 +92,7 @@ class Connection(TrioConnection[Row]):
 
     # -- the hot path
 
-    async def run(self, transactions: Transactions) -> Results:
+    async def run(self, transactions: Transactions, sequel: Sequence[Step] = ()) -> Results:
         """Send these transactions in one flush; return the results of their steps, in binary format.
 
         In autocommit, outside a transaction block, each commits by itself: after an error the others ran.
@@ -99,36 +100,65 @@ class Connection(TrioConnection[Row]):
         The first error is raised when everything has been read, so that the connection stays usable.
         A cancellation stops the flush on the server, unless its first transaction is committed already: the
         others are taken for its sequel.
+
+        An explicit `sequel` is one more transaction that is sent along and not waited for: it must not matter to
+        the caller whether it succeeds. Until `read_sequel` the connection is good for `run` only.
         """
         await self.lock.acquire()
         try:
             await checkpoint_if_cancelled()
+            if self._unread is not None:
+                await self._read_sequel(self._unread)
             if self._pipeline is not None:
                 raise errors.ProgrammingError("run() cannot be used inside pipeline(): see run_in_caller()")
-            return await self._run(transactions)
+            return await self._run(transactions, sequel)
         finally:
             self.lock.release()
 
-    async def _run(self, transactions: Transactions) -> Results:
-        delivery = self._new_delivery(transactions)
+    async def _run(self, transactions: Transactions, sequel: Sequence[Step]) -> Results:
+        delivery = self._new_delivery(transactions, sequel)
         try:
-            return await self.converse(delivery.converse(), Care.STARTED, delivery)
+            return await self._deliver(delivery)
         except psycopg.Error as error:
             if self._statements is None or not delivery.repeatable(error):
                 raise
             self._statements.forget_all()
-        finally:
-            self.close_unless_settled()
-        delivery = self._new_delivery(transactions)
+        if self._unread is not None:
+            await self._read_sequel(self._unread)
+        return await self._deliver(self._new_delivery(transactions, sequel))
+
+    def _new_delivery(self, transactions: Transactions, sequel: Sequence[Step]) -> Delivery:
+        idle = self.pgconn.transaction_status == _IDLE
+        begin = None if self._autocommit or not idle else self._get_tx_start_command()
+        in_block = not (idle and self._autocommit)
+        return Delivery(self.pgconn, transactions, self._statements, begin, in_block, sequel)
+
+    async def _deliver(self, delivery: Delivery) -> Results:
         try:
             return await self.converse(delivery.converse(), Care.STARTED, delivery)
         finally:
-            self.close_unless_settled()
+            if delivery.awaits_sequel():
+                self._unread = delivery
+            else:
+                self.close_unless_settled()
 
-    def _new_delivery(self, transactions: Transactions) -> Delivery:
-        idle = self.pgconn.transaction_status == _IDLE
-        begin = None if self._autocommit or not idle else self._get_tx_start_command()
-        return Delivery(self.pgconn, transactions, self._statements, begin, not (idle and self._autocommit))
+    @property
+    def awaits_sequel(self) -> bool:
+        """Whether the sequel of the last `run` has not been read yet."""
+        return self._unread is not None and self.pgconn.status == _OK
+
+    async def read_sequel(self) -> None:
+        """Wait for the end of the sequel of the last `run`, if any."""
+        async with self.lock:
+            if self._unread is not None:
+                await self._read_sequel(self._unread)
+
+    async def _read_sequel(self, delivery: Delivery) -> None:
+        try:
+            await self.converse(delivery.finish(), Care.FINISH)
+        finally:
+            self._unread = None
+            self.close_unless_settled()
 
     def _deallocate(self, name: bytes | None) -> PQGen[None]:
         # psycopg drops every prepared statement of the session after a ROLLBACK or DDL, ours among them.
@@ -197,13 +227,15 @@ class Connection(TrioConnection[Row]):
         """Prove that the server answers on this connection, or close it and raise OperationalError.
 
         A bare Sync goes there and back: no statement is executed, so none is counted or logged. It is
-        not interrupted by a cancellation, but it never takes longer than the timeout.
+        not interrupted by a cancellation, but it never takes longer than the timeout. The end of a sequel is
+        as good a proof.
         """
         async with self.lock:
             await checkpoint_if_cancelled()
             if self._pipeline is not None:
                 raise errors.ProgrammingError("ping() cannot be used inside pipeline()")
-            dialogue = Dialogue(self._sync_gen(), self.pgconn.socket)
+            unread, self._unread = self._unread, None
+            dialogue = Dialogue(unread.finish() if unread else self._sync_gen(), self.pgconn.socket)
             try:
                 with trio.move_on_after(timeout, shield=True):
                     await dialogue.carry_on()

@@ -18,12 +18,21 @@ T = TypeVar("T")
 
 @attrs.frozen(init=False)
 class Flush:
-    """Transactions to run, in one round trip. In the caller's transaction they all become part of it."""
+    """Transactions to run, in one round trip. In the caller's transaction they all become part of it.
+
+    The ``sequel`` is one more, for which our own connections do not wait: nothing is known of how it ended.
+    """
 
     transactions: tuple[tuple[Step, ...], ...]
+    sequel: tuple[Step, ...]
 
-    def __init__(self, *transactions: tuple[Step, ...]) -> None:
-        self.__attrs_init__(tuple(filter(None, transactions)))
+    def __init__(self, *transactions: tuple[Step, ...], sequel: tuple[Step, ...] = ()) -> None:
+        self.__attrs_init__(tuple(filter(None, transactions)), sequel)
+
+    @property
+    def all(self) -> tuple[tuple[Step, ...], ...]:
+        """The transactions and the sequel."""
+        return (*self.transactions, self.sequel) if self.sequel else self.transactions
 
 
 @attrs.frozen

@@ -43,7 +43,7 @@ async def drive(conversation: Conversation[T], pool: Pool) -> T:
         if isinstance(request, Aside):
             request = request.flush
         assert not isinstance(request, Copy | Script), "needs one connection: use drive_in"
-        return await pool.run(request.transactions)
+        return await pool.run(request.transactions, request.sequel)
 
     return await _drive(conversation, answer)
 
@@ -53,12 +53,12 @@ async def drive_in(connection: AnyConnection, conversation: Conversation[T], poo
 
     async def answer(request: Request) -> Results:
         if isinstance(request, Aside):
-            return await pool.run(request.flush.transactions)
+            return await pool.run(request.flush.transactions, request.flush.sequel)
         if isinstance(request, Copy):
             return await _copy(connection, request)
         if isinstance(request, Script):
             return await _execute(connection, request)
-        return await run_in_caller(connection, request.transactions)
+        return await run_in_caller(connection, request.all)
 
     return await _drive(conversation, answer)
 
@@ -145,12 +145,12 @@ def drive_blocking(
 
     def answer(request: Request) -> Results:
         if isinstance(request, Aside):
-            return run_blocking(aside, request.flush.transactions, prepare=True)
+            return run_blocking(aside, request.flush.all, prepare=True)
         if isinstance(request, Copy):
             return _copy_blocking(connection, request)
         if isinstance(request, Script):
             return _execute_blocking(connection, request)
-        return run_blocking(connection, request.transactions, prepare=connection is aside)
+        return run_blocking(connection, request.all, prepare=connection is aside)
 
     try:
         request = next(conversation)

@@ -13,6 +13,7 @@ from psycopg import errors, generators, pq
 from psycopg.abc import PQGen
 from psycopg.pq.abc import PGconn, PGresult
 
+from trioboss.postgres.waiting import logger
 from trioboss.sql import Statement
 
 __all__ = ["Delivery", "PreparedStatements", "Results", "Step", "Transactions", "is_stale_statement"]
@@ -93,6 +94,8 @@ class Delivery:
     """The BEGIN that psycopg owes a connection which is not in autocommit; goes ahead of everything."""
     in_block: bool = False
     """Whether all this happens inside a transaction block, where a Sync commits nothing."""
+    sequel: Sequence[Step] = ()
+    """One more transaction, sent along, whose end nobody waits for. `finish` reads what became of it."""
 
     _sent: list[list[_Command]] = attrs.field(factory=list, init=False)
     _answers: Results = attrs.field(factory=list, init=False)
@@ -100,7 +103,7 @@ class Delivery:
 
     def is_single(self) -> bool:
         """Tell whether there is only one transaction, which a cancel request hits or misses."""
-        return self.in_block or len(self.transactions) == 1
+        return self.in_block or (len(self.transactions) == 1 and not self.sequel)
 
     def is_committed(self) -> bool:
         """Tell whether the first transaction is committed. The others are its sequel."""
@@ -117,10 +120,26 @@ class Delivery:
         else:
             self._send_all()
             yield from generators.send(self.pgconn)
-            while len(self._answers) < len(self._sent):
+            while len(self._answers) < len(self.transactions):
                 self._take_answer((yield from self._read_transaction()))
-            self.pgconn.exit_pipeline_mode()
+            if not self.sequel:
+                self.pgconn.exit_pipeline_mode()
         return self._judge()
+
+    def awaits_sequel(self) -> bool:
+        """Tell whether everything has been read but the sequel, which `finish` reads."""
+        return bool(self.sequel) and len(self._answers) == len(self.transactions)
+
+    def finish(self) -> PQGen[None]:
+        """Read what became of the sequel. It failed: the log says so, and those who waited for it look again."""
+        self._take_answer((yield from self._read_transaction()))
+        self.pgconn.exit_pipeline_mode()
+        try:
+            self._judge_transaction(self._sent[-1], self._answers[-1])
+        except psycopg.Error as error:
+            if self.statements is not None and is_stale_statement(error):
+                self.statements.forget_all()
+            logger.warning("%s failed: %s", self.sequel[0].statement.name, error)
 
     def repeatable(self, error: psycopg.Error) -> bool:
         """Tell whether to send the flush again: it failed on a stale statement, and did nothing.
@@ -137,7 +156,9 @@ class Delivery:
 
     def _send_single(self) -> bool:
         # One known statement needs no pipeline mode. It is the most frequent flush by far.
-        if self.begin is not None or len(self.transactions) != 1 or len(self.transactions[0]) != 1:
+        if self.begin is not None or self.sequel:
+            return False
+        if len(self.transactions) != 1 or len(self.transactions[0]) != 1:
             return False
         step = self.transactions[0][0]
         if self.statements is None:
@@ -151,7 +172,7 @@ class Delivery:
 
     def _send_all(self) -> None:
         self.pgconn.enter_pipeline_mode()
-        for steps in self.transactions:
+        for steps in (*self.transactions, self.sequel) if self.sequel else self.transactions:
             commands: list[_Command] = []
             if self.begin is not None and not self._sent:
                 self.pgconn.send_query_params(self.begin, None)
@@ -212,14 +233,18 @@ class Delivery:
         self._answers.append(results)
 
     def _judge(self) -> Results:
-        for commands, results in zip(self._sent, self._answers, strict=True):
-            for place, result in enumerate(results):
-                if result.status not in _OK:
-                    raise self._error(result, commands[place] if place < len(commands) else None)
+        answered = list(zip(self._sent, self._answers, strict=False))
+        for commands, results in answered:
+            self._judge_transaction(commands, results)
         return [
             [result for command, result in zip(commands, results, strict=True) if isinstance(command, Step)]
-            for commands, results in zip(self._sent, self._answers, strict=True)
+            for commands, results in answered
         ]
+
+    def _judge_transaction(self, commands: list[_Command], results: list[PGresult]) -> None:
+        for place, result in enumerate(results):
+            if result.status not in _OK:
+                raise self._error(result, commands[place] if place < len(commands) else None)
 
     def _error(self, result: PGresult, command: _Command) -> psycopg.Error:
         if result.status != pq.ExecStatus.FATAL_ERROR:

@@ -4,7 +4,7 @@ import enum
 import math
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 import attrs
@@ -16,7 +16,7 @@ from trio.lowlevel import Task, checkpoint_if_cancelled, current_task
 
 from trioboss.errors import PoolTimeout, UsageError
 from trioboss.postgres.connection import Connection
-from trioboss.postgres.flush import Results, Transactions
+from trioboss.postgres.flush import Results, Step, Transactions
 from trioboss.postgres.session import open_session
 from trioboss.postgres.settings import parse_dsn
 from trioboss.postgres.translate import is_refusal, translated, unavailable
@@ -86,7 +86,7 @@ class _Checkout(AbstractAsyncContextManager[Connection[TupleRow]]):
     member: _Member | None = None
 
     async def __aenter__(self) -> Connection[TupleRow]:
-        self.member = await self.pool._take(self.timeout)
+        self.member = await self.pool._take(self.timeout, settled=True)
         return self.member.connection
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -125,12 +125,14 @@ class Pool:
         """
         return _Checkout(self, timeout)
 
-    async def run(self, transactions: Transactions, *, timeout: float | None = None) -> Results:
+    async def run(
+        self, transactions: Transactions, sequel: Sequence[Step] = (), *, timeout: float | None = None
+    ) -> Results:
         """Run transactions on some connection: `Connection.run`, with its errors translated."""
         member = await self._take(timeout)
         try:
             with translated(member.connection, commits=True):
-                return await member.connection.run(transactions)
+                return await member.connection.run(transactions, sequel)
         finally:
             await self._give_back(member)
 
@@ -147,7 +149,8 @@ class Pool:
 
     # -- checking out
 
-    async def _take(self, timeout: float | None) -> _Member:
+    async def _take(self, timeout: float | None, *, settled: bool = False) -> _Member:
+        # `settled`: nothing that was sent along before is still to be read.
         await checkpoint_if_cancelled()
         now = trio.current_time()
         patience = self.settings.timeout if timeout is None else timeout
@@ -159,7 +162,7 @@ class Pool:
             now = trio.current_time()
         try:
             self._check_open()
-            member = self._ready_member(now)
+            member = self._ready_member(now, settled)
             if member is None:
                 member = await self._fit_member(deadline) or await self._new_member(deadline)
         except BaseException:
@@ -192,11 +195,13 @@ class Pool:
             "raise `pool_size`, or hold connections for shorter"
         )
 
-    def _ready_member(self, now: float) -> _Member | None:
+    def _ready_member(self, now: float, settled: bool) -> _Member | None:
         # Nearly every checkout: the member used last, seen alive not long ago.
         if not self._idle:
             return None
         member = self._idle[-1]
+        if settled and member.connection.awaits_sequel:
+            return None
         seen = now < member.expires and now - member.idle_since < self.settings.ping_after
         return self._idle.pop() if seen and not member.connection.is_stale() else None
 
@@ -219,7 +224,7 @@ class Pool:
             return CloseReason.EXPIRED
         if member.connection.is_stale():
             return CloseReason.STALE
-        if now - member.idle_since < self.settings.ping_after:
+        if now - member.idle_since < self.settings.ping_after and not member.connection.awaits_sequel:
             return None
         patience = min(self.settings.ping_timeout, max(0.0, deadline - now))
         try:
@@ -258,7 +263,8 @@ class Pool:
         # Runs in cancelled scopes, so whatever waits in here is shielded, and bounded.
         del self._in_use[member]
         try:
-            clean = _is_clean(member.connection) or await _undo(member.connection)
+            connection = member.connection
+            clean = connection.awaits_sequel or _is_clean(connection) or await _undo(connection)
             now = trio.current_time()
             if self._is_shut:
                 await self._close(member, CloseReason.SHUTDOWN)

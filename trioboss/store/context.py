@@ -36,6 +36,10 @@ class Context:
         values["now"] = self.now
         return step(self.catalog.get(name, leaf), values)
 
+    def recall(self, name: str) -> Queue | None:
+        """What is remembered of a queue."""
+        return self._queues.get(name)
+
     def know(self, name: str) -> Conversation[Queue]:
         """The queue of that name. What is remembered may be old: statements check what matters themselves."""
         queue = self._queues.get(name)

@@ -51,9 +51,9 @@ class ExchangeVerbs:
             if say is not None:
                 tell.append(self._context.step("announce", message=say))
             if keyed:
-                flush = Flush(mark, tuple(settle.values()), claim, tuple(tell))
+                flush = Flush(mark, tuple(settle.values()), claim, sequel=tuple(tell))
             else:
-                flush = Flush(mark, (*settle.values(), *claim), tuple(tell))
+                flush = Flush(mark, (*settle.values(), *claim), sequel=tuple(tell))
             results = [result for transaction in (yield flush) for result in transaction][len(mark) :]
             answers = dict(zip(settle, results, strict=False))
             settled = yield from self._read_settled(queue, settlements, answers)

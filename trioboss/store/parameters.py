@@ -1,6 +1,5 @@
 """Python values as Postgres reads them in a statement's parameters."""
 
-import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -33,9 +32,13 @@ def uuid_array(ids: Iterable[UUID]) -> str:
     return "{" + ",".join(map(str, ids)) + "}"
 
 
-def text_array(values: Iterable[str]) -> str:
+def text_array(values: Iterable[str | None]) -> str:
     """An array of strings, as text."""
-    return "{" + ",".join(json.dumps(v, ensure_ascii=False) for v in values) + "}"
+    return "{" + ",".join("NULL" if value is None else _quoted(value) for value in values) + "}"
+
+
+def _quoted(value: str) -> str:
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def fence(entries: Iterable[tuple[UUID, int | None, datetime | None, str]]) -> dict[str, str]:

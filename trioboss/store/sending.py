@@ -1,8 +1,8 @@
 """Verbs that make jobs, one at a time. Bulk loads are in loading.py."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 import attrs
@@ -10,14 +10,14 @@ import attrs
 from trioboss.errors import UnknownQueue, UsageError
 from trioboss.model.check import check_name
 from trioboss.model.job import NewJob, make_id
-from trioboss.model.payload import encode
+from trioboss.model.payload import Json, encode
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
 from trioboss.postgres import Step
 from trioboss.postgres.conversation import Conversation, Flush
 from trioboss.postgres.results import PGresult, read_rows
 from trioboss.store.context import Context
-from trioboss.store.parameters import uuid_array
+from trioboss.store.parameters import text_array, uuid_array
 from trioboss.store.rows import read_first, read_queues
 
 __all__ = ["SendVerbs", "job_options", "require_key"]
@@ -54,6 +54,15 @@ def _read_sent(result: PGresult) -> _Sent:
     return _Sent(rows[0][0], *rows[0][2:]) if rows else _Sent()
 
 
+class Letter(Protocol):
+    """A job that brings nothing but its data, as JSON text."""
+
+    @property
+    def id(self) -> UUID: ...
+    @property
+    def data(self) -> str | None: ...
+
+
 @attrs.frozen
 class SendVerbs:
     """Send jobs and publish events. ``own`` says whether the transaction is ours or the caller's."""
@@ -66,8 +75,25 @@ class SendVerbs:
         """Put a job into a queue; None if the policy or a throttle refused it."""
         check_name("queue", name)
         id = UUID(str(job.id)) if job.id else make_id()
-        data = None if job.data is None else encode(job.data, "data", self._context.max_bytes)
+        data = self.write_data(job.data)
         return (yield from self.send_encoded(name, job, id, data, own=own, unique_until=unique_until))
+
+    def write_data(self, data: Json) -> str | None:
+        """A job's data as JSON text."""
+        return None if data is None else encode(data, "data", self._context.max_bytes)
+
+    def is_plain(self, name: str) -> bool:
+        """Whether this is known as a queue without any rule: all its jobs need is their data."""
+        queue = self._context.recall(name)
+        return queue is not None and queue.policy is Policy.STANDARD
+
+    def send_plain(self, name: str, letters: Sequence[Letter]) -> Conversation[bool]:
+        """Put jobs that bring nothing but their data into a standard queue: all, or none if it is another now."""
+        queue = yield from self._context.know(name)
+        ids, data = uuid_array(letter.id for letter in letters), text_array(letter.data for letter in letters)
+        step = self._context.step("send_plain", queue.table_name, queue=name, ids=ids, data=data)
+        results = yield Flush((step,), sequel=(self.wake(name),))
+        return results[0][0].command_tuples != 0
 
     def send_encoded(
         self,
@@ -86,7 +112,7 @@ class SendVerbs:
             # An id of the caller's own may be one that was sent, and has ended, before.
             unless_ended = (self.drop_if_ended(queue, [id]),) if job.id else ()
             wake = (self.wake(name, job),) if own else ()
-            results = yield Flush((step, *unless_ended), wake)
+            results = yield Flush((step, *unless_ended), sequel=wake)
             sent = _read_sent(results[0][0])
             if sent.id is not None and not (unless_ended and read_rows(results[0][1])):
                 return id
@@ -148,7 +174,7 @@ class SendVerbs:
         check_name("event", event)
         if job.id is not None:
             raise UsageError("id: an event becomes a job in each queue, so it cannot have one id")
-        data = None if job.data is None else encode(job.data, "data", self._context.max_bytes)
+        data = self.write_data(job.data)
         queues = read_queues((yield Flush((self._context.step("get_subscribers", event=event),))))
         self._context.remember(queues)
         if job.dead_letter is not None:
