@@ -23,7 +23,7 @@ def _expand(field: str, low: int, high: int) -> set[int]:
     return values
 
 
-@attrs.define
+@attrs.define(slots=False)
 class Oracle:
     """An expression in a zone."""
 
@@ -37,7 +37,7 @@ class Oracle:
             _expand(field, *span) for field, span in zip(fields, _RANGES, strict=True)
         )
         self._weekdays = {weekday % 7 for weekday in self._weekdays}
-        self._any_day, self._any_weekday = fields[2] == "*", fields[4] == "*"
+        self._any_day, self._any_weekday = len(self._days) == 31, len(self._weekdays) == 7
 
     def matches(self, local: datetime) -> bool:
         """Whether the expression names this time on the wall's clock."""
@@ -55,15 +55,15 @@ class Oracle:
     def ticks(self, after: datetime, until: datetime, step: timedelta) -> list[datetime]:
         """All ticks after one instant and up to another."""
         hourly = len(self._hours) == 24
-        found = set()
-        for instant in _instants(after - timedelta(days=1), until, step):
+        found = []
+        for instant in _instants(after, until, step):
             local = instant.astimezone(self.zone)
             before = (instant - step).astimezone(self.zone)
-            if self.matches(local) and (hourly or local.fold == 0):
-                found.add(instant)
-            elif not hourly and self._is_in_gap(before, local, step):
-                found.add(instant)
-        return sorted(instant for instant in found if after < instant <= until)
+            if (self.matches(local) and (hourly or local.fold == 0)) or (
+                not hourly and self._is_in_gap(before, local, step)
+            ):
+                found.append(instant)
+        return found
 
     def _is_in_gap(self, before: datetime, local: datetime, step: timedelta) -> bool:
         """Whether a time is named that was left out between these two."""

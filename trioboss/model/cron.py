@@ -4,15 +4,17 @@ The rules, on the two days a year when they matter:
 
 - A fixed time that falls into the gap when clocks go forward ticks once, at the moment of the change.
 - A fixed time in the hour that comes twice when clocks go back ticks once, the first time.
-- An expression for every hour (its hour field is ``*``) follows the clock on the wall as it really runs: it has
-  no tick in the gap, and ticks in both of the two equal hours, so that its interval is kept.
+- An expression for every hour (its hour field is ``*``, or says the same) follows the clock on the wall as it
+  really runs: it has no tick in the gap, and ticks in both of the two equal hours, so that its interval is kept.
 
 The work is done on the time that a clock on the wall shows ("local", without a zone), in stretches between
 changes of the zone's offset.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from zoneinfo import ZoneInfo
 
 import attrs
@@ -56,14 +58,19 @@ class Cron:
             tick = self.next_after(tick)
 
     @property
+    def _plain(self) -> str:
+        """The expression with ``3-3`` as ``3``: croniter takes a range of one for all there is."""
+        return re.sub(r"\b(\w+)-\1\b(?:/\d+)?", r"\1", self.expression)
+
+    @property
     def _is_hourly(self) -> bool:
-        fields = self.expression.split()
-        return fields[1 if len(fields) == 5 else 2] == "*"
+        hours = croniter.expand(self._plain, second_at_beginning=True)[0][1]
+        return hours == ["*"] or len(hours) == 24
 
     def _next_local(self, local: datetime) -> datetime:
         """The first time after ``local`` that the expression names, on the wall's clock."""
         try:
-            ticks = croniter(self.expression, local.replace(tzinfo=None), second_at_beginning=True)
+            ticks = croniter(self._plain, local.replace(tzinfo=None), second_at_beginning=True)
             found: datetime = ticks.get_next(datetime)
         except CroniterBadDateError:
             raise UsageError(f"cron: {self.expression!r} never comes") from None
@@ -74,10 +81,10 @@ class Cron:
         local = self._next_local(_local(zone, instant))
         tick = _from_local(zone, local)
         near = _find_change(zone, tick)
-        # The tick itself may be near a change: come up to it, and look again from there.
-        if near is not None and near.at > instant + _NEAR:
-            return self.next_after(near.at - _NEAR + _SECOND) if near.at - _NEAR > instant else tick
-        return tick
+        if near is None or tick <= (door := max(instant, near.at - _NEAR + _SECOND)):
+            return tick
+        # The tick itself is near a change: come up to that, and look again from there.
+        return self.next_after(door) if door > instant else tick
 
     def _across(self, change: "_Change") -> datetime:
         """The first tick at or after a change of the clocks."""
@@ -156,13 +163,21 @@ def _find_change(zone: ZoneInfo, instant: datetime) -> _Change | None:
 
 def due_ticks(cron: Cron, missed: Missed, last: datetime, now: datetime) -> list[datetime]:
     """The ticks to fire now, of those after ``last``: what is late by more than a minute was missed."""
-    due: list[datetime] = []
-    for tick in cron.ticks(last, now):
-        due.append(tick)
-        if len(due) > _MOST_TICKS:
-            due.pop(0)
     if missed is Missed.ALL:
-        return due
-    if missed is Missed.SKIP:
-        due = [tick for tick in due if tick > now - _LATE]
-    return due[-1:]
+        return _last_ticks(cron, _MOST_TICKS, last, now)
+    return _last_ticks(cron, 1, max(last, now - _LATE) if missed is Missed.SKIP else last, now)
+
+
+def _last_ticks(cron: Cron, most: int, after: datetime, until: datetime) -> list[datetime]:
+    """The last so many ticks of a stretch, found from its end: what is not fired need not be reckoned."""
+    found: list[datetime] = []
+    width = _LATE
+    while after < until and len(found) < most:
+        start = max(after, until - width)
+        ticks = list(islice(cron.ticks(start, until), most + 1))
+        if len(ticks) > most:
+            width /= 2  # there is at most one tick a second, so this has an end
+            continue
+        found, until = ticks + found, start
+        width *= 2
+    return found[-most:]
