@@ -14,14 +14,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trioboss.pipeline.jobs.archive import archive
     from trioboss.pipeline.jobs.load import load
+    from trioboss.pipeline.lake import read_lake
+    from trioboss.pipeline.releasing import LoadRefused
     from trioboss.pipeline.session import get_session, register
 
-__all__ = ["archive", "get_session", "load", "register"]
+__all__ = ["LoadRefused", "archive", "get_session", "load", "read_lake", "register"]
 
 _MODULES = {
+    "LoadRefused": "releasing",
     "archive": "jobs.archive",
     "get_session": "session",
     "load": "jobs.load",
+    "read_lake": "lake",
     "register": "session",
 }
 

@@ -12,7 +12,7 @@ from trioboss.postgres.redact import hide_password
 from trioboss.postgres.settings import parse_dsn
 from trioboss.sql import check_schema
 
-__all__ = ["ReadOptions", "Secret", "WriteOptions"]
+__all__ = ["ReadOptions", "Secret", "WriteOptions", "need_dsn"]
 
 # What Spark itself adds to the options of a source or a sink.
 _OF_SPARK = {"path", "checkpointlocation", "queryname", "outputmode"}
@@ -27,8 +27,9 @@ class Secret(str):
         return repr(hide_password(str(self)))
 
 
-def _dsn(given: Mapping[str, str]) -> Secret:
-    dsn = find_dsn(given.get("dsn"))
+def need_dsn(given: str | None) -> Secret:
+    """The dsn that was given, or that the environment gives, or raise UsageError."""
+    dsn = find_dsn(given)
     if dsn is None:
         raise UsageError("dsn: say which database, by this option or by TRIOBOSS_DSN or DATABASE_URL")
     parse_dsn(dsn)
@@ -104,7 +105,7 @@ class ReadOptions:
         if start not in ("earliest", "latest") and not start.isdigit():
             raise UsageError(f"startingXid: {start!r} is none of earliest, latest, or a number")
         return cls(
-            dsn=_dsn(given),
+            dsn=need_dsn(given.get("dsn")),
             schema=check_schema(given.get("schema", "trioboss")),
             table=given.get("table", "archive"),
             columns=tuple(filter(None, (c.strip() for c in columns.split(",")))) if columns else None,
@@ -153,7 +154,7 @@ class WriteOptions:
         if "\0" in load or len(load) > 200:
             raise UsageError("loadId: use up to 200 characters, without NUL")
         return cls(
-            dsn=_dsn(given),
+            dsn=need_dsn(given.get("dsn")),
             schema=check_schema(given.get("schema", "trioboss")),
             queue=check_name("queue", given["queue"]),
             load=load,

@@ -12,7 +12,7 @@ from trioboss.pipeline.database import Database, open_database
 from trioboss.pipeline.options import WriteOptions
 from trioboss.pipeline.staging import Staged
 
-__all__ = ["Load", "LoadRefused", "drop_stages", "find_load", "find_queue", "release"]
+__all__ = ["Load", "LoadRefused", "drop_stages", "find_load", "find_queue", "refusal", "release"]
 
 _BY_KEY = (Policy.SHORT, Policy.STATELY, Policy.EXCLUSIVE)
 
@@ -72,9 +72,16 @@ def release(options: WriteOptions, stages: Sequence[Staged]) -> Load:
             database.run("wake", queue=options.queue)
         drop_stages(database, options.load)
         if load.state == "refused":
-            rows = database.run("get_rejected", load=load.id, limit=5)
-            raise LoadRefused(load, [(position, problem) for position, problem, _ in rows])
+            raise refusal(database, load.id)
     return load
+
+
+def refusal(database: Database, id: str) -> LoadRefused:
+    """The error that says why a load was refused."""
+    load = find_load(database, id)
+    assert load is not None
+    rows = database.run("get_rejected", load=id, limit=5)
+    return LoadRefused(load, [(position, problem) for position, problem, _ in rows])
 
 
 def drop_stages(database: Database, load: str) -> None:

@@ -23,7 +23,7 @@ from trioboss.model.payload import MAX_BYTES, encode
 from trioboss.pipeline.plain import as_came, to_json_value
 from trioboss.store.sending import job_options
 
-__all__ = ["STAGE", "Shape", "judge_texts", "reject", "to_stage"]
+__all__ = ["JOB_COLUMNS", "STAGE", "Problems", "Shape", "judge_texts", "reject", "to_stage"]
 
 STAGE = pa.schema(
     [
@@ -42,6 +42,8 @@ STAGE = pa.schema(
 _OWN = ("id", "data", "priority", "start_after", "singleton_key")
 _NOT_IN_BULK = {"singleton_seconds", "singleton_next_slot"}
 _OPTIONS = frozenset(SendOptions.__annotations__) - set(_OWN) - _NOT_IN_BULK
+JOB_COLUMNS = (*_OWN, *sorted(_OPTIONS))
+"""The names that mean something; other columns are the payload."""
 _JSONB = pa.scalar(b"\x01")  # the version with which its binary form begins
 _KEY_BYTES = 1000
 

@@ -1,0 +1,125 @@
+"""History, from the database or from a lake: what the jobs that analyse it begin with."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import attrs
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from trioboss.errors import UsageError
+from trioboss.pipeline.arguments import add_session_arguments
+from trioboss.pipeline.files import Files
+from trioboss.pipeline.lake import read_lake
+from trioboss.pipeline.options import need_dsn
+from trioboss.pipeline.tables import TABLES
+
+__all__ = ["History", "Source", "add_history_arguments", "parse_time", "source_of"]
+
+
+@attrs.frozen
+class History:
+    """Ended jobs, and attempts that did not end well."""
+
+    jobs: DataFrame
+    attempts: DataFrame
+    is_lake: bool = True
+    """A lake also has ends that were taken back later."""
+
+
+@attrs.frozen
+class Source:
+    """Where history is, and which part of it is asked for: by the time of the end, ``until`` not included."""
+
+    dsn: str | None = None
+    lake: str | Path | None = None
+    schema: str = "trioboss"
+    since: datetime | None = None
+    until: datetime | None = None
+    queues: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+
+    @contextmanager
+    def open(self, spark: SparkSession, jobs: Sequence[str], attempts: Sequence[str]) -> Iterator[History]:
+        """The history with these columns. What comes from a database is read once, and kept until the end."""
+        if self.lake is not None:
+            if not Files(spark, self.lake).exists(""):
+                raise UsageError(f"from-lake: there is nothing at {self.lake}")
+            yield History(
+                self._from_lake(spark, "archive", jobs), self._from_lake(spark, "attempt", attempts)
+            )
+            return
+        frames = [
+            self._from_database(spark, "archive", jobs),
+            self._from_database(spark, "attempt", attempts),
+        ]
+        kept = [frame.persist() for frame in frames]
+        try:
+            yield History(*kept, is_lake=False)
+        finally:
+            for frame in kept:
+                frame.unpersist()
+
+    def _from_lake(self, spark: SparkSession, table: str, columns: Sequence[str]) -> DataFrame:
+        rows = read_lake(spark, str(self.lake), table)
+        for bound, keeps in ((self.since, "date >= {}"), (self.until, "date <= {}")):
+            if bound is not None:
+                day = bound.astimezone(UTC).date().isoformat()
+                rows = rows.where(keeps.format(f"DATE'{day}'"))
+        return self._narrow(rows, table).select(*columns)
+
+    def _from_database(self, spark: SparkSession, table: str, columns: Sequence[str]) -> DataFrame:
+        options = {
+            "dsn": str(need_dsn(self.dsn)),
+            "schema": self.schema,
+            "table": table,
+            "columns": ",".join(columns),
+        }
+        return self._narrow(spark.read.format("trioboss").options(**options).load(), table)
+
+    def _narrow(self, rows: DataFrame, table: str) -> DataFrame:
+        time = TABLES[table].time or ""
+        if self.since is not None:
+            rows = rows.where(F.col(time) >= F.lit(self.since))
+        if self.until is not None:
+            rows = rows.where(F.col(time) < F.lit(self.until))
+        return rows.where(F.col("queue").isin(*self.queues)) if self.queues else rows
+
+    def describe(self) -> str:
+        """In words, without a password."""
+        return f"lake {self.lake}" if self.lake is not None else f"schema {self.schema}"
+
+
+def parse_time(text: str) -> datetime:
+    """A day or an instant in ISO 8601; without a zone it is UTC."""
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a time like 2026-03-02 or 2026-03-02T10:00Z"
+        ) from None
+    return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
+
+
+def add_history_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which history, and which Spark."""
+    parser.add_argument(
+        "--from-lake", metavar="PATH", help="read a lake that `archive` has written, and no database"
+    )
+    parser.add_argument(
+        "--from", dest="since", type=parse_time, metavar="TIME", help="only what ended at or after it"
+    )
+    parser.add_argument(
+        "--to", dest="until", type=parse_time, metavar="TIME", help="only what ended before it"
+    )
+    parser.add_argument("--queue", action="append", default=[], help="only this queue; may be repeated")
+    add_session_arguments(parser)
+
+
+def source_of(given: argparse.Namespace) -> Source:
+    """The source that the arguments ask for."""
+    if given.from_lake is not None and given.dsn is not None:
+        raise UsageError("from-lake: give a lake or a dsn, not both")
+    return Source(given.dsn, given.from_lake, given.schema, given.since, given.until, given.queue)

@@ -1,0 +1,99 @@
+"""What can be loaded: files of several formats, tables, DataFrames; and how their columns become jobs."""
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType, VariantType
+
+from trioboss.errors import UsageError
+from trioboss.pipeline.files import Files
+from trioboss.pipeline.rows import JOB_COLUMNS
+
+__all__ = ["describe", "open_input", "shape_jobs"]
+
+_FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
+_PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy")
+_CORRUPT = "_corrupt_record"
+_CSV = {"header": "true", "multiLine": "true", "escape": '"', "enforceSchema": "false"}
+
+
+def open_input(spark: SparkSession, given: Sequence[str] | DataFrame) -> DataFrame:
+    """The rows of a DataFrame, of files, or of tables, one after the other."""
+    if isinstance(given, DataFrame):
+        return given
+    if not given:
+        raise UsageError("files: none were given")
+    return reduce(DataFrame.unionByName, [_open(spark, name) for name in given])
+
+
+def describe(spark: SparkSession, given: Sequence[str] | DataFrame) -> list[object] | None:
+    """What tells files from others, and from what they were before; None where nothing does."""
+    if isinstance(given, DataFrame) or not all(map(_format, given)):
+        return None
+    return [Files(spark, name).describe() for name in given]
+
+
+def _format(name: str) -> str | None:
+    for packed in _PACKED:
+        name = name.removesuffix(packed)
+    return next((found for suffix, found in _FORMATS.items() if name.rstrip("/").endswith(suffix)), None)
+
+
+def _open(spark: SparkSession, name: str) -> DataFrame:
+    kind = _format(name)
+    if kind == "parquet":
+        return spark.read.parquet(name)
+    if kind == "csv":
+        return _open_csv(spark, name)
+    if kind == "json":
+        return _open_json(spark, name)
+    if spark.catalog.tableExists(name):
+        return spark.table(name)
+    raise UsageError(f"{name}: neither a table nor a file that ends in {', '.join(_FORMATS)}")
+
+
+def _open_csv(spark: SparkSession, name: str) -> DataFrame:
+    """All columns as text, so that 007 stays what it is. A row of another length is kept as a whole."""
+    columns = spark.read.options(**_CSV).csv(name).columns
+    schema = StructType([StructField(column, StringType()) for column in [*columns, _CORRUPT]])
+    return spark.read.schema(schema).options(**_CSV, columnNameOfCorruptRecord=_CORRUPT).csv(name)
+
+
+def _open_json(spark: SparkSession, name: str) -> DataFrame:
+    """Every value as it stands there, because what Spark takes for its type need not be the type of all."""
+    columns = [column for column in spark.read.json(name).columns if column != _CORRUPT]
+    fields = [StructField(column, VariantType()) for column in columns]
+    schema = StructType([*fields, StructField(_CORRUPT, StringType())])
+    return spark.read.schema(schema).option("columnNameOfCorruptRecord", _CORRUPT).json(name)
+
+
+def shape_jobs(rows: DataFrame, mapping: Mapping[str, str]) -> DataFrame:
+    """The rows with the columns of jobs, and nothing else."""
+    for option, column in mapping.items():
+        if option not in JOB_COLUMNS:
+            raise UsageError(f"map: {option!r} is no option of a job: there are {', '.join(JOB_COLUMNS)}")
+        if column not in rows.columns:
+            raise UsageError(f"map: there is no column {column!r}: there are {', '.join(rows.columns)}")
+    named = {name: name for name in rows.columns if name in JOB_COLUMNS} | dict(mapping)
+    options = [_option(rows, column).alias(name) for name, column in named.items() if name != "data"]
+    return rows.select(_data(rows, named.get("data")).alias("data"), *options)
+
+
+def _option(rows: DataFrame, column: str) -> Column:
+    """A value of JSON as text, from which the sink reads it."""
+    value = F.col(f"`{column}`")
+    return value.cast("string") if isinstance(rows.schema[column].dataType, VariantType) else value
+
+
+def _data(rows: DataFrame, column: str | None) -> Column:
+    """The payload as JSON text. A row that could not be read is no JSON, and will be rejected as such."""
+    if column is None:
+        fields = [name for name in rows.columns if name not in JOB_COLUMNS and name != _CORRUPT]
+        data = F.to_json(F.struct(*(F.col(f"`{name}`") for name in fields)), {"ignoreNullFields": "false"})
+    elif isinstance(rows.schema[column].dataType, StringType):
+        data = F.col(f"`{column}`")
+    else:
+        data = F.to_json(F.col(f"`{column}`"), {"ignoreNullFields": "false"})
+    return F.coalesce(F.col(_CORRUPT), data) if _CORRUPT in rows.columns else data
