@@ -106,7 +106,7 @@ async def test_jobs_that_go_different_ways_keep_their_order(q):
         ({"priority": "high"}, r"^jobs\[3\]: priority: 'high'"),
         ({"start_after": -1}, r"^jobs\[3\]: start_after: -1"),
         ({"retries": 3}, r"^jobs\[3\]: .*'retries'"),
-        (5, r"^jobs\[3\]: 5 is not a job: use a NewJob, or a dict"),
+        (5, r"^jobs\[3\]: int is not a job: use a NewJob, or a dict"),
         ("ab", r"^jobs\[3\]: 'ab' is not a job"),
         (None, r"^jobs\[3\]: None is not a job"),
     ],

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from trioboss.boss import Boss
-from trioboss.cli.output import complain, print_json, print_rows
+from trioboss.cli.output import complain, print_json, print_rows, printable
 from trioboss.errors import UsageError
 from trioboss.model.job import Settled
 from trioboss.sql.plans import LATEST, migration_plans
@@ -71,7 +71,7 @@ async def jobs(boss: Boss, args: argparse.Namespace) -> int:
 async def why(boss: Boss, args: argparse.Namespace) -> int:
     """Why a job is not running."""
     explanation = await boss.why(args.queue, args.id)
-    print_json(attrs.asdict(explanation)) if args.json else print(explanation)
+    print_json(attrs.asdict(explanation)) if args.json else print(printable(str(explanation)))
     return 0
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import attrs
 
+from trioboss.cli.output import printable
 from trioboss.events import Event, JobCompleted, JobFailed
 
 __all__ = ["set_up_logging"]
@@ -43,8 +44,7 @@ def _describe_job(event: JobCompleted | JobFailed) -> str:
     if isinstance(event, JobCompleted):
         outcome = "completed"
     else:
-        printable = "".join(c if c.isprintable() else "?" for c in event.error)
-        outcome = f"{event.state} ({printable})"
+        outcome = f"{event.state} ({printable(event.error)})"
     waited, ran = event.waited * 1000, event.ran * 1000
     return f"{event.queue} {event.id} {outcome}, attempt {event.attempt}, waited {waited:.1f} ms, ran {ran:.1f} ms"
 

@@ -6,12 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-__all__ = ["complain", "print_json", "print_rows"]
+__all__ = ["complain", "print_json", "print_rows", "printable"]
 
 
 def complain(message: str) -> None:
-    """Say on standard error what went wrong."""
-    print(f"trioboss: {message}", file=sys.stderr)
+    """Say on standard error what went wrong: one line, whatever names and servers put into it."""
+    print(f"trioboss: {printable(message)}", file=sys.stderr)
+
+
+def printable(text: str) -> str:
+    """The text without what would break a line or speak to the terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def print_json(value: object) -> None:
@@ -40,5 +45,4 @@ def _show(value: object) -> str:
         return f"{value:.1f}"
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M:%S}"
-    # A value must not break the table, nor speak to the terminal.
-    return "".join(c if c.isprintable() else "?" for c in str(value))
+    return printable(str(value))

@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import trio
 
@@ -178,14 +179,26 @@ async def _supervise_processes(args: argparse.Namespace) -> int:
         await nursery.start(_pass_signals_on, processes, stopping)
         async with trio.open_nursery() as children:
             for place in range(args.processes):
-                children.start_soon(_keep_process, _child_command(args, place), processes, stopping, codes)
+                child = partial(
+                    trio.lowlevel.open_process,
+                    _child_command(args, place),
+                    env=_child_environment(args),
+                    stdin=subprocess.PIPE,
+                    start_new_session=True,
+                )
+                children.start_soon(_keep_process, child, processes, stopping, codes)
         nursery.cancel_scope.cancel()
     return max(codes, default=0)
 
 
+def _child_environment(args: argparse.Namespace) -> dict[str, str]:
+    """The dsn goes by the environment: it may hold a password, and everybody reads the process list."""
+    return {**os.environ} if args.dsn is None else {**os.environ, "TRIOBOSS_DSN": args.dsn}
+
+
 def _child_command(args: argparse.Namespace, place: int) -> list[str]:
     command = [sys.executable, "-m", "trioboss", "worker", args.app, "--exit-with-parent"]
-    for name in ("dsn", "schema", "concurrency", "grace", "wait", "log_level"):
+    for name in ("schema", "concurrency", "grace", "wait", "log_level"):
         if (value := getattr(args, name)) is not None:
             command += [f"--{name.replace('_', '-')}", str(value)]
     for queue in args.queue or ():
@@ -198,11 +211,14 @@ def _child_command(args: argparse.Namespace, place: int) -> list[str]:
 
 
 async def _keep_process(
-    command: list[str], processes: set[trio.Process], stopping: trio.Event, codes: list[int]
+    start: Callable[[], Awaitable[trio.Process]],
+    processes: set[trio.Process],
+    stopping: trio.Event,
+    codes: list[int],
 ) -> None:
     machine = RestartMachine()
     while True:
-        process = await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, start_new_session=True)
+        process = await start()
         processes.add(process)
         if stopping.is_set():
             process.terminate()

@@ -56,8 +56,7 @@ class WorkDoor(Door):
         ``prefetch`` so many are leased ahead. ``thread=True`` runs a plain function in a thread, ``asyncio=True``
         an asyncio function through trio-asyncio. Returns once the worker would hear of new jobs.
         """
-        if "*" not in queue:
-            check_name("queue", queue)
+        check_name("queue", queue.replace("*", "_"))
         check_handler(handler, thread=thread, asyncio=asyncio)
         slots = SlotSettings(
             concurrency=check_count("concurrency", concurrency, low=1),

@@ -104,7 +104,9 @@ class LoadVerbs:
             data = options.pop("data", None)
             job = NewJob.from_options(None, options) if options else None
         else:
-            raise UsageError(f"{given!r} is not a job: use a NewJob, or a dict with data and options")
+            raise UsageError(
+                f"{type(given).__name__} is not a job: use a NewJob, or a dict with data and options"
+            )
         require_key(queue, job or _PLAIN)
         text = None if data is None else encode(data, "data", self._context.max_bytes)
         id = UUID(str(job.id)) if job is not None and job.id else make_id()
