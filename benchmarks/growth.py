@@ -1,6 +1,6 @@
 """Does the cost grow? With a backlog, a blocked key, an archive, many queues, an old transaction."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -84,13 +84,19 @@ def _table(situations: list[_Situation], results: dict[str, list[Result]]) -> Ta
             mine["claim_ms"] / base["claim_ms"] if base else None,
             Spread.of(result["speed"] for result in found),
             mine["speed"] / base["speed"] if base else None,
-            Spread.of(result["postgres_us"] for result in found),
+            _spread(result["postgres_us"] for result in found),
         )
     table.notes += [
         "batched (prefetch 1000); jobs/s: the first 10,000 handler entries after a warm-up of 1000",
         f"fewer than {_SHORT:,} jobs are drained to their last durable completion instead",
     ]
     return table
+
+
+def _spread(values: Iterable[float | None]) -> Spread | None:
+    """None: the drain was over before its meter was read."""
+    known = [value for value in values if value is not None]
+    return Spread.of(known) if known else None
 
 
 def _bars(table: Table, column: int) -> Iterator[Bar]:
@@ -155,15 +161,24 @@ def _old_transaction(dsn: str) -> Iterator[None]:
 def _add_old_transaction(server: Server, options: Options, report: Report, table: Table) -> None:
     seconds = options.size(60.0, 3.0)
     share = seconds / 6
+    without = measure_steady(server, TRIOBOSS, _WORKER, seconds=seconds / 3)
+    base = without["handled"]
     result = measure_steady(server, TRIOBOSS, _WORKER, seconds=seconds, beside=_old_transaction)
     first = sum(1 for at in result["at"] if 0 <= at < share) / share
     last = sum(1 for at in result["at"] if at >= seconds - share) / share
-    say(f"beside an old transaction: {first:,.0f} jobs/s at first, {last:,.0f} at last")
-    name = f"10 senders and a worker, {seconds:g} s beside an old transaction: first sixth"
-    table.add(name, None, None, first, None, None)
-    table.add("the same: last sixth", None, None, last, last / first if first else None, None)
+    say(f"beside an old transaction: {first:,.0f} jobs/s at first, {last:,.0f} at last, {base:,.0f} without")
+    table.add("10 senders and a worker", None, None, base, 1.0, None)
+    name = f"the same for {seconds:g} s beside an old transaction: first sixth"
+    table.add(name, None, None, first, first / base, None)
+    table.add("the same: last sixth", None, None, last, last / base, None)
+    report.noise.add("without an old transaction", without["noise"])
     report.noise.add("old transaction", result["noise"])
     by_second = [
         sum(1 for at in result["at"] if second <= at < second + 1) for second in range(round(seconds))
     ]
-    report.measures["old transaction"] = {"first": first, "last": last, "by_second": by_second}
+    report.measures["old transaction"] = {
+        "without": base,
+        "first": first,
+        "last": last,
+        "by_second": by_second,
+    }
