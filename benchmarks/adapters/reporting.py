@@ -57,7 +57,7 @@ def _table(contest: Contest) -> Table:
     drains = workload.uses == "drain"
     apart = ("batched", "keeps") if drains else ()
     table = Table(workload.title, ["queue", *apart, *(m.title for m in workload.metrics), "settings"])
-    for peer in CATALOGUE:
+    for peer in sorted(CATALOGUE, key=lambda peer: drains and peer.batched):
         if peer.name in contest.results:
             kind: list[Cell] = ["yes" if peer.batched else "no", peer.keeps] if drains else []
             table.add(peer.name, *kind, *_cells(contest, peer.name), _settings(peer, workload))
@@ -81,12 +81,25 @@ def _plots(contest: Contest) -> Iterator[Plot]:
         yield Curves(contest.workload.title, "ms", curves)
         return
     for metric in contest.workload.metrics:
-        if metric.better is not None and (bars := list(_bars(contest, metric))):
-            yield Bars(f"{contest.workload.title}: {metric.title}", f"{metric.better} is good", bars)
+        for how, names in _groups(contest) if metric.better is not None else ():
+            if bars := list(_bars(contest, metric, names)):
+                title = f"{contest.workload.title}{how}: {metric.title}"
+                yield Bars(title, f"{metric.better} is good", bars)
 
 
-def _bars(contest: Contest, metric: Metric) -> Iterator[Bar]:
-    for name in contest.results:
+def _groups(contest: Contest) -> Iterator[tuple[str, list[str]]]:
+    """Where jobs are drained: those that do it one by one, and those that do it many at a time."""
+    if contest.workload.uses != "drain":
+        yield "", list(contest.results)
+        return
+    batched = {peer.name: peer.batched for peer in CATALOGUE}
+    batched |= {FLOOR + floor.name: bool(floor.batched) for floor in contest.workload.floors}
+    yield ", unbatched", [name for name in contest.results if not batched[name]]
+    yield ", batched", [name for name in contest.results if batched[name]]
+
+
+def _bars(contest: Contest, metric: Metric, names: list[str]) -> Iterator[Bar]:
+    for name in names:
         if (spread := contest.spread(name, metric)) is not None:
             yield Bar(name, spread.median, spread.low, spread.high)
 

@@ -81,7 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description=f"Measure trioboss. Each command prints a table and keeps a JSON file.\n\n{listed}\n"
-        "  all         everything above",
+        "  all         everything above\n"
+        "  chaos       what breaks when everything breaks (options of its own: chaos -h)",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("command", choices=(*COMMANDS, *_ALIASES, "all"), metavar="COMMAND")

@@ -1,7 +1,7 @@
 """Plots as SVG, written by hand: percentile curves and bars. No library, and readable in any browser."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from typing import TypeAlias
 
@@ -9,10 +9,11 @@ import attrs
 
 __all__ = ["Bar", "Bars", "Curve", "Curves", "Plot", "draw"]
 
-_WIDTH = 760
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 180, 36, 44
+_WIDTH = 960
+_LEFT, _TOP, _BOTTOM = 64, 36, 44
 _PLOT_HEIGHT = 260
-_BAR_HEIGHT, _BAR_GAP, _LABEL_WIDTH = 16, 8, 250
+_BAR_HEIGHT, _BAR_GAP = 16, 8
+_LETTER = 6.7  # pixels of an average letter, a little more than it needs
 _COLOURS = (
     "#3366aa",
     "#cc5533",
@@ -47,39 +48,41 @@ class Curves:
 
     def height(self) -> int:
         """Pixels it takes."""
-        return _TOP + _PLOT_HEIGHT + _BOTTOM
+        return _TOP + max(_PLOT_HEIGHT, len(self.curves) * 18) + _BOTTOM
 
     def render(self, top: float) -> Iterator[str]:
         """Its elements, shifted down by `top`."""
+        right = _WIDTH - _label_width(curve.name for curve in self.curves) - 36
         points = [point for curve in self.curves for point in curve.points]
         nines = max((_nines(share) for share, _ in points if share < 1), default=1.0) + 0.3
         values = [value for _, value in points if value > 0]
         low, high = _decades(min(values, default=1.0), max(values, default=1.0))
 
         def x(share: float) -> float:
-            return _LEFT + min(_nines(share), nines) / nines * (_WIDTH - _LEFT - _RIGHT)
+            return _LEFT + min(_nines(share), nines) / nines * (right - _LEFT)
 
         def y(value: float) -> float:
             place = (math.log10(max(value, 10**low)) - low) / (high - low)
             return top + _TOP + (1 - place) * _PLOT_HEIGHT
 
         yield _text(_LEFT, top + 20, f"{self.title} ({self.unit})", weight="bold")
-        yield from self._grid(x, y, nines, low, high)
+        yield from self._grid(x, y, right, nines, low, high)
         for number, curve in enumerate(self.curves):
             colour = _COLOURS[number % len(_COLOURS)]
             path = " ".join(f"{x(share):.1f},{y(value):.1f}" for share, value in curve.points)
-            yield f"<polyline points='{path}' fill='none' stroke='{colour}' stroke-width='1.8'/>"
+            dashes = " stroke-dasharray='6 3'" if number >= len(_COLOURS) else ""
+            yield f"<polyline points='{path}' fill='none' stroke='{colour}' stroke-width='1.8'{dashes}/>"
             line = top + _TOP + 14 + number * 18
-            yield f"<rect x='{_WIDTH - _RIGHT + 12}' y='{line - 9:.0f}' width='10' height='10' fill='{colour}'/>"
-            yield _text(_WIDTH - _RIGHT + 28, line, curve.name)
+            yield f"<rect x='{right + 12:.0f}' y='{line - 9:.0f}' width='10' height='10' fill='{colour}'/>"
+            yield _text(right + 28, line, curve.name)
 
-    def _grid(self, x: _Scale, y: _Scale, nines: float, low: int, high: int) -> Iterator[str]:
+    def _grid(self, x: _Scale, y: _Scale, right: float, nines: float, low: int, high: int) -> Iterator[str]:
         for share in (0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999):
             if _nines(share) <= nines:
                 yield _line(x(share), y(10**low), x(share), y(10**high))
                 yield _text(x(share), y(10**low) + 18, f"{share * 100:.10g} %", anchor="middle")
         for value in _log_ticks(low, high):
-            yield _line(x(0.0), y(value), _WIDTH - _RIGHT, y(value))
+            yield _line(x(0.0), y(value), right, y(value))
             yield _text(_LEFT - 8, y(value) + 4, f"{value:g}", anchor="end")
 
 
@@ -108,19 +111,20 @@ class Bars:
     def render(self, top: float) -> Iterator[str]:
         """Its elements, shifted down by `top`."""
         longest = max((bar.high or bar.value for bar in self.bars), default=1.0) or 1.0
-        scale = (_WIDTH - _LABEL_WIDTH - 90) / longest
+        left = _label_width(bar.name for bar in self.bars) + 20
+        scale = (_WIDTH - left - 90) / longest
         yield _text(12, top + 20, f"{self.title} ({self.unit})", weight="bold")
         for number, bar in enumerate(self.bars):
             y = top + _TOP + number * (_BAR_HEIGHT + _BAR_GAP)
             middle = y + _BAR_HEIGHT / 2
             colour = _COLOURS[0] if bar.name.startswith("trioboss") else _COLOURS[5]
-            yield _text(_LABEL_WIDTH - 8, middle + 4, bar.name, anchor="end")
+            yield _text(left - 8, middle + 4, bar.name, anchor="end")
             width = max(bar.value * scale, 0.5)
-            yield f"<rect x='{_LABEL_WIDTH}' y='{y:.1f}' width='{width:.1f}' height='{_BAR_HEIGHT}' fill='{colour}'/>"
+            yield f"<rect x='{left:.0f}' y='{y:.1f}' width='{width:.1f}' height='{_BAR_HEIGHT}' fill='{colour}'/>"
             if bar.low is not None and bar.high is not None and bar.high > bar.low:
-                ends = _LABEL_WIDTH + bar.low * scale, _LABEL_WIDTH + bar.high * scale
+                ends = left + bar.low * scale, left + bar.high * scale
                 yield _line(ends[0], middle, ends[1], middle, "#000000")
-            end = _LABEL_WIDTH + max(bar.value, bar.high or 0.0) * scale
+            end = left + max(bar.value, bar.high or 0.0) * scale
             yield _text(end + 6, middle + 4, f"{bar.value:,.4g}" if bar.value < 1000 else f"{bar.value:,.0f}")
 
 
@@ -138,6 +142,11 @@ def draw(plots: Sequence[Plot]) -> str:
     head = f"<svg xmlns='http://www.w3.org/2000/svg' {size} {_STYLE}>"
     background = f"<rect width='{_WIDTH}' height='{top}' fill='white'/>"
     return "\n".join([head, background, *parts, "</svg>", ""])
+
+
+def _label_width(names: Iterable[str]) -> float:
+    """Pixels that the longest of these names needs; one that is longer than half of the plot is cut off."""
+    return min(max((len(name) * _LETTER for name in names), default=0.0), _WIDTH / 2)
 
 
 def _nines(share: float) -> float:
