@@ -10,11 +10,14 @@ from benchmarks.harness.progress import say
 from benchmarks.harness.report import Report
 from benchmarks.harness.server import open_server
 
+# One needs Spark, the other ends with a verdict.
+_WITH_OPTIONS_OF_THEIR_OWN = {"pipeline": "benchmarks.pipeline", "chaos": "benchmarks.chaos.command"}
+
 
 def main() -> int:
     """Answer the questions that were asked."""
-    if sys.argv[1:2] == ["pipeline"]:  # needs Spark, and has options of its own
-        return int(importlib.import_module("benchmarks.pipeline").main(sys.argv[2:]) or 0)
+    if (module := _WITH_OPTIONS_OF_THEIR_OWN.get("".join(sys.argv[1:2]))) is not None:
+        return int(importlib.import_module(module).main(sys.argv[2:]) or 0)
     options = parse()
     with open_server(options.dsn) as server:
         environment = describe(server)

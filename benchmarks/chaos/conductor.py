@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import psycopg
 
 import trioboss
 from benchmarks.chaos.evidence import collect
@@ -38,8 +39,8 @@ def run(plan: Plan, folder: Path, say: Say, *, drain_within: float = 120.0) -> H
     wall_ahead = time.time() - time.monotonic()
     with open_server(None, _SETTINGS) as server, server.database() as dsn:
         _prepare(dsn)
-        conductor = Conductor(plan, folder, server, dsn, say)
-        conductor.play(drain_within)
+        with trioboss.SyncBoss(dsn, migrate=False) as boss:
+            Conductor(plan, folder, server, boss, say).play(drain_within)
         return collect(folder, dsn, wall_ahead)
 
 
@@ -57,7 +58,7 @@ class Conductor:
     plan: Plan
     folder: Path
     server: Server
-    dsn: str
+    boss: trioboss.SyncBoss
     say: Say
     _calm: bool = attrs.field(default=False, init=False)
     _restarts: int = attrs.field(default=0, init=False)
@@ -71,11 +72,11 @@ class Conductor:
             deadline = time.monotonic() + drain_within
             while left := self._watch(nemesis):
                 if time.monotonic() > deadline:
-                    raise NotDrained(f"{left} jobs are left: {run_sql(self.dsn, _STUCK)}")
+                    raise NotDrained(f"{left} jobs are left: {run_sql(self.boss.dsn, _STUCK)}")
 
     @contextlib.contextmanager
     def _nemesis(self) -> Iterator[tuple[Program, list[str]]]:
-        spec = self._spec(dsn=self.dsn)
+        spec = self._spec(dsn=self.boss.dsn)
         nemesis = Program(python_module("benchmarks.chaos.nemesis"), spec)
         try:
             yield nemesis, nemesis.wait("ready")["producers"]
@@ -108,15 +109,15 @@ class Conductor:
             else:
                 raise RuntimeError(f"the nemesis ended: {nemesis.complaint()}")
         time.sleep(_PAUSE)
-        with contextlib.suppress(trioboss.DatabaseUnavailable, OSError):
+        with contextlib.suppress(trioboss.DatabaseUnavailable, psycopg.OperationalError):
             return self._tend()
         return -1
 
     def _tend(self) -> int:
         """A failed job blocks its key until somebody has it tried again."""
-        with trioboss.SyncBoss(self.dsn, migrate=False) as boss, boss.transaction() as conn:
+        with self.boss.transaction() as conn:
             if blocking := [id for (id,) in conn.execute(_BLOCKING)]:
-                boss.retry("chaos.fifo", blocking)
+                self.boss.retry("chaos.fifo", blocking)
             ((left,),) = conn.execute(_LEFT).fetchall()
         self.say(f"{left} jobs left, {self._restarts} restarts")
         return int(left)

@@ -89,9 +89,9 @@ def _settled(entries: defaultdict[str, list[Entry]]) -> list[Settled]:
 
 
 def _faults(entries: defaultdict[str, list[Entry]]) -> list[Fault]:
-    healed: dict[Any, float] = {entry["number"]: entry["at"] for entry in entries["healed"]}
+    healed: dict[Any, Any] = {entry["number"]: entry["at"] for entry in entries["healed"]}
     return [
-        Fault(entry["kind"], entry["at"], healed.get(entry["number"], entry["at"]), entry["target"])
+        Fault(entry["kind"], entry["at"], float(healed.get(entry["number"]) or entry["at"]), entry["target"])
         for entry in entries["fault"]
     ]
 

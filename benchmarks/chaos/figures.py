@@ -58,16 +58,18 @@ def _zombies(history: History) -> int:
 
 def _reclaims(history: History) -> list[float]:
     """From each SIGKILL to the next start of what it interrupted, if nothing but its turn was in the way."""
-    runs = _by_job(history)
+    kills: defaultdict[str | None, list[float]] = defaultdict(list)
+    for fault in history.faults:
+        if fault.kind == "kill":
+            kills[fault.target].append(fault.at)
     free = {row.id for row in history.rows if not history.rules(row.queue).one_at_a_time}
-    return [
-        after.at - kill.at
-        for kill in history.faults
-        if kill.kind == "kill"
-        for id in free & runs.keys()
-        for before, after in pairwise(runs[id])
-        if before.who == kill.target and before.ended is None and before.at <= kill.at <= after.at
-    ]
+    waits = []
+    for id, mine in _by_job(history).items():
+        for before, after in pairwise(mine):
+            killed = min((at for at in kills[before.who] if at >= before.at), default=after.at)
+            if id in free and before.ended is None and killed < after.at:
+                waits.append(after.at - killed)
+    return waits
 
 
 def _share(values: list[float], share: float) -> float:

@@ -31,6 +31,7 @@ class Kept:
     """Gives the error of the clock of each process."""
     process: trio.Process | None = None
     ready: bool = False
+    stopped: bool = False
     births: int = 0
 
     @property
@@ -47,7 +48,7 @@ class Kept:
                     self.process.kill()
 
     async def _live(self) -> None:
-        self.ready = False
+        self.ready = self.stopped = False
         self.births += 1
         async with await trio.open_file(self._complaints, "ab") as complaints:
             self.process = await trio.lowlevel.open_process(

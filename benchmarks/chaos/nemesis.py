@@ -34,6 +34,7 @@ _EVERYBODY = "select pid from pg_stat_activity where datname = current_database(
 _TERMINATE = "select pg_terminate_backend(%s)"
 _LOCK = "lock table trioboss.job in access exclusive mode"
 _SNAPSHOT = "set transaction isolation level repeatable read; select count(*) from trioboss.job"
+_TIME_TO_WAKE = 2.0  # seconds in which a zombie is not killed
 _CLOCKS = (0.0, 0.0, 7200.0, -7200.0, 0.9)  # seconds by which a worker's clock is wrong
 
 
@@ -73,8 +74,9 @@ class Nemesis:
         finally:
             self.journal.write("healed", number=number)
 
-    async def _pick(self, *, ready: bool = True) -> Kept:
-        while not (found := [each for each in self.workers if each.ready or not ready]):  # noqa: ASYNC110
+    async def _pick(self) -> Kept:
+        """A worker that works. One that was stopped is left alone: it is to wake up."""
+        while not (found := [each for each in self.workers if each.ready and not each.stopped]):  # noqa: ASYNC110
             await trio.sleep(0.05)
         return self.chance.choice(found)
 
@@ -96,9 +98,12 @@ class Nemesis:
         process = worker.process
         assert process is not None
         with self._fault("stop", worker.name):
+            worker.stopped = True
             process.send_signal(signal.SIGSTOP)
-            await trio.sleep(LEASE * self.chance.uniform(0.7, 1.6))
+            await trio.sleep(LEASE * self.chance.uniform(0.8, 1.8))
             process.send_signal(signal.SIGCONT)
+        await trio.sleep(_TIME_TO_WAKE)
+        worker.stopped = worker.stopped and worker.process is not process
 
     # -- the server
 
@@ -157,7 +162,7 @@ class Nemesis:
                 await change(link)
                 link.cut_dead()
             return
-        worker = await self._pick(ready=False)
+        worker = self.chance.choice(self.workers)
         with self._fault(kind, worker.name):
             await change(worker.link)
             if worker.blocking:

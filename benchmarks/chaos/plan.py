@@ -9,9 +9,20 @@ import attrs
 
 from benchmarks.chaos.history import QueueRules
 
-__all__ = ["LEASE", "LONG", "OTHER_FAULTS", "PRESENCE_GRACE", "QUEUES", "Order", "Plan", "rules_of"]
+__all__ = [
+    "LEASE",
+    "LONG",
+    "OTHER_FAULTS",
+    "PRESENCE_GRACE",
+    "QUEUES",
+    "RETRY_LIMIT",
+    "Order",
+    "Plan",
+    "rules_of",
+]
 
 PRESENCE_GRACE = 2.0  # seconds, the least there is
+RETRY_LIMIT = 5
 _HEARTBEAT = 1.0  # seconds, the least there is
 LEASE = 3.5  # seconds until upkeep has taken a job from a silent worker: heartbeat, margin, and a round
 # A zombie has to wake while its successor is still at work: jobs of four fifths of a lease, stopped for a little more
@@ -21,7 +32,7 @@ LONG = (0.6 * LEASE, 0.9 * LEASE)
 _COMMON: dict[str, Any] = {
     "heartbeat": _HEARTBEAT,
     "expire_in": 6.0,
-    "retry_limit": 5,
+    "retry_limit": RETRY_LIMIT,
     "max_lease_extensions": 3,
 }
 _MORTAL = {**_COMMON, "dead_letter": "chaos.dead"}
@@ -46,9 +57,8 @@ _SHARES = {
     "chaos.fifo": 4,
 }
 
-# Besides kills and restarts: each of these as often as the plan says.
+# Besides kills, stops and restarts.
 OTHER_FAULTS = (
-    "stop",
     "listener",
     "backends",
     "delay",
@@ -84,6 +94,7 @@ class Order:
     """plain, transaction, rollback, or forget: do not ask again if no answer came."""
     pause: float
     """Seconds between the send and the commit of its transaction."""
+    options: dict[str, Any] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)
@@ -94,6 +105,7 @@ class Plan:
     jobs: int = 10_000
     kills: int = 200
     restarts: int = 20
+    stops: int = 100
     others: int = 20
     """How often each other fault happens."""
     seconds: float = 300.0
@@ -115,18 +127,11 @@ class Plan:
         (queue,) = chance.choices(tuple(_SHARES), tuple(_SHARES.values()))
         fifo = queue == "chaos.fifo"
         key = f"k{chance.randrange(self.keys)}" if fifo or chance.random() < 0.8 else None
-        data = {"number": number, **self._work(chance)}
+        data = self._work(chance)
         if number < self.poison:
-            queue, key, data = "chaos.standard", None, {"number": number, "seconds": 0.0, "then": "die"}
-        ways = ("transaction",) * 9 + ("rollback",) if fifo else _WAYS
-        return Order(
-            UUID(int=chance.getrandbits(128), version=4),
-            queue,
-            key,
-            data,
-            chance.choice(ways),
-            chance.choice((0.0, 0.0, 0.02, 0.1)),
-        )
+            return Order(_new_id(chance), "chaos.standard", None, _POISON, "plain", 0.0, {"retry_limit": 1})
+        way = chance.choice(("transaction",) * 9 + ("rollback",) if fifo else _WAYS)
+        return Order(_new_id(chance), queue, key, data, way, chance.choice((0.0, 0.0, 0.02, 0.1)))
 
     @staticmethod
     def _work(chance: random.Random) -> dict[str, Any]:
@@ -139,10 +144,15 @@ class Plan:
 
     def faults(self) -> list[str]:
         """The kinds of the faults, in their order."""
-        kinds = ["kill"] * self.kills + ["restart"] * self.restarts
+        kinds = ["kill"] * self.kills + ["stop"] * self.stops + ["restart"] * self.restarts
         kinds += [kind for kind in OTHER_FAULTS for _ in range(self.others)]
         random.Random(f"{self.seed}/faults").shuffle(kinds)
         return kinds
 
 
+def _new_id(chance: random.Random) -> UUID:
+    return UUID(int=chance.getrandbits(128), version=4)
+
+
+_POISON = {"seconds": 0.0, "then": "die"}
 _WAYS = ("plain",) * 6 + ("transaction",) * 2 + ("rollback", "forget")

@@ -69,7 +69,9 @@ class Producer:
         return "ok" if sent else "refused"
 
     def _send(self, order: Order, **conn: Any) -> bool:
-        id = self.boss.send(order.queue, order.data, id=order.id, singleton_key=order.key, **conn)
+        id = self.boss.send(
+            order.queue, order.data, id=order.id, singleton_key=order.key, **order.options, **conn
+        )
         return id is not None
 
 

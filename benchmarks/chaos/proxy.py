@@ -54,7 +54,7 @@ class Link:
                 wire.cut()
 
     async def _pass_on(self, wire: _Wire, source: trio.SocketStream, target: trio.SocketStream) -> None:
-        with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError, OSError):
+        try:
             while data := await source.receive_some(65536):
                 if self.delay:
                     await trio.sleep(self.delay)
@@ -66,6 +66,9 @@ class Link:
                     await target.send_all(data)
             if not wire.dead:
                 await target.send_eof()
+        except (trio.BrokenResourceError, trio.ClosedResourceError, OSError):
+            if not wire.dead:
+                wire.cut()
 
     def _loses(self, wire: _Wire, source: trio.SocketStream, data: bytes) -> bool:
         if source is wire.server and self.replies_to_lose > 0 and data.endswith(_AT_REST):
