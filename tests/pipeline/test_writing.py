@@ -54,7 +54,8 @@ def jobs_in(database, columns="data", queue="email"):
 
 def stages_in(database):
     return database.execute(
-        "select relname from pg_class where relname ~ '^stage_[0-9a-f]{32}$' union select table_name from trioboss.stage"
+        "select relname from pg_class where relname ~ '^stage_[0-9a-f]{32}$' "
+        "union select table_name from trioboss.stage"
     ).fetchall()
 
 
@@ -66,7 +67,7 @@ def test_a_dataframe_becomes_jobs_once_however_often_it_is_written(spark, dsn, d
     rows = spark.range(100, numPartitions=3).selectExpr(
         "concat('{\"n\": ', id, '}') as data",
         "int(id % 5) as priority",
-        "timestamp'2031-01-01 00:00:00Z' as start_after",
+        "timestamp'2031-01-01Z' as start_after",
     )
 
     for _ in range(2):
@@ -90,7 +91,7 @@ def test_any_dataframe_is_a_payload_and_a_task_that_failed_leaves_nothing(spark,
         )
         .withColumnRenamed("id", "n")
     )
-    failing = rows.selectExpr("if(n = 3, raise_error('on purpose'), n) as n")
+    failing = rows.coalesce(1).selectExpr("if(n = 3, raise_error('on purpose'), n) as n")
     target = {"dsn": dsn, "queue": "email"}
 
     with pytest.raises(Exception, match="on purpose"):
@@ -109,7 +110,7 @@ def test_any_dataframe_is_a_payload_and_a_task_that_failed_leaves_nothing(spark,
 def test_what_a_second_attempt_of_a_task_staged_is_never_released(dsn, database, sync_boss):
     sync_boss.create_queue("email")
     options = options_of(dsn)
-    first, second = stage(options, batch({"data": "1"}), batch({"data": "1"}))
+    _, second = stage(options, batch({"data": "1"}), batch({"data": "1"}))
 
     load = release(options, [second])
 

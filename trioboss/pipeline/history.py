@@ -51,16 +51,13 @@ class Source:
                 self._from_lake(spark, "archive", jobs), self._from_lake(spark, "attempt", attempts)
             )
             return
-        frames = [
-            self._from_database(spark, "archive", jobs),
-            self._from_database(spark, "attempt", attempts),
-        ]
-        kept = [frame.persist() for frame in frames]
+        ended = self._from_database(spark, "archive", jobs).persist()
+        tried = self._from_database(spark, "attempt", attempts).persist()
         try:
-            yield History(*kept, is_lake=False)
+            yield History(ended, tried, is_lake=False)
         finally:
-            for frame in kept:
-                frame.unpersist()
+            ended.unpersist()
+            tried.unpersist()
 
     def _from_lake(self, spark: SparkSession, table: str, columns: Sequence[str]) -> DataFrame:
         rows = read_lake(spark, str(self.lake), table)

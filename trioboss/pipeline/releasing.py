@@ -135,9 +135,10 @@ class _Release:
         """Turn all stages into jobs, in their order; returns how many jobs that made."""
         if self._queue.policy is not Policy.STANDARD:
             stages = self._gather(stages)
+        ((now,),) = self._database.run("read_clock")
         released = ahead = 0
         for stage in stages:
-            released += self._release(stage, ahead)
+            released += self._release(stage, ahead, now)
             ahead += stage.rows
         return released
 
@@ -153,11 +154,9 @@ class _Release:
             self._run("lock_turns_of_stage", first)
         return [attrs.evolve(first, rows=rows)]
 
-    def _release(self, stage: Staged, ahead: int) -> int:
-        by_key = self._queue.policy in _BY_KEY
-        ((released,),) = self._run(
-            "release_stage", stage, ahead=ahead, rate=self._options.rate, by_key=by_key
-        )
+    def _release(self, stage: Staged, ahead: int, now: datetime) -> int:
+        by_key, rate = self._queue.policy in _BY_KEY, self._options.rate
+        ((released,),) = self._run("release_stage", stage, ahead=ahead, rate=rate, by_key=by_key, now=now)
         if self._options.has_ids:
             ((dropped,),) = self._run("drop_ended_of_stage", stage)
             released -= dropped

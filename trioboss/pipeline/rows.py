@@ -172,11 +172,11 @@ def _parse(
 
 def _data(batch: pa.RecordBatch, shape: Shape, problems: Problems) -> pa.Array:
     if shape.payload is not None:
-        rows: Iterable[Any] = batch.select(list(shape.payload)).to_pylist()
+        rows: Iterable[Any] = batch.select(list(shape.payload)).to_pylist(maps_as_pydicts="strict")
         return _encoded(rows, problems)
     given = batch.column("data")
     if not pa.types.is_string(given.type):
-        return _encoded(given.to_pylist(), problems)
+        return _encoded(given.to_pylist(maps_as_pydicts="strict"), problems)
     too_long = pc.greater(pc.binary_length(given), MAX_BYTES)
     for place in _places(too_long):
         problems[place] = f"data: {pc.binary_length(given[place])} bytes of JSON, {MAX_BYTES} are allowed"
