@@ -8,7 +8,13 @@ from trioboss.pipeline.transforms import hours
 from trioboss.pipeline.transforms.attempts import all_attempts
 from trioboss.pipeline.transforms.ends import last_ends
 from trioboss.pipeline.transforms.errors import error_groups, error_line, fingerprint
-from trioboss.pipeline.transforms.rankings import dead_letters, hottest_keys, retry_cost, slowest_jobs
+from trioboss.pipeline.transforms.rankings import (
+    dead_letters,
+    hottest_keys,
+    jobs_by_queue,
+    retry_cost,
+    slowest_jobs,
+)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +100,7 @@ def test_ends_count_in_the_hour_of_the_end_by_their_kind(jobs):
 def test_a_wait_is_from_when_a_job_could_start_to_its_start(jobs):
     of_q = hours.waits_by_hour(jobs).where("queue = 'q'")
 
-    assert table(of_q) == [("q", 0, 120.0, 240.0, 240.0), ("q", 60, 60.0, 4800.0, 4800.0)]
+    assert table(of_q) == [("q", 0, [120.0, 240.0, 240.0]), ("q", 60, [60.0, 4800.0, 4800.0])]
 
 
 def test_the_oldest_grows_from_hour_to_hour_until_it_starts(jobs):
@@ -104,10 +110,10 @@ def test_the_oldest_grows_from_hour_to_hour_until_it_starts(jobs):
 def test_runs_count_every_attempt_in_the_hour_of_its_end(every):
     of_q = hours.runs_by_hour(every).where("queue = 'q'")
 
-    assert table(of_q, "hour", "run_p50", "run_p95", "bad_ends", "releases") == [
-        (0, 60.0, 120.0, 1, 1),
-        (120, 1200.0, 1200.0, 0, 0),
-        (60, 120.0, 120.0, 2, 0),
+    assert table(of_q, "hour", "run", "bad_ends", "releases") == [
+        (0, [60.0, 120.0, 120.0], 1, 1),
+        (120, [1200.0, 1200.0, 1200.0], 0, 0),
+        (60, [120.0, 120.0, 120.0], 2, 0),
     ]
 
 
@@ -204,8 +210,20 @@ def test_a_slow_job_is_a_completed_one_with_its_last_run(jobs):
 
 def test_retries_cost_the_time_of_attempts_that_came_to_nothing(every):
     assert table(
-        retry_cost(every).where("queue = 'q'"), "attempts", "wasted_attempts", "wasted_seconds", "lost"
+        retry_cost(every).where("queue = 'q'"),
+        "attempts",
+        "wasted_attempts",
+        "wasted_seconds",
+        "lost_attempts",
     ) == [(9, 4, 360.0, 1)]
+
+
+def test_a_queue_as_a_whole_is_its_jobs_by_their_end_and_their_waits(jobs):
+    of_q = jobs_by_queue(jobs).where("queue = 'q'")
+
+    assert table(
+        of_q, "jobs", "completed", "failed", "cancelled", "wait_p50", "wait_p99", "first_end", "last_end"
+    ) == [(7, 5, 1, 1, 120.0, 4800.0, 3, 130)]
 
 
 def test_dead_letters_are_counted_where_they_come_from(jobs):

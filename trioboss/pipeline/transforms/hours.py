@@ -10,6 +10,7 @@ from trioboss.pipeline.transforms.times import (
     hours_between,
     percentiles,
     seconds_between,
+    spread,
 )
 
 __all__ = [
@@ -46,14 +47,14 @@ def waits_by_hour(jobs: DataFrame) -> DataFrame:
     return (
         jobs.where(_has_run())
         .groupBy("queue", hour_of("started_on").alias("hour"))
-        .agg(*percentiles(wait, "wait"))
+        .agg(percentiles(wait, "wait"))
     )
 
 
 def runs_by_hour(all_attempts: DataFrame) -> DataFrame:
     """How long attempts ran, and how many ended in a retry or were given back; by the hour of the end."""
     return all_attempts.groupBy("queue", hour_of("ended_on").alias("hour")).agg(
-        *percentiles(seconds_between("started_on", "ended_on"), "run"),
+        percentiles(seconds_between("started_on", "ended_on"), "run"),
         _count(F.col("outcome").isin(*BAD_ENDS), "bad_ends"),
         _count(F.col("outcome") == "released", "releases"),
     )
@@ -142,7 +143,7 @@ def by_hour(jobs: DataFrame, all_attempts: DataFrame, arrived: DataFrame | None 
     )
     return filled.withColumn("slots", slots).select(
         "queue", "hour", "arrivals", "completions", "failures", "cancellations", "retries", "releases",
-        *_p("wait"), *_p("run"), "oldest_age", "worker_seconds", "concurrency",
+        *spread("wait"), *spread("run"), "oldest_age", "worker_seconds", "concurrency",
         (F.col("worker_seconds") / _HOUR / F.col("slots")).alias("utilisation"),
     )  # fmt: skip
 
@@ -153,7 +154,3 @@ def _has_run() -> Column:
 
 def _count(condition: Column, name: str) -> Column:
     return F.count(F.when(condition, 1)).alias(name)
-
-
-def _p(prefix: str) -> list[str]:
-    return [f"{prefix}_p{p}" for p in (50, 95, 99)]

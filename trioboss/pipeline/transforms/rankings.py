@@ -4,9 +4,27 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trioboss.pipeline.transforms.attempts import BAD_ENDS
-from trioboss.pipeline.transforms.times import seconds_between
+from trioboss.pipeline.transforms.times import percentiles, seconds_between, spread
 
-__all__ = ["dead_letters", "hottest_keys", "retry_cost", "slowest_jobs"]
+__all__ = ["dead_letters", "hottest_keys", "jobs_by_queue", "retry_cost", "slowest_jobs"]
+
+
+def jobs_by_queue(jobs: DataFrame) -> DataFrame:
+    """For each queue: how its jobs ended, how long they waited for their last attempt, and when all that was."""
+    ran = F.col("state").isin("completed", "failed") & F.col("started_on").isNotNull()
+    states = ("completed", "failed", "cancelled")
+    return (
+        jobs.groupBy("queue")
+        .agg(
+            F.count("*").alias("jobs"),
+            *(F.count(F.when(F.col("state") == state, 1)).alias(state) for state in states),
+            percentiles(F.when(ran, seconds_between("start_after", "started_on")), "wait"),
+            F.min("completed_on").alias("first_end"),
+            F.max("completed_on").alias("last_end"),
+        )
+        .select("*", *spread("wait"))
+        .drop("wait")
+    )
 
 
 def hottest_keys(all_attempts: DataFrame) -> DataFrame:
@@ -38,18 +56,25 @@ def slowest_jobs(jobs: DataFrame) -> DataFrame:
 
 
 def retry_cost(all_attempts: DataFrame) -> DataFrame:
-    """For each queue: the workers' time that went into attempts, and how much of it into those that came to nothing."""
+    """For each queue: how long attempts ran, and how much of that time went into those that came to nothing."""
     run = seconds_between("started_on", "ended_on")
     came_to_nothing = F.col("outcome") != "completed"
-    return all_attempts.groupBy("queue").agg(
-        F.count("*").alias("attempts"),
-        F.count(F.when(came_to_nothing, 1)).alias("wasted_attempts"),
-        F.sum(run).alias("worker_seconds"),
-        F.coalesce(F.sum(F.when(came_to_nothing, run)), F.lit(0.0)).alias("wasted_seconds"),
-        *(
-            F.count(F.when(F.col("outcome") == outcome, 1)).alias(outcome)
-            for outcome in (*BAD_ENDS, "released")
-        ),
+    outcomes = (*BAD_ENDS, "released")
+    return (
+        all_attempts.groupBy("queue")
+        .agg(
+            F.count("*").alias("attempts"),
+            F.count(F.when(came_to_nothing, 1)).alias("wasted_attempts"),
+            F.sum(run).alias("worker_seconds"),
+            F.coalesce(F.sum(F.when(came_to_nothing, run)), F.lit(0.0)).alias("wasted_seconds"),
+            percentiles(run, "run"),
+            *(
+                F.count(F.when(F.col("outcome") == outcome, 1)).alias(f"{outcome}_attempts")
+                for outcome in outcomes
+            ),
+        )
+        .select("*", *spread("run"))
+        .drop("run")
     )
 
 

@@ -3,9 +3,19 @@
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-__all__ = ["add_seconds", "hour_of", "hours_between", "percentiles", "seconds_between"]
+__all__ = [
+    "PERCENTILES",
+    "add_seconds",
+    "hour_of",
+    "hours_between",
+    "percentiles",
+    "seconds_between",
+    "spread",
+]
 
-_ACCURACY = 1000
+PERCENTILES = (50, 95, 99)
+
+_ACCURACY = 10_000
 """The rank of a percentile is off by at most one in so many."""
 
 
@@ -30,9 +40,15 @@ def hours_between(begin: Column | str, end: Column | str) -> Column:
     return F.sequence(F.least(first, last), last, F.expr("interval 1 hour"))
 
 
-def percentiles(value: Column, prefix: str) -> list[Column]:
-    """The aggregates `prefix_p50`, `prefix_p95` and `prefix_p99`, each a value that occurred."""
-    return [F.percentile_approx(value, p / 100, _ACCURACY).alias(f"{prefix}_p{p}") for p in (50, 95, 99)]
+def percentiles(value: Column, prefix: str) -> Column:
+    """The aggregate `prefix`: the 50th, 95th and 99th percentile as an array, each a value that occurred."""
+    shares = F.array(*(F.lit(p / 100) for p in PERCENTILES))
+    return F.percentile_approx(value, shares, _ACCURACY).alias(prefix)
+
+
+def spread(prefix: str) -> list[Column]:
+    """The array as columns `prefix_p50`, `prefix_p95` and `prefix_p99`."""
+    return [F.col(prefix)[place].alias(f"{prefix}_p{p}") for place, p in enumerate(PERCENTILES)]
 
 
 def _column(given: Column | str) -> Column:

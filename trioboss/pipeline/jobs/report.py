@@ -1,0 +1,201 @@
+"""What the queues did: Parquet tables, a table on the terminal, and one HTML page that needs nothing but itself.
+
+    DIR/report.html
+    DIR/hours/          one row a queue and hour
+    DIR/queues/         one row a queue
+    DIR/errors/         errors by fingerprint
+    DIR/keys/           the hottest keys
+    DIR/slowest/        the slowest jobs
+    DIR/dead_letters/   dead letters by source
+
+Only what has ended is in history: an hour's arrivals are those of its jobs that have ended since.
+"""
+
+import argparse
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from trioboss.errors import UsageError
+from trioboss.pipeline.arguments import print_progress, session_of
+from trioboss.pipeline.history import History, Source, add_history_arguments, source_of
+from trioboss.pipeline.page import Report, render_page
+from trioboss.pipeline.progress import Reporter, say, watch_stages
+from trioboss.pipeline.session import get_session
+from trioboss.pipeline.terminal import print_json, print_rows
+from trioboss.pipeline.transforms.attempts import all_attempts
+from trioboss.pipeline.transforms.ends import last_ends
+from trioboss.pipeline.transforms.errors import error_groups
+from trioboss.pipeline.transforms.hours import by_hour
+from trioboss.pipeline.transforms.periods import choose_period, in_periods
+from trioboss.pipeline.transforms.rankings import (
+    dead_letters,
+    hottest_keys,
+    jobs_by_queue,
+    retry_cost,
+    slowest_jobs,
+)
+
+__all__ = ["main", "report"]
+
+_JOBS = (
+    "id", "queue", "state", "singleton_key", "created_on", "start_after", "started_on", "completed_on", "attempt",
+    "seq", "dead_letter", "source_queue",
+)  # fmt: skip
+_ATTEMPTS = ("job_id", "queue", "attempt", "singleton_key", "started_on", "ended_on", "outcome", "error")
+
+_QUEUES_ON_PAGE = 40
+_POINTS_ON_PAGE = 200
+
+
+def report(
+    source: Source,
+    out: str | Path,
+    *,
+    spark: SparkSession | None = None,
+    page: str | Path | None = None,
+    top: int = 20,
+    progress: Reporter | None = None,
+) -> Report:
+    """Answer all questions, write the answers below ``out``, and return those that fit on a page.
+
+    ``page``: where the HTML page goes, if not to ``out``; ``top``: how many errors, keys and jobs are listed.
+    """
+    target = _page_path(out, page)
+    spark = spark or get_session()
+    answers: dict[str, DataFrame] = {}
+    with source.open(spark, _JOBS, _ATTEMPTS) as history:
+        for name, frame in _questions(history, source, top).items():
+            answers[name] = _answer(spark, name, frame, f"{out}/{name}", progress)
+    made = _gather(answers, source)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(render_page(made), "utf-8")
+    return made
+
+
+def _page_path(out: str | Path, page: str | Path | None) -> Path:
+    if page is None and "://" in str(out):
+        raise UsageError("page: say where the page goes, because out is not a folder of this machine")
+    return Path(page if page is not None else Path(out, "report.html"))
+
+
+def _questions(history: History, source: Source, top: int) -> dict[str, DataFrame]:
+    jobs = history.jobs
+    attempts = all_attempts(jobs, history.attempts)
+    arrived = jobs.transform(last_ends) if history.is_lake else jobs
+    hours = by_hour(jobs, attempts, arrived).where(_within(source))
+    queues = jobs_by_queue(jobs).join(retry_cost(attempts), "queue", "full")
+    return {
+        "hours": hours,
+        "queues": queues,
+        "errors": error_groups(history.attempts).orderBy(F.desc("count"), "queue", "fingerprint").limit(top),
+        "keys": hottest_keys(attempts).orderBy(F.desc("worker_seconds"), "queue", "singleton_key").limit(top),
+        "slowest": slowest_jobs(jobs).orderBy(F.desc("run"), "id").limit(top),
+        "dead_letters": dead_letters(jobs).orderBy(F.desc("letters"), "source", "dead_letter").limit(top),
+    }
+
+
+def _within(source: Source) -> Column:
+    """Jobs that ended in the asked time may have arrived long before: those hours are not whole."""
+    within = F.lit(True)
+    if source.since is not None:
+        within &= F.col("hour") >= F.date_trunc("hour", F.lit(source.since))
+    if source.until is not None:
+        within &= F.col("hour") < F.lit(source.until)
+    return within
+
+
+def _answer(
+    spark: SparkSession, name: str, frame: DataFrame, path: str, progress: Reporter | None
+) -> DataFrame:
+    """Write an answer, and return what was written."""
+    began = time.monotonic()
+    with watch_stages(spark, name, progress):
+        frame.coalesce(1).write.mode("overwrite").parquet(path)
+    written = spark.read.schema(frame.schema).parquet(path)
+    if progress is not None:
+        say(progress, name, written.count(), time.monotonic() - began)
+    return written
+
+
+def _gather(answers: Mapping[str, DataFrame], source: Source) -> Report:
+    """What fits on a page: the biggest queues, and their hours drawn together where there are too many."""
+    queues = answers["queues"].orderBy(F.desc("jobs"), "queue").limit(_QUEUES_ON_PAGE)
+    first, last = answers["hours"].agg(F.min("hour"), F.max("hour")).first() or (None, None)
+    period = choose_period(first, last, _POINTS_ON_PAGE)
+    points = answers["hours"].join(queues.select("queue"), "queue", "left_semi").transform(in_periods, period)
+    return Report(
+        made_on=datetime.now(UTC),
+        source=source.describe(),
+        first=_utc(first),
+        last=_utc(last),
+        period=period,
+        points=_rows(points.orderBy("queue", "time")),
+        queues=_rows(queues),
+        more_queues=max(0, answers["queues"].count() - _QUEUES_ON_PAGE),
+        errors=_rows(answers["errors"]),
+        keys=_rows(answers["keys"]),
+        slowest=_rows(answers["slowest"]),
+        dead_letters=_rows(answers["dead_letters"]),
+    )
+
+
+def _rows(frame: DataFrame) -> list[dict[str, Any]]:
+    return [{name: _utc(value) for name, value in row.asDict().items()} for row in frame.collect()]
+
+
+def _utc(value: Any) -> Any:
+    """Spark returns an instant as the wall clock of this process."""
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
+
+
+_ON_TERMINAL = (
+    "queue",
+    "jobs",
+    "completed",
+    "failed",
+    "wait_p50",
+    "wait_p95",
+    "run_p50",
+    "run_p95",
+    "worker_seconds",
+)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command, for spark-submit and for `trioboss pipeline report`."""
+    parser = argparse.ArgumentParser(prog="report", description="Say what the queues did, hour by hour.")
+    parser.add_argument("--out", required=True, metavar="DIR", help="where the tables and the page go")
+    parser.add_argument("--page", metavar="FILE", help="where the page goes (default: report.html in DIR)")
+    parser.add_argument(
+        "--top", type=int, default=20, help="how many errors, keys and jobs to list (default 20)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_history_arguments(parser)
+    given = parser.parse_args(argv)
+    made = report(
+        source_of(given),
+        given.out,
+        spark=session_of(given),
+        page=given.page,
+        top=given.top,
+        progress=print_progress,
+    )
+    if given.json:
+        print_json({"queues": made.queues, "errors": made.errors, "dead_letters": made.dead_letters})
+        return 0
+    print_rows(made.queues, _ON_TERMINAL)
+    if made.errors:
+        print()
+        print_rows(made.errors, ("queue", "count", "first_seen", "last_seen", "fingerprint"))
+    print(f"\n{_page_path(given.out, given.page)}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

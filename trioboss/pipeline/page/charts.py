@@ -1,0 +1,233 @@
+"""Charts in SVG. Colours come from the page's style, so that they follow light and dark."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from math import ceil, log10
+
+import attrs
+
+from trioboss.pipeline.page.elements import Html, join, tag
+from trioboss.pipeline.page.words import instant
+
+__all__ = ["Axis", "Series", "bars", "heat", "line", "share_bar", "times"]
+
+_TICKS = (1, 2, 3, 6, 12, 24, 48, 72, 168, 336, 720, 2160, 8760)
+Words = Callable[[float], str]
+
+
+@attrs.frozen
+class Series:
+    """What is drawn: one value for each time, None where there is none."""
+
+    name: str
+    style: str
+    """The class by which it gets its colour."""
+    values: Sequence[float | None]
+
+
+@attrs.frozen
+class Axis:
+    """The times of a chart, and the room it has."""
+
+    times: Sequence[datetime]
+    period: timedelta
+    width: float
+    height: float
+    left: float = 46
+    bottom: float = 20
+    top: float = 8
+
+    @property
+    def step(self) -> float:
+        """The width of one period."""
+        return (self.width - self.left) / max(1, len(self.times))
+
+    def x(self, place: int) -> float:
+        """Where a period begins."""
+        return self.left + place * self.step
+
+    def y(self, value: float, highest: float) -> float:
+        """How high a value is."""
+        room = self.height - self.bottom - self.top
+        return self.top + room * (1 - value / highest)
+
+
+def times(first: datetime, last: datetime, period: timedelta) -> list[datetime]:
+    """The beginnings of all periods from the first to the last."""
+    return [first + n * period for n in range(int((last - first) / period) + 1)]
+
+
+def bars(axis: Axis, stacked: Sequence[Series], lines: Sequence[Series], words: Words) -> Html:
+    """Stacked bars with lines above them, with both axes."""
+    totals = [sum(series.values[n] or 0 for series in stacked) for n in range(len(axis.times))]
+    highest = _round_up(max([*totals, *(v for s in lines for v in s.values if v is not None)], default=0))
+    below = [0.0] * len(axis.times)
+    drawn = [tag("g", *_stack(axis, series, below, highest), class_=series.style) for series in stacked]
+    overlays = [
+        tag("path", d=_path(axis, series.values, highest), class_=f"line {series.style}") for series in lines
+    ]
+    return _svg(axis, _grid(axis, highest, words), *drawn, *overlays, _hover(axis, [*stacked, *lines], words))
+
+
+def line(axis: Axis, series: Sequence[Series], words: Words) -> Html:
+    """Lines with both axes; the first one is filled."""
+    highest = _round_up(max((v for s in series for v in s.values if v is not None), default=0))
+    filled = tag("path", d=_area(axis, series[0].values, highest), class_=f"area {series[0].style}")
+    drawn = [tag("path", d=_path(axis, s.values, highest), class_=f"line {s.style}") for s in series]
+    return _svg(axis, _grid(axis, highest, words), filled, *drawn, _hover(axis, series, words))
+
+
+def heat(axis: Axis, rows: Sequence[Series], words: Words, row_height: float = 20) -> Html:
+    """A line of cells for each series, the darker the more; values are from 0 to 1."""
+    cells = [
+        tag(
+            "rect",
+            tag("title", f"{series.name}, {instant(time, axis.period)}: {words(value)}"),
+            x=axis.x(place),
+            y=row * row_height,
+            width=max(axis.step - 0.6, 0.4),
+            height=row_height - 3,
+            rx=1.5,
+            class_="cell",
+            fill_opacity=0.06 + 0.94 * min(1.0, value),
+        )
+        for row, series in enumerate(rows)
+        for place, (time, value) in enumerate(zip(axis.times, series.values, strict=True))
+        if value is not None
+    ]
+    names = [
+        tag(
+            "text",
+            _shorten(series.name),
+            tag("title", series.name),
+            x=axis.left - 8,
+            y=row * row_height + row_height / 2 + 2.5,
+            class_="name",
+            text_anchor="end",
+        )
+        for row, series in enumerate(rows)
+    ]
+    return _svg(axis, *cells, *names, *_time_axis(axis))
+
+
+def share_bar(parts: Sequence[tuple[float, str]], label: str) -> Html:
+    """One bar of parts, each a share of the whole, with its class."""
+    drawn, left = [], 0.0
+    for share, style in parts:
+        drawn.append(tag("rect", x=100 * left, y=0, width=100 * share, height=8, class_=style))
+        left += share
+    return tag(
+        "svg",
+        tag("title", label),
+        *drawn,
+        viewBox="0 0 100 8",
+        preserveAspectRatio="none",
+        class_="bar",
+        role="img",
+    )
+
+
+def _stack(axis: Axis, series: Series, below: list[float], highest: float) -> list[Html]:
+    drawn = []
+    for place, value in enumerate(series.values):
+        if value:
+            bottom, below[place] = below[place], below[place] + value
+            y = axis.y(below[place], highest)
+            drawn.append(
+                tag(
+                    "rect",
+                    x=axis.x(place) + axis.step * 0.08,
+                    y=y,
+                    width=max(axis.step * 0.84, 0.5),
+                    height=max(axis.y(bottom, highest) - y, 0.75),
+                )
+            )
+    return drawn
+
+
+def _runs(values: Sequence[float | None]) -> list[list[tuple[int, float]]]:
+    """The values without gaps: each run is drawn by itself."""
+    runs: list[list[tuple[int, float]]] = [[]]
+    for place, value in enumerate(values):
+        if value is not None:
+            runs[-1].append((place, value))
+        elif runs[-1]:
+            runs.append([])
+    return [run for run in runs if run]
+
+
+def _path(axis: Axis, values: Sequence[float | None], highest: float) -> str:
+    return " ".join(_line(axis, run, highest) for run in _runs(values))
+
+
+def _line(axis: Axis, run: list[tuple[int, float]], highest: float) -> str:
+    corners = [f"{axis.x(place) + axis.step / 2:.1f} {axis.y(value, highest):.1f}" for place, value in run]
+    return "M" + "L".join(corners) + ("h0.1" if len(corners) == 1 else "")
+
+
+def _area(axis: Axis, values: Sequence[float | None], highest: float) -> str:
+    ground = axis.y(0, highest)
+    shapes = []
+    for run in _runs(values):
+        first, last = axis.x(run[0][0]) + axis.step / 2, axis.x(run[-1][0]) + axis.step / 2
+        shapes.append(f"{_line(axis, run, highest)}L{last:.1f} {ground:.1f}L{first:.1f} {ground:.1f}Z")
+    return " ".join(shapes)
+
+
+def _hover(axis: Axis, series: Sequence[Series], words: Words) -> Html:
+    """Columns that nobody sees, and that say what is there when pointed at."""
+    columns = []
+    for place, time in enumerate(axis.times):
+        said = [f"{s.name} {words(v)}" for s in series if (v := s.values[place]) is not None]
+        columns.append(
+            tag(
+                "rect",
+                tag("title", f"{instant(time, axis.period)}\n" + "\n".join(said)),
+                x=axis.x(place),
+                y=0,
+                width=axis.step,
+                height=axis.height - axis.bottom,
+            )
+        )
+    return tag("g", *columns, class_="hover")
+
+
+def _grid(axis: Axis, highest: float, words: Words) -> Html:
+    lines: list[Html] = []
+    for part in (0.0, 0.5, 1.0):
+        y = axis.y(part * highest, highest)
+        lines.append(tag("line", x1=axis.left, x2=axis.width, y1=y, y2=y, class_="grid"))
+        label = words(part * highest) if part else "0"
+        lines.append(tag("text", label, x=axis.left - 6, y=y + 3.5, text_anchor="end"))
+    return join(*lines, *_time_axis(axis))
+
+
+def _time_axis(axis: Axis) -> list[Html]:
+    room = max(1, int((axis.width - axis.left) / 76))
+    hours = axis.period / timedelta(hours=1)
+    tick = next((t for t in _TICKS if t >= hours and len(axis.times) * hours / t <= room), _TICKS[-1])
+    labels = []
+    for place, time in enumerate(axis.times):
+        if int(time.timestamp() // 3600) % tick == 0 and axis.x(place) + 30 < axis.width:
+            whole_day = time.hour == 0 or tick >= 24
+            text = f"{time.day} {time:%b}" if whole_day else f"{time:%H:%M}"
+            labels.append(
+                tag("text", text, x=axis.x(place), y=axis.height - 5, class_="day" if whole_day else None)
+            )
+    return labels
+
+
+def _svg(axis: Axis, *children: object) -> Html:
+    return tag("svg", *children, viewBox=f"0 0 {axis.width:.0f} {axis.height:.0f}", role="img")
+
+
+def _round_up(value: float) -> float:
+    """The next round number: 1, 2, 2.5 or 5 with zeros."""
+    if value <= 0:
+        return 1.0
+    size = 10.0 ** ceil(log10(value) - 1)
+    return next((n * size for n in (1, 2, 2.5, 5) if n * size >= value), 10 * size)
+
+
+def _shorten(name: str) -> str:
+    return name if len(name) <= 18 else name[:17] + "…"

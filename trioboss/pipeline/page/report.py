@@ -1,0 +1,31 @@
+"""What a page shows, as plain values."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import attrs
+
+__all__ = ["Report", "Row"]
+
+Row = dict[str, Any]
+
+
+@attrs.frozen
+class Report:
+    """The answers of a report that fit on a page. Instants are in UTC."""
+
+    made_on: datetime
+    source: str
+    first: datetime | None
+    """The first and the last hour in which anything happened; None: nothing did."""
+    last: datetime | None
+    period: timedelta
+    points: list[Row]
+    """What happened in each queue and period (see transforms/periods.py)."""
+    queues: list[Row]
+    more_queues: int
+    """How many small queues are not shown."""
+    errors: list[Row]
+    keys: list[Row]
+    slowest: list[Row]
+    dead_letters: list[Row]
