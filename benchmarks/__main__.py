@@ -26,7 +26,8 @@ def main() -> int:
             say(command)
             report: Report = importlib.import_module(f"benchmarks.{command}").measure(server, options)
             print(report.render(), flush=True)
-            say(f"kept as {report.save(options.results, environment, options.append)}")
+            append = options.append if command == "peers" else None
+            say(f"kept as {report.save(options.results, environment, append)}")
             _plot(report, options)
     return 0
 

@@ -47,7 +47,8 @@ class Program:
         self._events: queue.Queue[dict[str, Any]] = queue.Queue()
         self.count = 0
         """Handler entries so far, of a program that reports its progress."""
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
         self.tell(spec)
 
     @property
@@ -121,7 +122,11 @@ class Program:
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
-        self._complaints.close()
+        self._reader.join(timeout=5)  # a grandchild may still hold the pipe
+        for pipe in (self._process.stdin, self._process.stdout, self._complaints):
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):  # a line that it never read
+                pipe.close()
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import attrs
 import psycopg
@@ -156,7 +156,7 @@ def _migrate(dsn: str) -> None:
 def open_server(dsn: str | None, settings: Mapping[str, str | int | bool] | None = None) -> Iterator[Server]:
     """The server that is named, or one of our own, with settings of its own, for the length of the block."""
     if dsn is not None:
-        server = Server(dsn if "/" in dsn else _as_uri(dsn))
+        server = Server(dsn if "://" in dsn else _as_uri(dsn))
         try:
             yield server
         finally:
@@ -178,10 +178,12 @@ def _find_free_port() -> int:
 
 
 def _as_uri(conninfo: str) -> str:
-    found = conninfo_to_dict(conninfo)
-    user, password = quote(str(found.get("user", ""))), quote(str(found.get("password", "")))
-    place = f"{found.get('host', '')}:{found.get('port', 5432)}/{found.get('dbname', 'postgres')}"
-    return f"postgresql://{user}{':' + password if password else ''}@{place}?sslmode={found.get('sslmode', 'prefer')}"
+    """The form that asyncpg and Node read as well. A folder of sockets goes where they look for it."""
+    found = {name: str(value) for name, value in conninfo_to_dict(conninfo).items()}
+    database, user = found.pop("dbname", "postgres"), found.pop("user", "")
+    password = found.pop("password", "")
+    who = f"{quote(user)}{':' + quote(password) if password else ''}"
+    return f"postgresql://{who}@/{quote(database)}?{urlencode(found, safe='/')}"
 
 
 def _portable(dsn: str) -> str:

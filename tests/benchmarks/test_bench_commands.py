@@ -1,0 +1,108 @@
+"""The command line: what it offers, what it refuses, and that it really measures."""
+
+import importlib
+import json
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.harness.environment import describe
+from benchmarks.harness.options import COMMANDS, parse
+from benchmarks.harness.server import Server, open_server, run_sql
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "backlog", "all"])
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        parse([command, "--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in (*COMMANDS, "--dsn", "--plot", "--quick", "--only"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_can_be_run(command: str):
+    assert callable(importlib.import_module(f"benchmarks.{command}").measure)
+
+
+def test_backlog_is_another_name_of_growth_and_all_is_everything():
+    assert parse(["backlog"]).commands == ("growth",)
+    assert parse(["all"]).commands == tuple(COMMANDS)
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], [], ["latency", "--repeats", "0"]])
+def test_what_makes_no_sense_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        parse(arguments)
+    assert ended.value.code == 2
+
+
+def test_a_quick_run_is_one_round_and_a_full_one_is_three():
+    assert parse(["latency", "--quick"]).repeats == 1
+    assert parse(["latency"]).repeats == 3
+
+
+def test_a_result_tells_neither_passwords_nor_places(server_dsn: str, monkeypatch: pytest.MonkeyPatch):
+    arguments = ["latency", "--dsn", "postgresql://u:secret@h/d", "--results=/home/me", "--quick"]
+    monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
+    told = describe(Server(server_dsn))["command"]
+    assert told == "python -m benchmarks latency --dsn … --results=… --quick"
+
+
+@pytest.mark.parametrize(
+    "conninfo", ["dbname=a user=u host=/tmp/x port=7", "postgresql://u@/a?host=/tmp/x&port=7"]
+)
+def test_a_server_is_named_by_any_kind_of_dsn(conninfo: str):
+    with open_server(conninfo) as server:
+        assert server.name(server._dsn_of("b")) == "b"
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
+    assert main() == 0
+
+
+def read_result(folder: Path) -> dict[str, Any]:
+    (path,) = folder.glob("*.json")
+    return dict(json.loads(path.read_text()))
+
+
+def test_latency_is_measured_printed_kept_and_drawn(
+    server_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    plot = tmp_path / "plot.svg"
+    options = [
+        "--quick",
+        "--only",
+        "idle",
+        "--dsn",
+        server_dsn,
+        "--results",
+        str(tmp_path),
+        "--plot",
+        str(plot),
+    ]
+    run(monkeypatch, "latency", *options)
+    result = read_result(tmp_path)
+    (row,) = result["tables"][0]["rows"]
+    assert row[0].startswith("send → handler, idle")
+    assert row[1] == 60
+    assert 0 < row[2] <= row[-1]
+    assert {"machine", "versions", "postgres_settings"} <= set(result["environment"])
+    assert "### Latency, ms" in capsys.readouterr().out
+    ElementTree.parse(plot)
+
+
+def test_throughput_is_measured_and_leaves_nothing_in_the_server(
+    server_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    before = run_sql(server_dsn, "select datname from pg_database order by 1")
+    options = ["--quick", "--dsn", server_dsn, "--results", str(tmp_path)]
+    run(monkeypatch, "throughput", "--only", "one after the other", *options)
+    rows = {row[0]: row[2]["median"] for row in read_result(tmp_path)["tables"][0]["rows"]}
+    assert rows["send, one after the other"] > 0
+    assert run_sql(server_dsn, "select datname from pg_database order by 1") == before
