@@ -19,7 +19,7 @@ from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, JobStuck, LoopBlocked
 from trioboss.machines.lease import Due
 
-__all__ = ["Renewer", "Wards", "keep_lease"]
+__all__ = ["Renewer", "Wards", "keep_lease", "settle_without_handler"]
 
 _YOUTH = 0.1  # seconds from its claim until a job gets its heartbeat; shorter than any interval can be
 _LAG = 1.0  # seconds by which a timer may be late before the event loop counts as blocked
@@ -71,14 +71,15 @@ async def keep_lease(running: Running, renewer: "Renewer", reporter: Reporter) -
             renewer.renew(running)
         elif due is Due.STUCK:
             reporter.report(JobStuck(running.job.queue, running.job.id, running.job.attempt))
-            _settle_without_handler(running)
+            settle_without_handler(running)
         else:
             running.cancel(CancelReason.EXPIRED if due is Due.EXPIRED else CancelReason.LEASE_LOST)
             if not running.has_begun:
-                _settle_without_handler(running)
+                settle_without_handler(running)
 
 
-def _settle_without_handler(running: Running) -> None:
+def settle_without_handler(running: Running) -> None:
+    """Settle an attempt whose handler does not end."""
     running.machine.settled()
     running.tray.put(running, judge_cancelled(running), trio.current_time())
 

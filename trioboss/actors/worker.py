@@ -12,7 +12,7 @@ import trio
 from trioboss.actors.checker import Checker
 from trioboss.actors.dispatcher import Dispatcher, DispatcherStatistics, Presence
 from trioboss.actors.handlers import asyncio_handler, open_asyncio, thread_handler
-from trioboss.actors.heartbeat import Renewer, Wards
+from trioboss.actors.heartbeat import Renewer, Wards, settle_without_handler
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import Handler
@@ -26,6 +26,7 @@ from trioboss.model.exchange import Wanted
 __all__ = ["Worker", "WorkerSettings", "WorkerStatistics"]
 
 _LAST_FLUSH = 4.0  # seconds that dispatchers have to settle once all jobs have been told to end
+_STUCK_AFTER = 1.0  # seconds in which a cancelled handler has to end
 _LEAST_FLUSH = 0.5  # seconds for what is left after that
 
 
@@ -90,6 +91,8 @@ class Worker:
     _grace: float = attrs.field(default=0.0, init=False)
     _last: float = attrs.field(default=math.inf, init=False)
     """When everything has to be over."""
+    _intake_over: trio.Event = attrs.field(factory=trio.Event, init=False)
+    """No dispatcher runs any more."""
     stopped: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -132,18 +135,24 @@ class Worker:
             await self._port.register(self.id, self.settings.name, self.settings.queue)
             async with open_asyncio(self.settings.asyncio), trio.open_nursery() as nursery:
                 self._start_keepers(nursery)
-                async with trio.open_nursery() as intake:
-                    self._intake = Supervisor(intake, self._reporter)
-                    for name, dispatcher in self.dispatchers.items():
-                        self._intake.start(f"dispatcher {name}", dispatcher.run)
-                    task_status.started()
-                    await self._stop.wait()
-                    await self._wind_down(intake)
+                try:
+                    await self._take_in(task_status)
+                finally:
+                    self._intake_over.set()
                 nursery.cancel_scope.cancel()
         finally:
             with trio.CancelScope(shield=True):
                 await self._leave()
             self.stopped.set()
+
+    async def _take_in(self, task_status: trio.TaskStatus[None]) -> None:
+        async with trio.open_nursery() as intake:
+            self._intake = Supervisor(intake, self._reporter)
+            for name, dispatcher in self.dispatchers.items():
+                self._intake.start(f"dispatcher {name}", dispatcher.run)
+            task_status.started()
+            await self._stop.wait()
+            await self._wind_down(intake)
 
     def _start_keepers(self, nursery: trio.Nursery) -> None:
         self._keepers = Supervisor(nursery, self._reporter)
@@ -151,16 +160,28 @@ class Worker:
         self._keepers.start("heartbeat", renewer.run)
         self._keepers.start("lease check", self.checker.run)
         nursery.start_soon(self._wards.run, nursery, renewer, self._reporter)
-        nursery.start_soon(self._hurry_when_cancelled)
+        nursery.start_soon(self._await_end)
         for place in range(self.settings.slots.concurrency):
             nursery.start_soon(self.slots.run, name=f"slot {self.settings.queue} {place}")
 
-    async def _hurry_when_cancelled(self) -> None:
+    async def _await_end(self) -> None:
         """Exchanges are shielded: when there is no time to stop in order, they have to be told."""
         try:
             await trio.sleep_forever()
         finally:
             self._hurry()
+            with trio.CancelScope(shield=True):
+                await self._give_up_stuck()
+
+    async def _give_up_stuck(self) -> None:
+        """A handler that ignores its cancellation keeps neither its own job nor those of its neighbours."""
+        await self._intake_over.wait()
+        with trio.move_on_after(_STUCK_AFTER):
+            await self._wait_until_empty()
+        for running in list(self.slots.running):
+            running.cancel(CancelReason.STOPPING)
+            settle_without_handler(running)
+        await self._settle_rest()
 
     def _hurry(self) -> None:
         if self._last == math.inf:
@@ -185,6 +206,15 @@ class Worker:
 
     async def _leave(self) -> None:
         """Give back what is left, as far as the database takes it."""
+        await self._settle_rest()
+        with trio.move_on_at(max(self._last, trio.current_time() + _LEAST_FLUSH)):
+            try:
+                await self._port.unregister(self.id)
+            except DatabaseUnavailable as error:
+                # Others will notice that it is gone.
+                self._reporter.report(ErrorEvent(f"worker {self.settings.queue}", str(error)))
+
+    async def _settle_rest(self) -> None:
         self.slots.give_back()
         with trio.move_on_at(max(self._last, trio.current_time() + _LEAST_FLUSH)) as scope:
             async with trio.open_nursery() as nursery:
@@ -192,11 +222,6 @@ class Worker:
                     dispatcher.hurry(scope.deadline)
                     if dispatcher.has_rest:
                         nursery.start_soon(dispatcher.settle_rest)
-            try:
-                await self._port.unregister(self.id)
-            except DatabaseUnavailable as error:
-                # Others will notice that it is gone.
-                self._reporter.report(ErrorEvent(f"worker {self.settings.queue}", str(error)))
 
     def wip(self) -> WorkerWip:
         """What it is doing, in the words of the wip event."""

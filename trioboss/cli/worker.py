@@ -23,6 +23,7 @@ from trioboss.postgres.verdicts import lacks_privilege
 __all__ = ["add_worker_command", "load_app", "run_worker"]
 
 _EXIT_PATIENCE = 7.0  # seconds after the grace until a handler that ignores everything is left behind
+_LAST_PATIENCE = 3.0  # the same, after the second signal
 
 
 def add_worker_command(add: Callable[..., argparse.ArgumentParser]) -> None:
@@ -153,7 +154,7 @@ async def _obey_signals(
         async for _ in signals:
             if stopping.is_set():
                 everything.cancel()
-                await _leave_behind(2.0)
+                trio.lowlevel.spawn_system_task(_leave_behind, _LAST_PATIENCE)
             else:
                 stopping.set()
                 trio.lowlevel.spawn_system_task(_leave_behind, grace + _EXIT_PATIENCE)
@@ -161,8 +162,7 @@ async def _obey_signals(
 
 async def _leave_behind(patience: float) -> None:
     """A handler that cannot be stopped does not keep the process for ever."""
-    with trio.CancelScope(shield=True):
-        await trio.sleep(patience)
+    await trio.sleep(patience)
     complain("a handler did not end in time: leaving without it")
     os._exit(1)
 

@@ -1,0 +1,126 @@
+"""What happens to the jobs of workers that die, to workers whose database dies, and between processes."""
+
+import contextlib
+import os
+import signal
+import time
+
+import psycopg
+import trio
+from worker_helpers import PATIENCE
+
+import trioboss
+from trioboss.postgres.embedded import EmbeddedPostgres
+
+
+async def test_the_jobs_of_a_killed_worker_run_elsewhere(boss, workers):
+    id = await boss.send("long")
+    both = await workers.start_two("-q", "long")
+    with trio.fail_after(PATIENCE):
+        while not (first := [worker for worker in both if worker.matching("began", id)]):
+            await trio.sleep(0.02)
+    (other,) = set(both) - set(first)
+
+    first[0].signal(signal.SIGKILL)
+
+    line = await other.says("began", id)
+    assert line.split()[3] == "2"
+    assert (await boss.get_job_by_id("long", id)).retry_count == 1
+
+
+async def test_a_poison_pill_uses_up_its_retries_and_lands_in_the_dead_letter_queue(boss, workers):
+    """The supervisor replaces the processes that it kills; others' jobs are done."""
+    await boss.create_queue("poison", retry_limit=1, dead_letter="graves")
+    pill, innocent = await boss.send("poison"), await boss.send("short", "fine")
+    supervisor = await workers.start("--processes", "2", "-q", "poison", "-q", "short")
+
+    with trio.fail_after(PATIENCE):
+        assert (await boss.wait_for("short", innocent)).output == "fine"
+        dead = await boss.wait_for("poison", pill)
+    assert (dead.state, dead.attempt) == ("failed", 2)
+    (grave,) = await boss.find_jobs("graves")
+    assert (grave.source_queue, grave.source_id) == ("poison", pill)
+    pids = {line.split()[4] for line in supervisor.matching("began", pill)}
+    assert len(pids) == 2
+    await supervisor.says("ended with -9", times=2)
+    supervisor.signal()
+    assert await supervisor.ends() == 0
+
+
+async def test_processes_that_die_again_and_again_are_given_up(boss, workers):
+    await boss.create_queue("poison", retry_limit=100)
+    await boss.insert("poison", [{} for _ in range(30)])
+    supervisor = await workers.start("--processes", "2", "-q", "poison")
+
+    assert await supervisor.ends() == 1
+    assert supervisor.matching("end too often")
+
+
+async def test_two_workers_share(boss, workers):
+    ids = [await boss.send("long") for _ in range(2)]
+    first, second = await workers.start_two("-q", "long", "-c", "1")
+
+    await first.says("began")
+    await second.says("began")
+
+    began = {line.split()[2] for worker in (first, second) for line in worker.matching("began")}
+    assert began == {str(id) for id in ids}
+
+
+async def test_a_job_is_cancelled_from_another_process(boss, workers):
+    id = await boss.send("long")
+    worker = await workers.start("-q", "long")
+    await worker.says("began", id)
+
+    await boss.cancel("long", id)
+
+    await worker.says("cancelled", id)
+    assert (await boss.get_job_by_id("long", id)).state == "cancelled"
+
+
+async def test_a_listener_whose_session_is_terminated_comes_back_and_loses_no_job(boss, workers, dsn):
+    worker = await workers.start("-q", "long", "-q", "short", "--json-logs")
+    before = await boss.send("long", 2.0)
+    await worker.says("began", before)
+
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
+    after = await boss.send("short", "again")
+
+    await worker.says("ListenerDown")
+    with trio.fail_after(PATIENCE):
+        assert (await boss.wait_for("short", after)).output == "again"
+        assert (await boss.wait_for("long", before)).attempt == 1
+    await worker.says("ListenerUp", times=2)
+
+
+def crash_and_restart(server):
+    """Stop it as if the power had failed, and start it again."""
+    pid = int((server.data / "postmaster.pid").read_text().split()[0])
+    os.kill(pid, signal.SIGQUIT)
+    with contextlib.suppress(ProcessLookupError):
+        while True:
+            os.kill(pid, 0)
+            time.sleep(0.01)
+    server.ensure_running()
+
+
+async def test_an_immediate_restart_of_the_server_loses_nothing(workers):
+    with EmbeddedPostgres(keep_data=False) as server:
+        workers.dsn = server.dsn
+        async with trioboss.open_boss(server.dsn) as boss:
+            await boss.create_queue("long")
+            worker = await workers.start("-q", "long")
+            running = await boss.send("long", 2.0)
+            waiting = await boss.send("long", 0, start_after=1.0)
+            await worker.says("began", running)
+
+            await trio.to_thread.run_sync(crash_and_restart, server)
+
+            with trio.fail_after(PATIENCE):
+                assert (await boss.wait_for("long", waiting)).state == "completed"
+                assert (await boss.wait_for("long", running)).state == "completed"
+        await workers.kill()

@@ -1,0 +1,96 @@
+"""Worker processes, and what they say."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import trio
+
+PATIENCE = 60  # seconds after which something that has to happen has not
+HERE = Path(__file__).parent
+
+
+@attrs.define(eq=False)
+class WorkerProcess:
+    """A process, and its lines as they come."""
+
+    process: trio.Process
+    lines: list[str] = attrs.field(factory=list)
+    _news: trio.Event = attrs.field(factory=trio.Event)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    async def read(self, stream):
+        rest = b""
+        async for chunk in stream:
+            *lines, rest = (rest + chunk).split(b"\n")
+            self.lines += [line.decode() for line in lines]
+            self._news.set()
+            self._news = trio.Event()
+
+    def matching(self, *words):
+        return [line for line in self.lines if all(str(word) in line for word in words)]
+
+    async def says(self, *words, times=1):
+        """Wait for lines that contain all of these words; return the last of so many."""
+        with trio.fail_after(PATIENCE):
+            while len(found := self.matching(*words)) < times:
+                await self._news.wait()
+        return found[times - 1]
+
+    def signal(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+
+    async def ends(self):
+        """Wait for its end; return its exit code."""
+        with trio.fail_after(PATIENCE):
+            return await self.process.wait()
+
+
+@attrs.define(eq=False)
+class Workers:
+    """Starts processes; at the end there are none left."""
+
+    nursery: trio.Nursery
+    dsn: str
+    started: list[WorkerProcess] = attrs.field(factory=list)
+
+    async def start(self, *arguments, app="worker_apps:app", **environment):
+        """`trioboss worker`, with these arguments."""
+        process = await trio.lowlevel.open_process(
+            [sys.executable, "-m", "trioboss", "worker", app, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=HERE,
+            env=os.environ | {"TRIOBOSS_DSN": self.dsn} | environment,
+        )
+        worker = WorkerProcess(process)
+        self.started.append(worker)
+        self.nursery.start_soon(worker.read, process.stdout)
+        self.nursery.start_soon(worker.read, process.stderr)
+        return worker
+
+    async def start_two(self, *arguments):
+        """Two of them, at the same time."""
+        return await self.start(*arguments), await self.start(*arguments)
+
+    async def kill(self):
+        for worker in self.started:
+            if worker.process.returncode is None:
+                worker.signal(signal.SIGKILL)
+            await worker.process.wait()
+
+
+async def eventually(boss, queue, id, state):
+    """Wait until a job is in a state that has no event of its own to wait for; return it."""
+    with trio.fail_after(PATIENCE):
+        while True:
+            job = await boss.get_job_by_id(queue, id)
+            if job is not None and job.state == state:
+                return job
+            await trio.sleep(0.05)
