@@ -22,7 +22,7 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     """The smallest value that is not exceeded by at least this share of the values (nearest rank)."""
     if not ordered:
         raise ValueError("percentile: there are no values")
-    # Rounded first: 0.95 * 20 is 19.000000000000004, which is rank 19 and not 20.
+    # Rounded first: 0.55 * 100 is 55.00000000000001, which is rank 55 and not 56.
     rank = math.ceil(round(share * len(ordered), 9))
     return ordered[min(max(rank, 1), len(ordered)) - 1]
 

@@ -58,14 +58,15 @@ class Program:
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if not line.startswith(b'{"event"'):
-                continue  # a library that prints
-            event = json.loads(line)
-            if event["event"] == "progress":
-                self.count = event["n"]
-            else:
-                self._events.put(event)
+        with self._process.stdout as lines:
+            for line in lines:
+                if not line.startswith(b'{"event"'):
+                    continue  # a library that prints
+                event = json.loads(line)
+                if event["event"] == "progress":
+                    self.count = event["n"]
+                else:
+                    self._events.put(event)
         self._events.put({"event": "ended"})
 
     def tell(self, message: Mapping[str, Any]) -> None:

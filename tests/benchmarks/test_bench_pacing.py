@@ -85,6 +85,14 @@ async def test_a_sender_that_was_held_up_does_not_hide_it(autojump_clock: MockCl
     assert sum(wait > 0 for wait in consumer.latencies()) == pytest.approx(STALL * RATE, abs=1)
 
 
+async def test_a_slow_send_does_not_hold_up_the_next_one(autojump_clock: MockClock):
+    async def send(data: dict[str, Any]) -> None:
+        await trio.sleep(STALL)
+
+    sent = await at_rate(VirtualRuntime(), send, COUNT, RATE)
+    assert sent.late == pytest.approx(0.0, abs=1e-9)
+
+
 async def test_a_closed_loop_would_have_hidden_it(autojump_clock: MockClock):
     runtime = VirtualRuntime()
     consumer = Consumer(runtime, stalls_at=100)

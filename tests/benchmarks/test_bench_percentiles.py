@@ -15,7 +15,7 @@ def test_a_percentile_is_a_value_that_was_measured():
 
 
 def test_a_share_that_is_not_exact_in_binary_gives_the_rank_that_it_means():
-    assert percentile([float(number) for number in range(1, 21)], 0.95) == 19
+    assert percentile([float(number) for number in range(1, 101)], 0.55) == 55
 
 
 @given(values, st.floats(0, 1))
