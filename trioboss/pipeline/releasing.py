@@ -1,6 +1,7 @@
 """Ends a load on the driver: all its stages become jobs in one commit, or none does."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import attrs
