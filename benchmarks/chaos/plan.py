@@ -135,11 +135,12 @@ class Plan:
 
     @staticmethod
     def _work(chance: random.Random) -> dict[str, Any]:
-        seconds = chance.uniform(*LONG) if chance.random() < 0.15 else chance.uniform(0, 0.02)
+        (then,) = chance.choices(("complete", "fail_once", "fail"), (90, 9, 1))
+        long = chance.random() < 0.15 and then != "fail"  # it would be run so often
         return {
-            "seconds": seconds,
+            "seconds": chance.uniform(*LONG) if long else chance.uniform(0, 0.02),
             "how": chance.choice(("sleep", "sleep", "sleep", "shielded")),
-            "then": chance.choices(("complete", "fail_once", "fail"), (90, 9, 1))[0],
+            "then": then,
         }
 
     def faults(self) -> list[str]:
