@@ -38,8 +38,6 @@ from trioboss.pipeline.tables import TABLES
 
 __all__ = ["Exported", "archive", "main"]
 
-_ROWS_A_TASK = 250_000
-
 
 @attrs.frozen
 class Exported:
@@ -63,6 +61,7 @@ def archive(
     follow: bool = False,
     hold: bool | None = None,
     batch_rows: int = 1_000_000,
+    task_rows: int = 250_000,
     concurrency: int = 2,
     interval: float = 10.0,
     stop: threading.Event | None = None,
@@ -70,10 +69,11 @@ def archive(
 ) -> Exported:
     """Export what is new in history to the lake ``to``; with ``follow``, go on until ``stop`` is set.
 
-    ``hold``: from now on retention keeps what this lake does not have; False: it no longer does; None: as it was.
+    History goes to the lake in batches of about ``batch_rows``, each read by tasks of about ``task_rows``; at most
+    ``concurrency`` of them read at a time. ``hold``: from now on retention keeps what this lake does not have; False: it no longer does; None: as it was.
     """
     spark, address, stopped = spark or get_session(), need_dsn(dsn), stop or threading.Event()
-    export = _Export(spark, Files(spark, to), address, schema, batch_rows, concurrency, progress)
+    export = _Export(spark, Files(spark, to), address, schema, batch_rows, task_rows, concurrency, progress)
     with export.alone():
         total = export.recover(hold)
         while not stopped.is_set():
@@ -94,6 +94,7 @@ class _Export:
     _dsn: Secret
     _schema: str
     _batch_rows: int
+    _task_rows: int
     _concurrency: int
     _progress: Reporter | None
 
@@ -167,7 +168,7 @@ class _Export:
             "table": table,
             "fromXid": first,
             "toXid": end,
-            "numPartitions": ceil(count / _ROWS_A_TASK),
+            "numPartitions": ceil(count / self._task_rows),
             "concurrency": self._concurrency,
         }
         return self._spark.read.format("trioboss").options(**options).load()

@@ -1,0 +1,182 @@
+"""On a standalone cluster: a master and two workers in processes of their own, and executors that are killed."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psycopg
+import pyspark
+import pytest
+from pipeline_helpers import end_jobs, rows_of_history, rows_of_lake
+from psycopg.conninfo import make_conninfo
+
+import trioboss
+from trioboss.pipeline.java import prepare_java
+from trioboss.testing import temporary_database
+
+PASSWORD = "canary-in-the-mine"
+LIMIT = 240  # seconds after which something hangs
+SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+READING = (
+    "select count(*) from pg_stat_activity where datname = current_database() and query like '%% reader %%'"
+)
+STAGING = (
+    "select count(*) from pg_stat_activity where datname = current_database() and query like '%%add_stage%%' "
+    "and wait_event_type = 'Lock'"
+)
+
+
+def until(condition, what):
+    """Wait for what nobody tells us about."""
+    deadline = time.monotonic() + LIMIT
+    while not (found := condition()):
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+    return found
+
+
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def executors_of(worker):
+    """The processes of a worker's executors."""
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(worker.pid)], capture_output=True, text=True)
+    return [int(pid) for pid in listed.stdout.split()]
+
+
+@contextmanager
+def daemon(folder, name, *arguments):
+    """A master or a worker."""
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(prepare_java()),
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_NO_DAEMONIZE": "1",
+    }
+    command = [
+        SPARK_CLASS,
+        f"org.apache.spark.deploy.{name}",
+        "--host",
+        "127.0.0.1",
+        "--webui-port",
+        "0",
+        *arguments,
+    ]
+    with (folder / f"{name}-{len(list(folder.iterdir()))}.log").open("w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait()
+
+
+class Outcome:
+    """What one run on the cluster left."""
+
+    def __init__(self, folder, said, errors, history, lake, jobs, stages):
+        self.folder, self.said, self.errors = folder, said, errors
+        self.history, self.lake, self.jobs, self.stages = history, lake, jobs, stages
+
+
+@pytest.fixture(scope="module")
+def outcome(server_dsn, template, tmp_path_factory):
+    """Run the driver once, and kill an executor in the middle of the export and of the load."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with ExitStack() as stack:
+        dsn = stack.enter_context(temporary_database(server_dsn, template))
+        database = stack.enter_context(psycopg.connect(dsn, autocommit=True))
+        with trioboss.SyncBoss(dsn, migrate=False) as boss:
+            boss.create_queue("email")
+        for n in range(4):
+            end_jobs(database, 100, first=n)
+        port = free_port()
+        stack.enter_context(daemon(folder, "master.Master", "--port", str(port)))
+        until(lambda: listens(port), "the master")
+        master = f"spark://127.0.0.1:{port}"
+        resources = ("--cores", "1", "--memory", "600m")
+        workers = [
+            stack.enter_context(
+                daemon(folder, "worker.Worker", *resources, "--work-dir", str(folder / f"work{n}"), master)
+            )
+            for n in range(2)
+        ]
+        said, errors = drive(master, dsn, folder, database, workers)
+        jobs = database.execute("select data -> 'n' from trioboss.job").fetchall()
+        stages = database.execute("select * from trioboss.stage").fetchall()
+        history, lake = rows_of_history(database), rows_of_lake(folder / "lake")
+        yield Outcome(folder, said, errors, history, lake, sorted(n for (n,) in jobs), stages)
+
+
+def drive(master, dsn, folder, database, workers):
+    """Run the driver, and kill one executor of each step while all tasks wait for a lock that we have."""
+    script = Path(__file__).with_name("cluster_driver.py")
+    secret = make_conninfo(dsn, password=PASSWORD)
+    with (folder / "driver.log").open("w") as log:
+        command = [sys.executable, script, master, secret, folder]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as driver:
+            database.execute("select pg_advisory_lock(hashtextextended('trioboss reader 1', 0))")
+            until(lambda: database.execute(READING).fetchone()[0] >= 2, "tasks that want to read")
+            kill_executor(workers[0])
+            database.execute("select pg_advisory_unlock(hashtextextended('trioboss reader 1', 0))")
+            with psycopg.connect(dsn) as blocker:
+                blocker.execute("lock table trioboss.stage in exclusive mode")
+                until(lambda: database.execute(STAGING).fetchone()[0] >= 2, "tasks that want to stage")
+                kill_executor(workers[1])
+            output, _ = driver.communicate(timeout=LIMIT)
+    said = dict(
+        json.loads(line) for line in output.splitlines() if line.startswith('["') and line.count('"') > 2
+    )
+    return said, output + (folder / "driver.log").read_text()
+
+
+def kill_executor(worker):
+    (pid,) = until(lambda: executors_of(worker), "an executor")
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_an_export_whose_executor_is_killed_has_each_row_once(outcome):
+    assert outcome.said["archived"] == 400
+    assert outcome.lake == outcome.history
+    assert len(outcome.lake) == 400
+
+
+def test_a_load_whose_executor_is_killed_has_each_row_once(outcome):
+    assert "1000 rows, 1000 jobs in email, 0 rejected" in outcome.said["loaded"]
+    assert outcome.jobs == list(range(1000))
+    assert outcome.stages == []
+
+
+def test_what_was_loaded_is_read_and_a_refusal_arrives(outcome):
+    assert outcome.said["read"] == 1000
+    assert "1 of 1 rows cannot be jobs" in outcome.said["refused"]
+
+
+def test_executors_were_really_killed(outcome):
+    logs = "".join(path.read_text() for path in outcome.folder.glob("*.log"))
+    assert logs.count("exitStatus 137") >= 2
+
+
+def test_no_password_is_in_any_plan_event_or_log(outcome):
+    files = [path for path in outcome.folder.rglob("*") if path.is_file()]
+    with_events = [path for path in files if b"SparkListenerSQLExecutionStart" in path.read_bytes()]
+
+    assert with_events
+    assert "== Physical Plan ==" in outcome.errors
+    assert [path.name for path in files if PASSWORD.encode() in path.read_bytes()] == []
+    assert PASSWORD not in outcome.errors
