@@ -7,7 +7,7 @@ import time
 
 import psycopg
 import trio
-from worker_helpers import PATIENCE
+from worker_helpers import PATIENCE, first_to_say
 
 import trioboss
 from trioboss.postgres.embedded import EmbeddedPostgres
@@ -16,12 +16,10 @@ from trioboss.postgres.embedded import EmbeddedPostgres
 async def test_the_jobs_of_a_killed_worker_run_elsewhere(boss, workers):
     id = await boss.send("long")
     both = await workers.start_two("-q", "long")
-    with trio.fail_after(PATIENCE):
-        while not (first := [worker for worker in both if worker.matching("began", id)]):
-            await trio.sleep(0.02)
-    (other,) = set(both) - set(first)
+    first = await first_to_say(both, "began", id)
+    (other,) = set(both) - {first}
 
-    first[0].signal(signal.SIGKILL)
+    first.signal(signal.SIGKILL)
 
     line = await other.says("began", id)
     assert line.split()[3] == "2"
@@ -112,6 +110,7 @@ async def test_an_immediate_restart_of_the_server_loses_nothing(workers):
     with EmbeddedPostgres(keep_data=False) as server:
         workers.dsn = server.dsn
         async with trioboss.open_boss(server.dsn) as boss:
+            await boss.create_queue("graves")
             await boss.create_queue("long")
             worker = await workers.start("-q", "long")
             running = await boss.send("long", 2.0)

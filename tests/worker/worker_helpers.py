@@ -86,6 +86,21 @@ class Workers:
             await worker.process.wait()
 
 
+async def first_to_say(workers, *words):
+    """The one that first says these words."""
+    found = []
+
+    async def wait(worker):
+        await worker.says(*words)
+        found.append(worker)
+        nursery.cancel_scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        for worker in workers:
+            nursery.start_soon(wait, worker)
+    return found[0]
+
+
 async def eventually(boss, queue, id, state):
     """Wait until a job is in a state that has no event of its own to wait for; return it."""
     with trio.fail_after(PATIENCE):

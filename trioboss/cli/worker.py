@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import logging
 import os
 import signal
 import subprocess
@@ -21,6 +22,8 @@ from trioboss.machines.restart import RestartMachine
 from trioboss.postgres.verdicts import lacks_privilege
 
 __all__ = ["add_worker_command", "load_app", "run_worker"]
+
+_logger = logging.getLogger("trioboss.worker")
 
 _EXIT_PATIENCE = 7.0  # seconds after the grace until a handler that ignores everything is left behind
 _LAST_PATIENCE = 3.0  # the same, after the second signal
@@ -138,7 +141,9 @@ async def _run_app(args: argparse.Namespace, app: App, stopping: trio.Event) -> 
 async def _start_health(nursery: trio.Nursery, boss: Boss, address: str) -> None:
     metrics = Metrics(boss)
     nursery.start_soon(metrics.run)
-    await nursery.start(serve_health, metrics, parse_address(address))
+    host, _ = parse_address(address)
+    port = await nursery.start(serve_health, metrics, parse_address(address))
+    _logger.info("serving /live, /ready and /metrics at http://%s:%d", host, port)
 
 
 async def _obey_signals(

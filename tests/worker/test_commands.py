@@ -1,0 +1,274 @@
+"""The command line: what each command does, and that a mistake is one sentence and an exit code."""
+
+import json
+import subprocess
+import sys
+from uuid import uuid4
+
+import pytest
+
+import trioboss
+from trioboss.cli import main
+
+PASSWORD = "pw-canary-7341"
+
+
+@pytest.fixture
+def queue(sync_boss):
+    """The name of a queue, with one job."""
+    sync_boss.create_queue("mail", retry_limit=0)
+    return "mail"
+
+
+@pytest.fixture
+def run(dsn, capsys):
+    """Run a command on the test's database; return its exit code, what it printed and what it complained of."""
+
+    def run(command, *arguments, dsn=dsn):
+        try:
+            code = main([command, *arguments, *(["--dsn", dsn] if dsn else [])])
+        except SystemExit as exit:  # argparse
+            code = exit.code
+        printed, complained = capsys.readouterr()
+        assert "Traceback" not in complained
+        return code, printed, complained
+
+    return run
+
+
+# -- what they do
+
+
+def test_send_prints_the_id(run, sync_boss, queue):
+    code, printed, _ = run("send", queue, '{"to": "you"}', "-o", "priority=5", "-o", "singleton_key=k")
+
+    job = sync_boss.get_job_by_id(queue, printed.strip())
+    assert code == 0
+    assert (job.data, job.priority, job.singleton_key) == ({"to": "you"}, 5, "k")
+
+
+def test_send_without_data(run, sync_boss, queue):
+    _, printed, _ = run("send", queue)
+
+    assert sync_boss.get_job_by_id(queue, printed.strip()).data is None
+
+
+def test_queues_lists_them_with_their_numbers(run, sync_boss, queue):
+    sync_boss.send(queue)
+
+    code, printed, _ = run("queues")
+    head, row = printed.splitlines()
+    assert code == 0
+    assert dict(zip(head.split(), row.split(), strict=True))["ready"] == "1"
+
+    (listed,) = json.loads(run("queues", "--json")[1])
+    assert (listed["queue"], listed["ready"], listed["policy"]) == ("mail", 1, "standard")
+
+
+def test_jobs_lists_them_by_state_and_shows_payloads_only_when_asked(run, sync_boss, queue):
+    id = sync_boss.send(queue, {"secret": 5})
+
+    code, printed, _ = run("jobs", queue, "--state", "created")
+    assert code == 0
+    assert str(id) in printed
+    assert "secret" not in printed
+    assert "secret" in run("jobs", queue, "--data")[1]
+    assert "(none)" in run("jobs", queue, "--state", "failed")[1]
+    assert [job["id"] for job in json.loads(run("jobs", queue, "--json")[1])] == [str(id)]
+
+
+def test_why_says_what_a_job_waits_for(run, sync_boss, queue):
+    id = sync_boss.send(queue, start_after=3600)
+
+    code, printed, _ = run("why", queue, str(id))
+    assert code == 0
+    assert "deferred" in printed
+    assert json.loads(run("why", queue, str(id), "--json")[1])
+
+
+def test_cancel_resume_retry_and_delete(run, sync_boss, queue):
+    id = sync_boss.send(queue)
+
+    def state():
+        job = sync_boss.get_job_by_id(queue, id)
+        return None if job is None else job.state.value
+
+    assert run("cancel", queue, str(id))[:2] == (0, "1 of 1\n")
+    assert state() == "cancelled"
+    assert run("resume", queue, str(id))[:2] == (0, "1 of 1\n")
+    assert state() == "created"
+    (job,) = sync_boss.fetch(queue)
+    sync_boss.fail(queue, job)
+    assert state() == "failed"
+    assert run("retry", queue, str(id))[:2] == (0, "1 of 1\n")
+    assert state() == "retry"
+    assert run("delete", queue, str(id))[:2] == (0, "1 of 1\n")
+    assert state() is None
+
+
+def test_pause_and_unpause(run, sync_boss, queue):
+    sync_boss.send(queue)
+
+    assert run("pause", queue)[0] == 0
+    assert sync_boss.fetch(queue) == []
+    assert run("unpause", queue)[0] == 0
+    assert len(sync_boss.fetch(queue)) == 1
+
+
+def test_schedules_lists_them(run, dsn, sync_boss, queue):
+    sync_boss.schedule(queue, "0 3 * * *", tz="Europe/Berlin", key="nightly")
+
+    code, printed, _ = run("schedules")
+    assert code == 0
+    assert "0 3 * * *" in printed
+    (listed,) = json.loads(run("schedules", "--json")[1])
+    assert (listed["key"], listed["timezone"]) == ("nightly", "Europe/Berlin")
+
+
+def test_migrate_makes_the_schema_and_the_plan_only_tells(run, empty_dsn):
+    code, plan, _ = run("migrate", "--plan", dsn=empty_dsn)
+    assert code == 0
+    assert plan == trioboss.migration_plans("trioboss", 0) + "\n"
+    assert run("queues", dsn=empty_dsn)[0] == 1
+
+    assert run("migrate", dsn=empty_dsn)[0] == 0
+    assert "nothing to do" in run("migrate", "--plan", dsn=empty_dsn)[1]
+    assert run("queues", dsn=empty_dsn)[0] == 0
+
+
+def test_grants_prints_sql(run):
+    code, printed, _ = run("grants")
+
+    assert code == 0
+    assert "GRANT" in printed
+
+
+def test_another_schema(run, dsn):
+    assert run("migrate", "--schema", "other")[0] == 0
+    assert "(none)" in run("queues", "--schema", "other")[1]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["worker", "demo", "send", "queues", "jobs", "why", "retry", "cancel", "resume", "delete", "pause", "unpause"]
+    + ["schedules", "migrate", "doctor", "grants"],
+)
+def test_every_command_explains_itself(run, command):
+    code, printed, _ = run(command, "-h", dsn=None)
+
+    assert code == 0
+    assert "usage: trioboss " + command in printed
+
+
+def test_as_a_module_it_is_the_same():
+    shown = subprocess.run([sys.executable, "-m", "trioboss", "--version"], capture_output=True, text=True, check=True)
+
+    assert shown.stdout == f"trioboss {trioboss.__version__}\n"
+
+
+# -- mistakes
+
+ID = str(uuid4())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        (["send", "nowhere"], 2, "queue 'nowhere' does not exist"),
+        (["send", "mail", "{not json"], 2, "data: not JSON"),
+        (["send", "mail", "1", "-o", "priority"], 2, "is not NAME=VALUE"),
+        (["send", "mail", "1", "-o", "priority=high"], 2, "priority"),
+        (["send", "mail", "1", "-o", "colour=blue"], 2, "colour"),
+        (["send", "", "1"], 2, "queue"),
+        (["jobs", "nowhere"], 2, "does not exist"),
+        (["jobs", "mail", "--state", "sleepy"], 2, "sleepy"),
+        (["jobs", "mail", "--limit", "0"], 2, "limit"),
+        (["why", "mail", "not-an-id"], 2, "id"),
+        (["why", "mail", ID], 1, ID),
+        (["cancel", "mail", ID], 1, ID),
+        (["resume", "mail", ID], 1, ID),
+        (["retry", "mail", ID], 1, ID),
+        (["delete", "mail", ID], 1, ID),
+        (["cancel", "mail", "12"], 2, "12"),
+        (["pause", "nowhere"], 2, "does not exist"),
+        (["unpause", "nowhere"], 2, "does not exist"),
+        (["queues", "--schema", "a b"], 2, "schema"),
+        (["queues", "--schema", "missing"], 1, "trioboss migrate"),
+        (["doctor", "--schema", "missing"], 1, "trioboss migrate"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_mistake_is_one_sentence(run, queue, arguments, code, complaint):
+    ended, printed, complained = run(*arguments)
+
+    assert ended == code
+    assert printed == ""
+    (line,) = complained.splitlines()
+    assert line.startswith("trioboss: ")
+    assert complaint in line
+
+
+@pytest.mark.parametrize("arguments", [[], ["dance"], ["send"], ["why", "mail"], ["queues", "--state", "x"]])
+def test_a_command_that_is_not_understood_is_explained(run, arguments):
+    code, printed, complained = run(*(arguments or [""]), dsn=None)
+
+    assert (code, printed) == (2, "")
+    assert complained.startswith("usage: ")
+
+
+@pytest.mark.parametrize("command", ["queues", "doctor"])
+def test_a_server_that_is_not_there(run, command):
+    code, printed, complained = run(command, dsn=f"postgresql://me:{PASSWORD}@127.0.0.1:9/x")
+
+    assert (code, printed) == (1, "")
+    assert PASSWORD not in complained
+    warning, line = complained.splitlines()
+    assert "command line can be seen" in warning
+    assert line.startswith("trioboss: ")
+
+
+def test_a_dsn_that_is_none(run):
+    code, _, complained = run("queues", dsn="postgresql//nonsense")
+
+    assert code in (1, 2)
+    assert len(complained.splitlines()) == 1
+
+
+def test_a_job_refused_by_a_policy(run, sync_boss):
+    sync_boss.create_queue("one", policy="short")
+    assert run("send", "one")[0] == 0
+
+    code, printed, complained = run("send", "one")
+
+    assert (code, printed) == (1, "")
+    assert "refused" in complained
+
+
+# -- doctor and demo
+
+
+def test_doctor_finds_a_good_database_good(run, queue, server_dsn):
+    code, printed, _ = run("doctor")
+
+    # Servers for tests are not durable, and that is what it finds.
+    assert code == 1
+    failures = [line for line in printed.splitlines() if line.startswith("failure")]
+    assert all("durability" in line for line in failures)
+    for check in ("connection", "schema", "notify", "pooler", "clock", "encryption", "vacuum", "table job_common"):
+        assert f"ok       {check}: " in printed
+
+
+def test_doctor_says_what_to_do(run):
+    findings = {finding["check"]: finding for finding in json.loads(run("doctor", "--json")[1])}
+
+    assert findings["durability"]["verdict"] == "failure"
+    assert findings["durability"]["advice"] == "set fsync = on"
+
+
+def test_demo_ends_by_itself_with_a_summary_and_a_hint(run):
+    code, printed, _ = run("demo", "--seconds", "0.3")
+
+    assert code == 0
+    assert "p99" in printed
+    assert "jobs/s" in printed
+    assert "Try next:" in printed

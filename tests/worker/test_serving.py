@@ -1,0 +1,113 @@
+"""What a worker process tells the world: probes, metrics, one line a job, and nothing that is nobody's business."""
+
+import json
+import re
+
+import pytest
+import trio
+from worker_helpers import PATIENCE
+
+PASSWORD, PAYLOAD = "pw-canary-7341", "payload-canary-5128"
+
+
+async def get(port, path):
+    """The status and the body of an HTTP answer."""
+    with trio.fail_after(PATIENCE):
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            await stream.send_all(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            answer = b"".join([chunk async for chunk in stream])
+    head, _, body = answer.decode().partition("\r\n\r\n")
+    return int(head.split()[1]), body
+
+
+@pytest.fixture
+async def served(boss, workers):
+    """A worker with a health port that has done two jobs, one well; and its port."""
+    worker = await workers.start("-q", "short", "-q", "failing", "--health", "0")
+    line = await worker.says("/metrics at http://")
+    good, bad = await boss.send("short", "x"), await boss.send("failing")
+    await worker.says(good, "completed")
+    await worker.says(bad, "failed")
+    return worker, int(re.search(r":(\d+)", line.split("http://")[1])[1])
+
+
+async def test_probes_and_metrics(served):
+    _, port = served
+
+    assert await get(port, "/live") == (200, "alive\n")
+    assert await get(port, "/ready") == (200, "ready\n")
+    assert (await get(port, "/elsewhere"))[0] == 404
+    status, text = await get(port, "/metrics")
+    assert status == 200
+    assert 'trioboss_completed_total{queue="short"} 1' in text
+    assert 'trioboss_failed_total{queue="failing"} 1' in text
+    assert 'trioboss_run_seconds_count{queue="short"} 1' in text
+    assert "trioboss_listening 1" in text
+
+
+async def test_metrics_are_prometheus_text(served):
+    _, text = await get(served[1], "/metrics")
+
+    for line in text.splitlines():
+        assert re.fullmatch(r'# (HELP|TYPE) [a-z_]+ .+|[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+', line)
+
+
+async def test_one_line_a_job_for_people(served):
+    worker, _ = served
+    number = r"[\d.]+"
+
+    (line,) = worker.matching(" short ")
+    assert re.search(rf"INFO +short \S+ completed, attempt 1, waited {number} ms, ran {number} ms$", line)
+    (line,) = worker.matching(" failing ")
+    assert re.search(r"WARNING failing \S+ failed \(.*it went.*wrong.*\), attempt 1", line)
+
+
+async def test_nothing_of_payloads_and_passwords_is_told(boss, workers, dsn):
+    with_password = f"{dsn}{'&' if '?' in dsn else '?'}password={PASSWORD}"
+    worker = await workers.start("--json-logs", "--log-level", "debug", TRIOBOSS_DSN=with_password)
+    good = await boss.send("short", {"secret": PAYLOAD})
+    bad = await boss.send("failing", {"secret": PAYLOAD})
+    slow = await boss.send("blocking", {"secret": PAYLOAD})
+    await worker.says("JobCompleted", good)
+    await worker.says("JobFailed", bad)
+    await worker.says("JobCompleted", slow)
+    worker.signal()
+    await worker.ends()
+
+    assert not worker.matching(PAYLOAD)
+    assert not worker.matching(PASSWORD)
+    assert worker.matching("LoopBlocked", "seconds")
+    logged = [json.loads(line) for line in worker.lines if line.startswith("{")]
+    (event,) = [line for line in logged if line.get("id") == str(good) and line["event"] == "JobCompleted"]
+    assert event.keys() == {"time", "level", "event", "queue", "id", "attempt", "waited", "ran"}
+
+
+async def test_a_database_that_cannot_be_reached_is_told_without_its_password(workers):
+    worker = await workers.start("--wait", "0", TRIOBOSS_DSN=f"postgresql://me:{PASSWORD}@127.0.0.1:9/x")
+
+    assert await worker.ends() == 1
+    assert worker.lines
+    assert not worker.matching(PASSWORD)
+    assert not worker.matching("Traceback")
+
+
+@pytest.mark.parametrize(
+    ("app", "arguments", "complaint"),
+    [
+        ("worker_apps", [], "is not MODULE:APP"),
+        ("no_such_module:app", [], "cannot import"),
+        ("worker_apps:nobody", [], "is not a trioboss.App"),
+        ("worker_apps:nothing", [], "declares no worker"),
+        ("worker_apps:app", ["-q", "other"], "no worker for 'other'"),
+        ("worker_apps:app", ["--processes", "0"], "not a number of processes"),
+        ("worker_apps:app", ["--health", "much"], "is not [HOST:]PORT"),
+        ("worker_apps:app", ["--concurrency", "0"], "concurrency"),
+    ],
+)
+async def test_a_mistake_is_one_sentence_and_exit_code_2(workers, boss, app, arguments, complaint):
+    worker = await workers.start(*arguments, app=app)
+
+    assert await worker.ends() == 2
+    (line,) = worker.lines
+    assert line.startswith("trioboss: ")
+    assert complaint in line
