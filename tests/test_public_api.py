@@ -35,6 +35,7 @@ PUBLIC = [
     ),
     *(
         "PoolTimeout",
+        "QueueBusy",
         "Queue",
         "QueueExists",
         "QueueInUse",

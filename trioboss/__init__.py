@@ -24,6 +24,7 @@ from trioboss.errors import NoPostgres as NoPostgres
 from trioboss.errors import OutcomeUnknown as OutcomeUnknown
 from trioboss.errors import PayloadError as PayloadError
 from trioboss.errors import PoolTimeout as PoolTimeout
+from trioboss.errors import QueueBusy as QueueBusy
 from trioboss.errors import QueueExists as QueueExists
 from trioboss.errors import QueueInUse as QueueInUse
 from trioboss.errors import SchemaOutOfDate as SchemaOutOfDate
@@ -66,6 +67,7 @@ __all__ = [
     "Policy",
     "PoolTimeout",
     "Queue",
+    "QueueBusy",
     "QueueExists",
     "QueueInUse",
     "QueueStats",

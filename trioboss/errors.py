@@ -11,6 +11,7 @@ TriobossError
 ├── BatchFailed                       your handler: some jobs of a batch failed
 ├── DatabaseUnavailable               the world: try again later
 │   ├── PoolTimeout
+│   ├── QueueBusy
 │   └── OutcomeUnknown
 ├── SchemaOutOfDate                   the operator: run `trioboss migrate`
 ├── NoPostgres                        the operator: install or name a Postgres
@@ -31,6 +32,7 @@ __all__ = [
     "OutcomeUnknown",
     "PayloadError",
     "PoolTimeout",
+    "QueueBusy",
     "QueueExists",
     "QueueInUse",
     "SchemaOutOfDate",
@@ -100,8 +102,9 @@ class PayloadError(UsageError):
 class JobNotFound(TriobossError):
     """No job of that id is in a state that the call applies to."""
 
-    def __init__(self, queue: str, ids: Sequence[UUID], wanted: str) -> None:
-        super().__init__(f"no {wanted} job {_listed(ids)} in queue {queue!r}")
+    def __init__(self, queue: str, ids: Sequence[UUID], wanted: str, *, taken: bool = False) -> None:
+        found = f"no {wanted} job {_listed(ids)} in queue {queue!r}"
+        super().__init__(f"{found} whose place is free: others wait or run in it" if taken else found)
         self.queue = queue
         self.ids = tuple(ids)
 
@@ -131,6 +134,17 @@ class DatabaseUnavailable(TriobossError):
 
 class PoolTimeout(DatabaseUnavailable):
     """No connection became free in time: raise `pool_size`, or hold connections for shorter."""
+
+
+class QueueBusy(DatabaseUnavailable):
+    """A transaction left open is using the tables that the call has to change. Nothing was changed."""
+
+    def __init__(self, queue: str, wanted: str) -> None:
+        super().__init__(
+            f"queue {queue!r} cannot be {wanted} now: a transaction left open uses the tables of the jobs; "
+            "let it end, and try again"
+        )
+        self.queue = queue
 
 
 class OutcomeUnknown(DatabaseUnavailable):

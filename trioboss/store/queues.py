@@ -6,12 +6,14 @@ from typing import Any
 
 import attrs
 
-from trioboss.errors import QueueExists, QueueInUse, UnknownQueue, UsageError
+from trioboss.errors import QueueBusy, QueueExists, QueueInUse, UnknownQueue, UsageError
 from trioboss.model.check import check_name
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue, QueueSettings, QueueStats, changed_settings
 from trioboss.model.states import JobState
 from trioboss.postgres.conversation import Conversation, Flush
+from trioboss.postgres.flush import Step
+from trioboss.postgres.verdicts import lock_is_taken
 from trioboss.sql import COMMON_LEAF
 from trioboss.store.context import Context
 from trioboss.store.parameters import text_array
@@ -37,7 +39,7 @@ class QueueVerbs:
         yield from self._check_dead_letter(name, settings.dead_letter)
         table = f"j{hashlib.md5(name.encode()).hexdigest()}" if settings.partition else COMMON_LEAF
         values = attrs.asdict(settings) | {"queue": name, "table_name": table}
-        made = read_first((yield Flush((self._context.step("create_queue", **values),))))
+        made = yield from self._rebuild(name, "created", self._context.step("create_queue", **values))
         self._context.forget(name)
         if not made:
             existing = yield from self._context.know(name)
@@ -58,7 +60,7 @@ class QueueVerbs:
         users = read_first((yield Flush((self._context.step("dead_letter_users", queue=name),))))
         if users:
             raise QueueInUse(name, [user for (user,) in users])
-        yield Flush((self._context.step("delete_queue", queue=name),))
+        yield from self._rebuild(name, "deleted", self._context.step("delete_queue", queue=name))
         self._context.forget(name)
 
     def pause(self, name: str, paused: bool) -> Conversation[None]:
@@ -121,6 +123,15 @@ class QueueVerbs:
         if not rows:
             raise UnknownQueue(name)
         return str(rows[0][0])
+
+    def _rebuild(self, name: str, how: str, step: Step) -> Conversation[list[tuple[Any, ...]]]:
+        """Run a step that needs tables for itself if the queue has one of its own."""
+        try:
+            return read_first((yield Flush((step,))))
+        except Exception as error:
+            if lock_is_taken(error):
+                raise QueueBusy(name, how) from error
+            raise
 
     def _check_dead_letter(self, name: str, dead_letter: str | None) -> Conversation[None]:
         """The dead letter queue exists, and dead letters sent there never come back here."""

@@ -114,13 +114,16 @@ class UpkeepVerbs:
     # -- retention
 
     def tidy(self) -> Conversation[None]:
-        """Drop what is old: days of history, jobs that waited too long; make the days that come."""
+        """Drop what is old: jobs that waited too long, days of history; make the days that come.
+
+        A reader who holds on to a day is waited for in the next round, not here: everybody would wait with us.
+        """
         yield Flush((self._context.step("tidy"),))
+        yield from self._purge("purge_queued")
         for history, day, _ in read_first((yield Flush((self._context.step("list_days"),)))):
             if (yield from self._is_over(day)):
                 yield Flush((self._context.step("drop_day", history=history, day=day),))
-        for statement in ("purge_ended", "purge_queued"):
-            yield from self._purge(statement)
+        yield from self._purge("purge_ended")
 
     def _is_over(self, day: date) -> Conversation[bool]:
         ((over,),) = read_first((yield Flush((self._context.step("is_day_over", day=day),))))

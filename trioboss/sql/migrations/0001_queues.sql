@@ -74,4 +74,4 @@ CREATE TRIGGER queues_changed AFTER INSERT OR UPDATE OR DELETE ON trioboss.queue
 FOR EACH STATEMENT EXECUTE FUNCTION trioboss.announce_queues();
 
 -- Functions are for the roles they are granted to, not for everybody.
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "trioboss" FROM PUBLIC;
+REVOKE ALL ON FUNCTION trioboss.refuse_dead_letter_circle(), trioboss.announce_queues() FROM PUBLIC;

@@ -1,5 +1,6 @@
 DROP FUNCTION trioboss.drop_job_table(text);
 DROP FUNCTION trioboss.add_job_table(text, text);
+DROP FUNCTION trioboss.run_between_others(text, interval);
 DROP FUNCTION trioboss.copy_rights(regclass, regclass);
 DROP TABLE trioboss.job;
 DROP TABLE trioboss.throttle;

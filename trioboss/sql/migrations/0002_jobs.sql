@@ -232,8 +232,28 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Run a command that needs a table for itself. Whoever waits for such a lock keeps out everybody who comes later, so it
+-- waits in short bites, between which the others go on. It gives up when its patience is at an end.
+CREATE FUNCTION trioboss.run_between_others(command text, patience interval) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '50ms' AS $$
+DECLARE
+    deadline timestamptz := clock_timestamp() + coalesce(nullif(patience, interval '0'), interval '10 s');
+BEGIN
+    LOOP
+        BEGIN
+            EXECUTE command;
+            RETURN;
+        EXCEPTION WHEN lock_not_available THEN
+            IF clock_timestamp() > deadline THEN
+                RAISE;
+            END IF;
+        END;
+        PERFORM pg_sleep(0.3 + 0.4 * random());
+    END LOOP;
+END $$;
+
 -- A table of its own for a queue. Attaching looks through job_common for jobs of that name, so a queue gets
--- its table when it is created and never later.
+-- its table when it is created and never later. It waits for as long as the session's lock_timeout says, or 10 s.
 CREATE FUNCTION trioboss.add_job_table(queue text, table_name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -244,7 +264,9 @@ BEGIN
         'CREATE TABLE trioboss.%I (LIKE trioboss.job INCLUDING DEFAULTS) '
         'WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, '
         'autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)', table_name);
-    EXECUTE format('ALTER TABLE trioboss.job ATTACH PARTITION trioboss.%I FOR VALUES IN (%L)', table_name, queue);
+    PERFORM trioboss.run_between_others(
+        format('ALTER TABLE trioboss.job ATTACH PARTITION trioboss.%I FOR VALUES IN (%L)', table_name, queue),
+        current_setting('lock_timeout')::interval);
     PERFORM trioboss.copy_rights('trioboss.job_common', format('trioboss.%I', table_name));
 END $$;
 
@@ -254,8 +276,11 @@ BEGIN
     IF table_name !~ '^j[0-9a-f]{32}$' THEN
         RAISE EXCEPTION '% is not a table of one queue', table_name USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    EXECUTE format('DROP TABLE trioboss.%I', table_name);
+    PERFORM trioboss.run_between_others(
+        format('DROP TABLE trioboss.%I', table_name), current_setting('lock_timeout')::interval);
 END $$;
 
 -- Functions are for the roles they are granted to, not for everybody.
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "trioboss" FROM PUBLIC;
+REVOKE ALL ON FUNCTION trioboss.free_key(), trioboss.turn(text, text), trioboss.complete_job(),
+                       trioboss.copy_rights(regclass, regclass), trioboss.run_between_others(text, interval),
+                       trioboss.add_job_table(text, text), trioboss.drop_job_table(text) FROM PUBLIC;

@@ -47,33 +47,41 @@ FROM trioboss.archive;
 
 -- Make the tables of the days from the one before `today` to `ahead` days after it. A day whose rows already
 -- went to the default table is left there. Days are days in UTC. Returns how many tables it made.
+-- A table is made first and attached then, so that nobody who settles a job has to wait. Readers do, for a lock on the
+-- default table; where one of them is in the way for longer than a moment, the next call makes the rest.
 CREATE FUNCTION trioboss.add_days(today date, ahead integer) RETURNS integer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '50ms'
+AS $$
 DECLARE
     history text;
+    made text;
     day date;
-    made integer := 0;
+    number integer := 0;
 BEGIN
     FOREACH history IN ARRAY ARRAY['archive', 'attempt'] LOOP
         FOR day IN SELECT generate_series(today - 1, today + ahead, interval '1 day') LOOP
-            CONTINUE WHEN to_regclass(format('trioboss.%I', history || to_char(day, '_YYYYMMDD'))) IS NOT NULL;
+            made := history || to_char(day, '_YYYYMMDD');
+            CONTINUE WHEN to_regclass(format('trioboss.%I', made)) IS NOT NULL;
             BEGIN
-                EXECUTE format('CREATE TABLE trioboss.%I PARTITION OF trioboss.%I FOR VALUES FROM (%L) TO (%L)',
-                    history || to_char(day, '_YYYYMMDD'), history, day::timestamptz, (day + 1)::timestamptz);
-                PERFORM trioboss.copy_rights(format('trioboss.%I', history),
-                                             format('trioboss.%I', history || to_char(day, '_YYYYMMDD')));
-                made := made + 1;
-            EXCEPTION WHEN check_violation THEN
-                NULL;
+                EXECUTE format('CREATE TABLE trioboss.%I (LIKE trioboss.%I INCLUDING DEFAULTS)', made, history);
+                PERFORM trioboss.copy_rights(format('trioboss.%I', history), format('trioboss.%I', made));
+                EXECUTE format('ALTER TABLE trioboss.%I ATTACH PARTITION trioboss.%I FOR VALUES FROM (%L) TO (%L)',
+                    history, made, day::timestamptz, (day + 1)::timestamptz);
+                number := number + 1;
+            EXCEPTION
+                WHEN check_violation THEN
+                    NULL;
+                WHEN lock_not_available THEN
+                    EXIT;
             END;
         END LOOP;
     END LOOP;
-    RETURN made;
+    RETURN number;
 END $$;
 
--- Drop the table of one day.
+-- Drop the table of one day. While it waits for that, everybody waits for it, so it gives up at once: try again later.
 CREATE FUNCTION trioboss.drop_day(history text, day date) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '50ms' AS $$
 BEGIN
     IF history NOT IN ('archive', 'attempt') THEN
         RAISE EXCEPTION '% is not a history table', history USING ERRCODE = 'invalid_parameter_value';
@@ -97,6 +105,7 @@ BEGIN
 END $$;
 
 -- Functions are for the roles they are granted to, not for everybody.
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "trioboss" FROM PUBLIC;
+REVOKE ALL ON FUNCTION trioboss.add_days(date, integer), trioboss.drop_day(text, date),
+                       trioboss.drop_if_ended(text, uuid[]) FROM PUBLIC;
 
 DO $$ BEGIN PERFORM trioboss.add_days((now() AT TIME ZONE 'UTC')::date, 7); END $$;
