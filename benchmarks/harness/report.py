@@ -55,7 +55,11 @@ class Report:
         path = append or folder / f"{self.command}-{time.strftime('%Y%m%d-%H%M%S')}.json"
         earlier = json.loads(path.read_text())["runs"] if path.exists() else []
         path.parent.mkdir(parents=True, exist_ok=True)
-        run = {"at": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "command": environment["command"]}
+        run = {
+            "at": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+            "command": environment["command"],
+            "commit": environment.get("versions", {}).get("commit"),
+        }
         content = {
             "command": self.command,
             "environment": environment,

@@ -64,6 +64,12 @@ class Server:
     _templates: dict[str, Template] = attrs.field(factory=dict, init=False)
     _numbers: Iterator[int] = attrs.field(factory=itertools.count, init=False)
     _prefix: str = attrs.field(factory=lambda: f"bench_{os.getpid()}", init=False)
+    _local: int | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.own is None:
+            with contextlib.suppress(psycopg.OperationalError):
+                self._local = _find_postmaster(self.dsn)
 
     @property
     def log(self) -> Path | None:
@@ -74,7 +80,7 @@ class Server:
     def postmaster(self) -> int | None:
         """The process id of the server, if it runs on this machine."""
         if self.own is None:
-            return None
+            return self._local
         with contextlib.suppress(OSError):
             return int((self.own.data / "postmaster.pid").read_text().split()[0])
         return None
@@ -150,6 +156,17 @@ class Server:
 def _migrate(dsn: str) -> None:
     with trioboss.SyncBoss(dsn):
         pass
+
+
+def _find_postmaster(dsn: str) -> int | None:
+    """The parent of a backend of ours, if both run on this machine."""
+    with psycopg.connect(dsn) as connection:
+        stat = Path(f"/proc/{connection.info.backend_pid}/stat")
+        try:
+            name, fields = stat.read_text().rsplit(")", 1)
+        except OSError:
+            return None
+        return int(fields.split()[1]) if name.endswith("(postgres") else None
 
 
 @contextlib.contextmanager

@@ -53,6 +53,12 @@ def test_a_result_tells_neither_passwords_nor_places(server_dsn: str, monkeypatc
     assert told == "python -m benchmarks latency --dsn … --results=… --quick"
 
 
+def test_the_cpu_of_a_server_on_this_machine_is_never_taken_for_noise(server_dsn: str):
+    postmaster = Server(server_dsn).postmaster
+    assert postmaster is not None
+    assert Path(f"/proc/{postmaster}/comm").read_text().strip() == "postgres"
+
+
 @pytest.mark.parametrize(
     "conninfo", ["dbname=a user=u host=/tmp/x port=7", "postgresql://u@/a?host=/tmp/x&port=7"]
 )
