@@ -107,8 +107,8 @@ async def test_jobs_that_go_different_ways_keep_their_order(q):
         ({"start_after": -1}, r"^jobs\[3\]: start_after: -1"),
         ({"retries": 3}, r"^jobs\[3\]: .*'retries'"),
         (5, r"^jobs\[3\]: int is not a job: use a NewJob, or a dict"),
-        ("ab", r"^jobs\[3\]: 'ab' is not a job"),
-        (None, r"^jobs\[3\]: None is not a job"),
+        ("ab", r"^jobs\[3\]: str is not a job"),
+        (None, r"^jobs\[3\]: NoneType is not a job"),
     ],
 )
 async def test_one_bad_job_is_named_and_nothing_is_inserted(q, database, road, bad, message):

@@ -52,7 +52,7 @@ async def examine(boss: Boss) -> AsyncIterator[Finding]:
     assert facts is not None
     yield _check_pooler(boss, facts[0])
     yield _check_clock(facts[1])
-    yield _check_encryption(facts[2], facts[3])
+    yield _check_encryption(facts[2], facts[3], facts[9])
     yield _check_durability(facts[4], facts[5])
     yield _check_vacuum(facts[6], facts[7])
     yield _check_notify_queue(facts[8])
@@ -65,7 +65,8 @@ SELECT pg_backend_pid(), clock_timestamp(), s.ssl, s.version, current_setting('s
        current_setting('fsync'), current_setting('autovacuum'),
        (SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0)::float8 FROM pg_stat_activity
         WHERE backend_xmin IS NOT NULL AND backend_type = 'client backend' AND pid <> pg_backend_pid()),
-       pg_notification_queue_usage()
+       pg_notification_queue_usage(),
+       coalesce(inet_client_addr() <<= ANY (ARRAY['127.0.0.0/8', '::1/128']::inet[]), true)
 FROM (SELECT) one LEFT JOIN pg_stat_ssl s ON s.pid = pg_backend_pid()
 """
 _TABLES = """
@@ -118,10 +119,12 @@ def _check_clock(now: datetime) -> Finding:
     return Finding("clock", "warning", text + ": jobs go by the database's clock", "run NTP on both")
 
 
-def _check_encryption(ssl: bool | None, version: str | None) -> Finding:
-    text = f"encrypted with {version}" if ssl else "not encrypted"
-    advice = "" if ssl else "off this machine, use sslmode=verify-full in the dsn"
-    return Finding("encryption", "ok", text, advice)
+def _check_encryption(ssl: bool | None, version: str | None, local: bool) -> Finding:
+    if ssl:
+        return Finding("encryption", "ok", f"encrypted with {version}")
+    if local:
+        return Finding("encryption", "ok", "not encrypted, and on this machine")
+    return Finding("encryption", "warning", "not encrypted", "use sslmode=verify-full in the dsn")
 
 
 def _check_durability(synchronous_commit: str, fsync: str) -> Finding:

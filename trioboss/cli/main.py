@@ -19,6 +19,7 @@ from trioboss.cli.worker import add_worker_command, run_worker
 from trioboss.errors import SchemaOutOfDate, TriobossError, UsageError
 from trioboss.postgres.redact import has_password
 from trioboss.postgres.verdicts import lacks_privilege
+from trioboss.sql import check_schema
 
 __all__ = ["main"]
 
@@ -80,6 +81,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    try:
+        check_schema(args.schema)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     if args.command == "worker":
         return run_worker(args)
     if args.command == "demo":
