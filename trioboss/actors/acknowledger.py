@@ -41,6 +41,11 @@ class Acknowledger:
     def __iter__(self) -> Iterator[Running]:
         return iter(self._waiting)
 
+    @property
+    def waits_since(self) -> float:
+        """When the first of those in it ended."""
+        return self._waiting[0].ended_at
+
     def put(self, running: Running, outcome: Outcome, now: float) -> None:
         """Take an outcome. What is settled already, or is nobody's any more, needs nothing."""
         if outcome is not None and not running.settled:

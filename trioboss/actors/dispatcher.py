@@ -28,6 +28,7 @@ __all__ = ["Dispatcher", "DispatcherStatistics", "Presence"]
 T = TypeVar("T")
 
 _PATIENCE = 20.0  # seconds an exchange may take
+_COMPANY = 0.005  # seconds that an outcome waits for a claim to go with: each round trip is worth many jobs
 _BUSY = "*busy"  # the word by which upkeep learns that there are jobs to watch over
 _BUSY_INTERVAL = 10.0
 
@@ -85,6 +86,7 @@ class Dispatcher:
     """What the claim under way brings may have been cancelled by now."""
     _under_way: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     _deadline: float = attrs.field(default=math.inf, init=False)
+    _traded_at: float = attrs.field(default=-math.inf, init=False)
     _claims: int = attrs.field(default=0, init=False)
     _claimed: int = attrs.field(default=0, init=False)
     _woken: Counter[str] = attrs.field(factory=Counter, init=False)
@@ -103,12 +105,26 @@ class Dispatcher:
         self.machine.unfence()
         self.bell.ring()
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether it knows of all its leases, so that it need not ask before somebody rings."""
+        return not (self._unsure or self.tray or self._runs_any())
+
+    def await_survey(self) -> None:
+        """Somebody looks for us, together with others."""
+        self.machine.await_survey()
+
+    def surveyed(self, next_due: float | None) -> None:
+        """They have: in so many seconds there is a job."""
+        self.machine.surveyed(trio.current_time(), next_due)
+        self.bell.ring()
+
     def fence(self) -> None:
         """Nobody sees that we are alive: what we lease would be taken away. Leases that were given up here may
         still be in the database: find them before the next claim.
         """
+        self._unsure = self._unsure or self.machine.is_claiming or self._runs_any()
         self.machine.fence()
-        self._unsure = True
 
     def doubt(self) -> None:
         """A job was cancelled that we do not have; perhaps the claim under way brings it."""
@@ -151,16 +167,22 @@ class Dispatcher:
             plan = self._plan(now)
             if isinstance(plan, Ask):
                 await self._exchange(plan)
-            elif self.tray and now >= self.machine.retry_at:
+            elif self.tray and now >= self._settles_at(plan):
                 await self._exchange(None)
             elif self._stopping and not self.tray and not self._runs_any():
                 return
             else:
-                await self._rest(min(plan.until, self.machine.retry_at) if self.tray else plan.until)
+                await self._rest(plan)
 
-    async def _rest(self, until: float) -> None:
-        await self.bell.wait_until(until)
-        if trio.current_time() >= until:
+    def _settles_at(self, plan: Rest) -> float:
+        """When to settle what has ended without a claim: now, or after one that lacks only room had its chance."""
+        if not plan.for_room:
+            return self.machine.retry_at
+        return max(self.machine.retry_at, max(self.tray.waits_since, self._traded_at) + _COMPANY)
+
+    async def _rest(self, plan: Rest) -> None:
+        await self.bell.wait_until(min(plan.until, self._settles_at(plan)) if self.tray else plan.until)
+        if trio.current_time() >= plan.until:
             self._woken["timer"] += 1
 
     def _plan(self, now: float) -> Ask | Rest:
@@ -212,6 +234,7 @@ class Dispatcher:
         except BaseException:
             self.tray.put_back(entries)
             raise
+        self._traded_at = trio.current_time()
         self.machine.answered()
         self.tray.settled(entries, exchanged.settled)
         if ask is not None:
