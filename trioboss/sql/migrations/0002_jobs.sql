@@ -66,7 +66,7 @@ CREATE TABLE trioboss.job (
 CREATE INDEX job_ready ON trioboss.job (name, priority DESC, seq) WHERE gate = 0 AND state < 'active';
 
 -- What time or place.sql will move on: deferred jobs, and arrivals of keyed policies.
-CREATE INDEX job_inbox ON trioboss.job (name, start_after) WHERE gate IN (1, 3) AND state < 'active';
+CREATE INDEX job_inbox ON trioboss.job (name, gate, start_after) WHERE gate IN (1, 3) AND state < 'active';
 
 -- Leases: to expire them, and to take back those of a dead worker. By the columns of the primary key, because the
 -- planner may take either index to find an active job by its id, and must not walk along all leases for that.
@@ -75,9 +75,9 @@ CREATE INDEX job_active ON trioboss.job (name, id) WHERE state = 'active';
 -- Failed jobs that block their key.
 CREATE INDEX job_ended ON trioboss.job (name, singleton_key) WHERE state > 'active';
 
--- The line in front of each key: who is next when the key becomes free.
+-- The line in front of each key: who is next when the key becomes free. And the keys that have arrivals, one by one.
 CREATE INDEX job_line ON trioboss.job
-    (name, coalesce(singleton_key, ''), (CASE WHEN policy = 'key_strict_fifo' THEN 0 ELSE -priority END), seq)
+    (name, gate, coalesce(singleton_key, ''), (CASE WHEN policy = 'key_strict_fifo' THEN 0 ELSE -priority END), seq)
     WHERE gate IN (1, 2) AND state < 'active' AND policy IN ('singleton', 'stately', 'key_strict_fifo');
 
 -- One holder a key: ready or active, and for strict FIFO also retrying or failed. A claim turns the
