@@ -388,3 +388,21 @@ async def test_one_event_is_reported_for_each_start_and_each_end(work, open_work
     assert (completed.queue, completed.id, completed.attempt, completed.ran) == ("q", good.id, 1, 2)
     (failed,) = events.of(JobFailed)
     assert (failed.id, failed.error, failed.state) == (bad.id, "ValueError: wrong", "failed")
+
+
+async def test_an_outcome_waits_a_moment_for_a_claim_that_lacks_only_room(work, open_worker):
+    work.add(*(make_job(1) for _ in range(20)))
+    async with open_worker(sleep_as_told, prefetch=10):
+        await work.until(lambda: work.outcomes)
+
+        assert trio.current_time() == 1.005
+        assert work.exchanges[-1].wanted is None
+
+
+async def test_outcomes_of_a_worker_that_leases_ahead_go_with_its_claims(work, open_worker):
+    work.send(200)
+    async with open_worker(do_nothing, prefetch=10):
+        await work.until(lambda: len(work.outcomes) == 200)
+
+    alone = [exchange for exchange in work.exchanges if exchange.wanted is None]
+    assert len(alone) <= 1  # the last ones, when there is nothing left to claim
