@@ -54,8 +54,9 @@ def free_port():
 
 def executors_of(worker):
     """The processes of a worker's executors."""
-    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(worker.pid)], capture_output=True, text=True)
-    return [int(pid) for pid in listed.stdout.split()]
+    command = ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(worker.pid)]
+    listed = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
+    return [int(line.split()[0]) for line in listed if "CoarseGrainedExecutorBackend" in line]
 
 
 @contextmanager
@@ -146,8 +147,8 @@ def drive(master, dsn, folder, database, workers):
 
 
 def kill_executor(worker):
-    (pid,) = until(lambda: executors_of(worker), "an executor")
-    os.kill(pid, signal.SIGKILL)
+    for pid in until(lambda: executors_of(worker), "an executor"):
+        os.kill(pid, signal.SIGKILL)
 
 
 def test_an_export_whose_executor_is_killed_has_each_row_once(outcome):

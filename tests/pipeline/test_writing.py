@@ -67,7 +67,7 @@ def test_a_dataframe_becomes_jobs_once_however_often_it_is_written(spark, dsn, d
     rows = spark.range(100, numPartitions=3).selectExpr(
         "concat('{\"n\": ', id, '}') as data",
         "int(id % 5) as priority",
-        "timestamp'2031-01-01 00:00Z' as start_after",
+        "timestamp'2031-01-01 00:00:00Z' as start_after",
     )
 
     for _ in range(2):

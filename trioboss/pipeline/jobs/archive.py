@@ -70,7 +70,8 @@ def archive(
     """Export what is new in history to the lake ``to``; with ``follow``, go on until ``stop`` is set.
 
     History goes to the lake in batches of about ``batch_rows``, each read by tasks of about ``task_rows``; at most
-    ``concurrency`` of them read at a time. ``hold``: from now on retention keeps what this lake does not have; False: it no longer does; None: as it was.
+    ``concurrency`` of them read at a time. ``hold``: from now on retention keeps what this lake does not have; False:
+    it no longer does; None: as it was.
     """
     spark, address, stopped = spark or get_session(), need_dsn(dsn), stop or threading.Event()
     export = _Export(spark, Files(spark, to), address, schema, batch_rows, task_rows, concurrency, progress)
