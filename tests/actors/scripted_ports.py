@@ -218,6 +218,16 @@ class ScriptedWork:
         dues = [due for due, job in self.deferred if job.queue == queue]
         return Claim(claimed, max(0.0, min(dues) - now) if dues else None, "standard")
 
+    async def survey(self, worker: UUID, queues: Sequence[str]) -> dict[str, float]:
+        assert worker in self.registered
+        self.calls.append(("survey", list(queues)))
+        fault = await self._arrive("survey")
+        now = trio.current_time()
+        dues = {job.queue: max(0.0, due - now) for due, job in self.deferred}
+        dues |= {queue: 0.0 for queue, jobs in self.jobs.items() if jobs}
+        await self._leave(fault)
+        return {queue: due for queue, due in dues.items() if queue in queues}
+
     async def recover_unseen(self, queue: str, worker: UUID, known: Sequence[UUID]) -> None:
         self.calls.append(("recover_unseen", (queue, set(known))))
         fault = await self._arrive("recover_unseen")

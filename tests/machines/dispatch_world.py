@@ -6,6 +6,7 @@ then says what must be true: whatever could run was claimed, and the machine wil
 
 import copy
 import math
+from typing import Literal
 
 import attrs
 
@@ -43,6 +44,10 @@ class World:
     mark_is_committed: bool = False
     answer: tuple[int, float | None] | None = None
     claimed_at: float = 0.0
+    # -- the survey under way: what is done of it, and what it saw
+    survey: Literal["begun", "marked", "looked"] | None = None
+    surveyed_due: float | None = None
+    surveyed_at: float = 0.0
     slack: float = 0.0
     """How long a word or an answer took at most: by so much a deferred job may start too late."""
 
@@ -76,6 +81,25 @@ class World:
     def listen_again(self) -> None:
         self.hears = True
         self.machine.unfence()
+
+    # -- a survey instead of a look of its own: marks, looks, and tells; a new one takes the place of the last
+
+    def begin_survey(self) -> None:
+        self.hears = True
+        self.survey = "begun"
+        self.machine.await_survey()
+
+    def go_on_with_survey(self) -> None:
+        if self.survey == "begun":
+            self.marked, self.survey = True, "marked"
+        elif self.survey == "marked":
+            waits = [0.0] * self.ready + [max(0.0, due - self.now) for due in self.deferred]
+            self.surveyed_due, self.surveyed_at = min(waits, default=None), self.now
+            self.survey = "looked"
+        else:
+            self.slack = max(self.slack, self.now - self.surveyed_at)
+            self.machine.surveyed(self.now, self.surveyed_due)
+            self.survey = None
 
     # -- the dispatcher: plan, commit the mark, claim, get the answer
 
@@ -123,6 +147,8 @@ class World:
             self.listen_again()
         for _ in range(200):
             self._finish_exchange()
+            while self.survey is not None:
+                self.go_on_with_survey()
             while self.committed:
                 self.read_mark()
             while self.words:

@@ -57,6 +57,7 @@ VALUES_OF = {
     },
     "subscribe": {"event": "'paid'"},
     "watch": {"watcher": "gen_random_uuid()"},
+    "mark_all_asleep": {"worker": "gen_random_uuid()"},
     "mark_asleep": {"worker": "gen_random_uuid()"},
     "register_worker": {
         "worker": "gen_random_uuid()",

@@ -3,7 +3,7 @@
 import pytest
 from store_helpers import take, take_all
 
-from trioboss import JobState, Policy
+from trioboss import JobNotFound, JobState, Policy
 
 # Which states of one job keep another one of the same key out.
 KEEPS_OUT = {
@@ -204,7 +204,7 @@ async def test_a_cancelled_job_is_not_resumed_into_a_place_that_is_taken(boss, p
     await boss.cancel("q", cancelled)
     await boss.send("q", "in its place")
 
-    with pytest.raises(Exception, match=f"{cancelled}"):
+    with pytest.raises(JobNotFound, match=f"no cancelled job {cancelled} in queue 'q' whose place is free"):
         await boss.resume("q", cancelled)
     assert (await boss.get_job_by_id("q", cancelled)).state == "cancelled"
     assert await take_all(boss, "q") == ["in its place"]

@@ -6,6 +6,7 @@ import sys
 from uuid import uuid4
 
 import pytest
+import trio
 
 import trioboss
 from trioboss.cli import main
@@ -115,8 +116,13 @@ def test_pause_and_unpause(run, sync_boss, queue):
     assert len(sync_boss.fetch(queue)) == 1
 
 
-def test_schedules_lists_them(run, dsn, sync_boss, queue):
-    sync_boss.schedule(queue, "0 3 * * *", tz="Europe/Berlin", key="nightly")
+async def add_schedule(dsn):
+    async with trioboss.open_boss(dsn) as boss:
+        await boss.schedule("mail", "0 3 * * *", tz="Europe/Berlin", key="nightly")
+
+
+def test_schedules_lists_them(run, dsn, queue):
+    trio.run(add_schedule, dsn)
 
     code, printed, _ = run("schedules")
     assert code == 0
@@ -137,7 +143,7 @@ def test_migrate_makes_the_schema_and_the_plan_only_tells(run, empty_dsn):
 
 
 def test_grants_prints_sql(run):
-    code, printed, _ = run("grants")
+    code, printed, _ = run("grants", "--worker", "somebody")
 
     assert code == 0
     assert "GRANT" in printed
@@ -150,7 +156,20 @@ def test_another_schema(run, dsn):
 
 @pytest.mark.parametrize(
     "command",
-    ["worker", "demo", "send", "queues", "jobs", "why", "retry", "cancel", "resume", "delete", "pause", "unpause"]
+    [
+        "worker",
+        "demo",
+        "send",
+        "queues",
+        "jobs",
+        "why",
+        "retry",
+        "cancel",
+        "resume",
+        "delete",
+        "pause",
+        "unpause",
+    ]
     + ["schedules", "migrate", "doctor", "grants"],
 )
 def test_every_command_explains_itself(run, command):
@@ -161,7 +180,9 @@ def test_every_command_explains_itself(run, command):
 
 
 def test_as_a_module_it_is_the_same():
-    shown = subprocess.run([sys.executable, "-m", "trioboss", "--version"], capture_output=True, text=True, check=True)
+    shown = subprocess.run(
+        [sys.executable, "-m", "trioboss", "--version"], capture_output=True, text=True, check=True
+    )
 
     assert shown.stdout == f"trioboss {trioboss.__version__}\n"
 
@@ -254,7 +275,16 @@ def test_doctor_finds_a_good_database_good(run, queue, server_dsn):
     assert code == 1
     failures = [line for line in printed.splitlines() if line.startswith("failure")]
     assert all("durability" in line for line in failures)
-    for check in ("connection", "schema", "notify", "pooler", "clock", "encryption", "vacuum", "table job_common"):
+    for check in (
+        "connection",
+        "schema",
+        "notify",
+        "pooler",
+        "clock",
+        "encryption",
+        "vacuum",
+        "table job_common",
+    ):
         assert f"ok       {check}: " in printed
 
 

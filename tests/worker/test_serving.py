@@ -49,7 +49,9 @@ async def test_metrics_are_prometheus_text(served):
     _, text = await get(served[1], "/metrics")
 
     for line in text.splitlines():
-        assert re.fullmatch(r'# (HELP|TYPE) [a-z_]+ .+|[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+', line)
+        assert re.fullmatch(
+            r'# (HELP|TYPE) [a-z_]+ .+|[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+', line
+        )
 
 
 async def test_one_line_a_job_for_people(served):

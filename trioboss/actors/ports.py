@@ -50,6 +50,11 @@ class WorkPort(LeasePort, Protocol):
     ) -> Exchanged:
         """Settle what has ended and claim what is wanted, in one round trip."""
 
+    async def survey(self, worker: UUID, queues: Sequence[str]) -> Mapping[str, float]:
+        """Mark the worker's dispatchers of these queues as asleep, then look: in how many seconds there is
+        something to claim, for those queues where there is.
+        """
+
     async def recover_unseen(self, queue: str, worker: UUID, known: Sequence[UUID]) -> None:
         """Queue again what the worker was given by a claim whose answer got lost."""
 

@@ -65,9 +65,7 @@ class Switchboard:
     def ring_after_gap(self) -> None:
         """Words may have been missed: dispatchers mark themselves again and look, services look, too."""
         for worker in self.workers.values():
-            for dispatcher in worker.dispatchers.values():
-                dispatcher.listen_again()
-            worker.checker.doubt(worker.slots.running, CancelReason.LEASE_LOST)
+            worker.listen_again()
         for bells in self._watchers.values():
             for bell in bells:
                 bell.ring()

@@ -19,6 +19,7 @@ from trioboss.actors.runner import Handler
 from trioboss.actors.running import CancelReason
 from trioboss.actors.slots import Slots, SlotSettings
 from trioboss.actors.supervisor import Supervisor
+from trioboss.actors.surveyor import CROWD, Surveyor
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, WorkerWip
 from trioboss.model.exchange import Wanted
@@ -84,6 +85,8 @@ class Worker:
     slots: Slots = attrs.field(init=False)
     checker: Checker = attrs.field(init=False)
     dispatchers: dict[str, Dispatcher] = attrs.field(factory=dict, init=False)
+    _renewer: Renewer = attrs.field(init=False)
+    _surveyor: Surveyor = attrs.field(init=False)
     _wards: Wards = attrs.field(factory=Wards, init=False)
     _intake: Supervisor | None = attrs.field(default=None, init=False)
     _keepers: Supervisor | None = attrs.field(default=None, init=False)
@@ -98,6 +101,8 @@ class Worker:
     def __attrs_post_init__(self) -> None:
         self.slots = Slots(self.settings.slots, self._make_handler(), self._port, self._wards)
         self.checker = Checker(self._port, self._reporter)
+        self._renewer = Renewer(self._port, self._reporter)
+        self._surveyor = Surveyor(self.id, self._port, self._reporter)
 
     def _make_handler(self) -> Handler:
         if self.settings.thread:
@@ -109,20 +114,40 @@ class Worker:
     def set_queues(self, names: list[str]) -> None:
         """Dispatch for those of these queues that match, and no others."""
         matching = {name for name in names if self.settings.matches(name)}
-        for name in matching - self.dispatchers.keys():
-            self._add(name)
+        new = [self._add(name) for name in matching - self.dispatchers.keys()]
+        if len(new) >= CROWD:
+            self._surveyor.survey(new)
+        for dispatcher in new:
+            self._start(dispatcher)
         if self.settings.is_pattern:
             for name in self.dispatchers.keys() - matching:
                 self.dispatchers.pop(name).stop()
 
-    def _add(self, name: str) -> None:
+    def listen_again(self) -> None:
+        """The connection was lost and is back: marks may be gone, words may have been missed, leases be short."""
+        resting = [dispatcher for dispatcher in self.dispatchers.values() if dispatcher.is_sure]
+        if len(resting) >= CROWD:
+            self._surveyor.survey(resting)
+        else:
+            resting = []
+        for dispatcher in set(self.dispatchers.values()).difference(resting):
+            dispatcher.listen_again()
+        self.checker.doubt(self.slots.running, CancelReason.LEASE_LOST)
+        for running in self.slots.running:
+            if running.job.heartbeat and running.job.auto_heartbeat:
+                self._renewer.renew(running)
+
+    def _add(self, name: str) -> Dispatcher:
         wanted = attrs.evolve(self.settings.wanted, worker=self.id)
         dispatcher = Dispatcher(
             name, wanted, self.slots, self.checker, self._port, self._reporter, self._presence
         )
         self.dispatchers[name] = dispatcher
+        return dispatcher
+
+    def _start(self, dispatcher: Dispatcher) -> None:
         if self._intake is not None and not self._stop.is_set():
-            self._intake.start(f"dispatcher {name}", dispatcher.run)
+            self._intake.start(f"dispatcher {dispatcher.queue}", dispatcher.run)
 
     def stop(self, grace: float) -> None:
         """Take no more jobs; running ones have ``grace`` seconds. `stopped` says when it is over."""
@@ -148,18 +173,18 @@ class Worker:
     async def _take_in(self, task_status: trio.TaskStatus[None]) -> None:
         async with trio.open_nursery() as intake:
             self._intake = Supervisor(intake, self._reporter)
-            for name, dispatcher in self.dispatchers.items():
-                self._intake.start(f"dispatcher {name}", dispatcher.run)
+            for dispatcher in self.dispatchers.values():
+                self._start(dispatcher)
             task_status.started()
             await self._stop.wait()
             await self._wind_down(intake)
 
     def _start_keepers(self, nursery: trio.Nursery) -> None:
         self._keepers = Supervisor(nursery, self._reporter)
-        renewer = Renewer(self._port, self._reporter)
-        self._keepers.start("heartbeat", renewer.run)
+        self._keepers.start("heartbeat", self._renewer.run)
+        self._keepers.start("survey", self._surveyor.run)
         self._keepers.start("lease check", self.checker.run)
-        nursery.start_soon(self._wards.run, nursery, renewer, self._reporter)
+        nursery.start_soon(self._wards.run, nursery, self._renewer, self._reporter)
         nursery.start_soon(self._await_end)
         for place in range(self.settings.slots.concurrency):
             nursery.start_soon(self.slots.run, name=f"slot {self.settings.queue} {place}")
@@ -176,12 +201,13 @@ class Worker:
     async def _give_up_stuck(self) -> None:
         """A handler that ignores its cancellation keeps neither its own job nor those of its neighbours."""
         await self._intake_over.wait()
-        with trio.move_on_after(_STUCK_AFTER):
+        with trio.move_on_after(_STUCK_AFTER) as patience:
             await self._wait_until_empty()
-        for running in list(self.slots.running):
-            running.cancel(CancelReason.STOPPING)
-            settle_without_handler(running)
-        await self._settle_rest()
+        if patience.cancelled_caught:
+            for running in list(self.slots.running):
+                running.cancel(CancelReason.STOPPING)
+                settle_without_handler(running)
+            await self._settle_rest(self._end_of_flush())
 
     def _hurry(self) -> None:
         if self._last == math.inf:
@@ -206,20 +232,24 @@ class Worker:
 
     async def _leave(self) -> None:
         """Give back what is left, as far as the database takes it."""
-        await self._settle_rest()
-        with trio.move_on_at(max(self._last, trio.current_time() + _LEAST_FLUSH)):
+        deadline = self._end_of_flush()
+        await self._settle_rest(deadline)
+        with trio.move_on_at(deadline):
             try:
                 await self._port.unregister(self.id)
             except DatabaseUnavailable as error:
                 # Others will notice that it is gone.
                 self._reporter.report(ErrorEvent(f"worker {self.settings.queue}", str(error)))
 
-    async def _settle_rest(self) -> None:
+    def _end_of_flush(self) -> float:
+        return max(self._last, trio.current_time() + _LEAST_FLUSH)
+
+    async def _settle_rest(self, deadline: float) -> None:
         self.slots.give_back()
-        with trio.move_on_at(max(self._last, trio.current_time() + _LEAST_FLUSH)) as scope:
+        with trio.move_on_at(deadline):
             async with trio.open_nursery() as nursery:
                 for dispatcher in self.dispatchers.values():
-                    dispatcher.hurry(scope.deadline)
+                    dispatcher.hurry(deadline)
                     if dispatcher.has_rest:
                         nursery.start_soon(dispatcher.settle_rest)
 

@@ -9,11 +9,13 @@ import attrs
 
 from trioboss.boss import Boss
 from trioboss.cli.output import complain, print_json, print_rows, printable
-from trioboss.errors import UsageError
-from trioboss.model.job import Settled
+from trioboss.errors import UnknownQueue, UsageError
+from trioboss.model.job import NewJob, Settled
 from trioboss.sql.plans import LATEST, migration_plans
 
 __all__ = ["Command", "add_admin_commands", "migrate"]
+
+_SEND_OPTIONS = [field.name for field in attrs.fields(NewJob) if field.name != "data"]
 
 Command = Callable[[Boss, argparse.Namespace], Awaitable[int]]
 
@@ -53,6 +55,8 @@ async def queues(boss: Boss, args: argparse.Namespace) -> int:
 async def jobs(boss: Boss, args: argparse.Namespace) -> int:
     """Jobs of a queue. Payloads are shown only when asked for."""
     found = await boss.find_jobs(args.queue, state=args.state, limit=args.limit)
+    if not found and await boss.get_queue(args.queue) is None:
+        raise UnknownQueue(args.queue)
     columns = [
         "id",
         "state",
@@ -127,6 +131,8 @@ def _parse_options(given: list[str]) -> dict[str, Any]:
         name, equals, text = option.partition("=")
         if not equals:
             raise UsageError(f"option: {option!r} is not NAME=VALUE")
+        if name not in _SEND_OPTIONS:
+            raise UsageError(f"option: there is no {name!r}, only {', '.join(_SEND_OPTIONS)}")
         try:
             options[name] = json.loads(text)
         except ValueError:

@@ -83,6 +83,10 @@ class Ports:
         verb = self._store.exchanging.exchange
         return await self._drive(verb(queue, settlements, wanted, ripen=ripen, asleep=asleep, say=say))
 
+    async def survey(self, worker: UUID, queues: Sequence[str]) -> Mapping[str, float]:
+        """Mark dispatchers as asleep, then look."""
+        return await self._drive(self._store.upkeep.survey(worker, queues))
+
     async def recover_unseen(self, queue: str, worker: UUID, known: Sequence[UUID]) -> None:
         """Queue again what the worker was given by a claim whose answer got lost."""
         await self._drive(self._store.upkeep.recover_unseen(queue, worker, known))

@@ -49,6 +49,9 @@ class DispatchMachine:
     fenced: bool = False
     """Others may take what we lease: lease nothing."""
 
+    awaits_survey: bool = False
+    """Somebody else marks us and looks for us; what rings until then is our own to see to."""
+
     _asked: Ask | None = None
     _full_claims: int = 0
     _looks: float = _LOOKS
@@ -70,7 +73,7 @@ class DispatchMachine:
 
     def forget_mark(self) -> None:
         """The mark may be gone from the database: write it again before sleeping."""
-        self.marked = False
+        self.marked = self.awaits_survey = False
         self.hungry = True
         if self._asked is not None:
             self._asked = attrs.evolve(self._asked, asleep=None)  # nor does the one count that is on its way
@@ -83,6 +86,24 @@ class DispatchMachine:
         """We are seen and heard again; what was said in the meantime is lost."""
         self.fenced = False
         self.forget_mark()
+
+    def await_survey(self) -> None:
+        """We will be marked, and looked for, together with many others."""
+        self.unfence()
+        if self._asked is None:
+            self.awaits_survey = True
+            self.hungry = False
+            self.due = math.inf
+
+    def surveyed(self, now: float, next_due: float | None) -> None:
+        """We were marked, and in so many seconds after that there was something to claim. Who asked in the meantime
+        knows better: its own mark may be gone again.
+        """
+        if self.awaits_survey:
+            self.awaits_survey = False
+            self.marked = True
+            if next_due is not None:
+                self.ring(now, next_due)
 
     def plan(self, now: float, room: int) -> Ask | Rest:
         """What to do now, with room for so many more jobs."""
@@ -98,6 +119,7 @@ class DispatchMachine:
         in_a_rush = self._full_claims >= _RUSH
         asleep = (not in_a_rush) if self.marked == in_a_rush else None
         self._asked = Ask(room, ripe, asleep)
+        self.awaits_survey = False
         self.hungry = False
         # The answer will say what is due. What is rung until then may be newer than what the claim has seen.
         self.due = math.inf

@@ -19,7 +19,7 @@ from trioboss.postgres.conversation import Conversation, Flush
 from trioboss.postgres.verdicts import unique_is_violated
 from trioboss.store.context import Context
 from trioboss.store.parameters import fence, text_array, uuid_array
-from trioboss.store.rows import read_first
+from trioboss.store.rows import read_first, read_jobs
 
 __all__ = ["SettleVerbs", "Target", "Targets"]
 
@@ -240,7 +240,9 @@ class SettleVerbs:
         ids = sorted({t.id if isinstance(t, Job) else check_uuid("id", t) for t in asked})
         done: set[UUID] = yield from self._context.on_queue(name, change, may_miss=True)
         if ids and not done:
-            raise JobNotFound(name, ids, wanted)
+            # One that is as it was wanted and yet was not taken: only its place can have been missing.
+            found = read_jobs((yield Flush((self._context.step("get_job", queue=name, id=ids[0]),))))
+            raise JobNotFound(name, ids, wanted, taken=bool(found) and found[0].state == wanted)
         return Settled(len(ids), len(done), tuple(sorted(done)))
 
     def _settling(

@@ -1,7 +1,7 @@
 """Verbs of upkeep: watching over leases, retention, presence, cron's ledger."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -53,6 +53,13 @@ class UpkeepVerbs:
         """The answer to a look."""
         ours, *rows = sorted(read_first(results), key=lambda row: row[0] is not None)
         return Looked({row[0]: row[1] for row in rows}, bool(ours[2]), ours[4])
+
+    def survey(self, worker: UUID, queues: Sequence[str]) -> Conversation[Mapping[str, float]]:
+        """Mark a worker as asleep in these queues, and only then look which of them have something to do."""
+        names = text_array(queues)
+        mark = self._context.step("mark_all_asleep", worker=worker, queues=names)
+        _, looked = yield Flush((mark,), (self.looking(queues, "survey", candidate=False),))
+        return self.read_look([looked]).due
 
     def introducing(self, worker: UUID, boss: UUID, name: str, queue: str, lock: int | None) -> Step:
         """The step that makes a worker known, or known again."""
