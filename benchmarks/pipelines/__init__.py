@@ -1,0 +1,1 @@
+"""What `python -m benchmarks pipeline` measures, one module for each question."""

@@ -1,0 +1,117 @@
+"""What does a worker notice of an export? Its waits at 500 jobs/s alone, and while history goes to a lake beside it."""
+
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from benchmarks.harness.contenders import TRIOBOSS, wait_drained
+from benchmarks.harness.percentiles import latencies, summarize
+from benchmarks.harness.progress import say
+from benchmarks.harness.server import Template
+from benchmarks.harness.tables import Table
+from benchmarks.pipelines.reading import fill_history
+from benchmarks.pipelines.setting import Setting
+from trioboss.pipeline import archive
+
+__all__ = ["measure_beside"]
+
+_RATE = 500.0
+_SECONDS = 20.0
+_SETTINGS: dict[str, Any] = {"concurrency": 10}
+_HELD = """
+select coalesce(max(extract(epoch from clock_timestamp() - xact_start)), 0)::float8 from pg_stat_activity
+where datname = current_database() and pid <> pg_backend_pid() and backend_xmin is not null
+"""
+
+
+def measure_beside(setting: Setting) -> Table:
+    """The worker alone, and beside an export of the whole history, again and again while jobs are sent."""
+    base = TRIOBOSS.template(setting.server, _SETTINGS)
+
+    def fill(dsn: str) -> dict[str, Any]:
+        fill_history(setting.rows)(dsn)
+        return dict(base.facts)
+
+    template = setting.server.template(f"worker, {setting.rows:,} archived", fill, base.name)
+    columns = ("worker at 500 jobs/s", "p50 ms", "p99 ms", "x alone", "horizon held, s", "exports")
+    table = Table(f"Exporting {setting.rows:,} jobs beside a worker", columns)
+    alone: float | None = None
+    for name in ("alone", "beside archive"):
+        found = _run(setting, template, exporting=name != "alone")
+        alone = alone or found["p99"]
+        table.add(name, found["p50"], found["p99"], found["p99"] / alone, found["held"], found["exports"])
+        say(f"{name}: p99 {found['p99']:.1f} ms, horizon held {found['held']:.2f} s")
+    table.notes.append(
+        "Spark runs on the same two cores as worker, sender and server; elsewhere it would not"
+    )
+    return table
+
+
+def _run(setting: Setting, template: Template, *, exporting: bool) -> dict[str, Any]:
+    count = round(_RATE * _SECONDS)
+    sending = {"senders": 10, "mode": "rate", "n": count, "rate": _RATE, "warmup": 50}
+    with (
+        setting.server.database(template.name) as dsn,
+        TRIOBOSS.run("work", dsn, _SETTINGS) as worker,
+        TRIOBOSS.run("produce", dsn, _SETTINGS, **sending) as producer,
+    ):
+        worker.wait("ready")
+        producer.wait("ready")
+        with _watching(dsn) as held, _exporting(setting, dsn, exporting) as exports:
+            producer.ask({"do": "go"}, "produced", timeout=_SECONDS + 120)
+            wait_drained(dsn, template, 60.0, pause=0.05)
+        recorded = worker.ask({"do": "report"}, "recorded")
+    rows = zip(recorded["entered"], recorded["called"], recorded["due"], strict=True)
+    entered, called, due = zip(*(row for row in rows if row[1]), strict=True)
+    summary = summarize(value * 1000 for value in latencies(entered, called, due))
+    return {"p50": summary.p50, "p99": summary.p99, "held": max(held, default=0.0), "exports": len(exports)}
+
+
+@contextmanager
+def _exporting(setting: Setting, dsn: str, wanted: bool) -> Iterator[list[int]]:
+    """Export to one new lake after the other."""
+    over, exports = threading.Event(), list[int]()
+
+    def export() -> None:
+        while not over.is_set():
+            lake = tempfile.mkdtemp(prefix="trioboss-lake-")
+            exported = archive(dsn, lake, spark=setting.spark)
+            exports.append(exported.jobs)
+            shutil.rmtree(lake)
+
+    thread = threading.Thread(target=export)
+    if wanted:
+        thread.start()
+    try:
+        yield exports
+    finally:
+        over.set()
+        if wanted:
+            thread.join()
+
+
+@contextmanager
+def _watching(dsn: str) -> Iterator[list[float]]:
+    """How long transactions hold the horizon of vacuum, looked at ten times a second."""
+    over, held = threading.Event(), list[float]()
+
+    def watch() -> None:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            while not over.is_set():
+                row = connection.execute(_HELD).fetchone()
+                held.append(float(row[0]) if row else 0.0)
+                time.sleep(0.1)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield held
+    finally:
+        over.set()
+        thread.join()

@@ -1,0 +1,106 @@
+"""How fast is history read? Beside Spark's own JDBC source, on the same table with the same number of partitions."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from benchmarks.harness.percentiles import median
+from benchmarks.harness.progress import say
+from benchmarks.harness.server import run_sql
+from benchmarks.harness.tables import Spread, Table
+from benchmarks.pipelines.setting import Setting, discard, jdbc_options, timed
+from trioboss.pipeline.tables import TABLES
+
+__all__ = ["fill_history", "measure_reading"]
+
+_SOME = ("id", "queue", "started_on", "completed_on")
+FILL = """
+insert into trioboss.archive (id, name, priority, data, state, retry_limit, retry_count, retry_delay, retry_backoff,
+    retry_jitter, backoff_count, start_after, started_on, singleton_key, expire_in, auto_heartbeat,
+    max_lease_extensions, lease_extensions, created_on, completed_on, keep_until, delete_after, output, policy, worker,
+    attempt, seq)
+select gen_random_uuid(), 'queue' || n % 8, n % 5,
+    jsonb_build_object('order', n, 'customer', md5(n::text), 'items', jsonb_build_array(n % 7, n % 11)), 'completed',
+    2, 0, 0, false, 0, 0, at, at + interval '20 ms', 'key' || n % 1000, '15 min', true, 3, 0, at,
+    at + interval '50 ms', at + interval '14 days', '7 days', '{"ok": true}', 'standard',
+    '01920000-0000-7000-8000-000000000001', 1, n
+from generate_series(1, %s) n, lateral (select now() - interval '1 hour' + n * interval '1 ms' as at) t
+"""
+
+
+def fill_history(rows: int) -> Callable[[str], None]:
+    """Archived jobs of eight queues."""
+
+    def fill(dsn: str) -> None:
+        run_sql(dsn, FILL.replace("%s", str(rows)), "vacuum (freeze, analyze) trioboss.archive")
+
+    return fill
+
+
+def measure_reading(setting: Setting) -> Table:
+    """All columns, some columns, one queue of eight."""
+    template = setting.server.template(
+        f"{setting.rows:,} archived", fill_history(setting.rows), setting.server.migrated()
+    )
+    table = Table(
+        f"Reading {setting.rows:,} archived jobs, {setting.partitions} partitions",
+        ("read", "trioboss, s", "rows/s", "JDBC, s", "times as fast"),
+    )
+    with setting.server.database(template.name) as dsn:
+        ways = {"trioboss": _ours(setting, dsn), "JDBC": _jdbc(setting, dsn) if setting.jar else {}}
+        for case in ways["trioboss"]:
+            found: dict[str, list[float]] = {name: [] for name, cases in ways.items() if case in cases}
+            for turn in range(setting.repeats + 1):
+                for name, seconds in found.items():
+                    took = timed(lambda name=name, case=case: discard(ways[name][case]()))  # type: ignore[misc]
+                    if turn:  # the first is to warm up
+                        seconds.append(took)
+            _add(table, case, setting.rows if case != "one queue of 8" else setting.rows // 8, found)
+    if setting.jar is None:
+        table.notes.append(
+            "no JDBC driver: install the Debian package libpostgresql-jdbc-java, or give --jdbc JAR"
+        )
+    return table
+
+
+def _add(table: Table, case: str, rows: int, found: dict[str, list[float]]) -> None:
+    ours, theirs = found["trioboss"], found.get("JDBC")
+    ratio = median(theirs) / median(ours) if theirs else None
+    table.add(case, Spread.of(ours), rows / median(ours), Spread.of(theirs) if theirs else None, ratio)
+    say(f"read {case}: {median(ours):.2f} s" + (f", JDBC {median(theirs):.2f} s" if theirs else ""))
+
+
+def _ours(setting: Setting, dsn: str) -> dict[str, Callable[[], DataFrame]]:
+    def read(**more: Any) -> DataFrame:
+        options = {"dsn": dsn, "table": "archive", "numPartitions": setting.partitions, **more}
+        return setting.spark.read.format("trioboss").options(**options).load()
+
+    return {
+        "all columns": read,
+        "4 columns": lambda: read(columns=",".join(_SOME)),
+        "one queue of 8": lambda: read().where("queue = 'queue3'"),
+    }
+
+
+def _jdbc(setting: Setting, dsn: str) -> dict[str, Callable[[], DataFrame]]:
+    """At its best: large fetches, ranges of a number, and what it has no type for turned into what it has."""
+    columns = ", ".join(column.selected for column in TABLES["archive"].columns)
+    options = jdbc_options(
+        dsn,
+        dbtable=f"(select {columns} from trioboss.archive) history",
+        fetchsize="10000",
+        partitionColumn="seq",
+        lowerBound="1",
+        upperBound=str(setting.rows),
+        numPartitions=str(setting.partitions),
+    )
+
+    def read() -> DataFrame:
+        return setting.spark.read.format("jdbc").options(**options).load()
+
+    return {
+        "all columns": read,
+        "4 columns": lambda: read().select(*_SOME),
+        "one queue of 8": lambda: read().where("queue = 'queue3'"),
+    }
