@@ -78,7 +78,8 @@ def line(axis: Axis, series: Sequence[Series], words: Words) -> Html:
 
 
 def heat(axis: Axis, rows: Sequence[Series], words: Words, row_height: float = 20) -> Html:
-    """A line of cells for each series, the darker the more; values are from 0 to 1."""
+    """A line of cells for each series, the darker the more: from nothing to the highest value of all."""
+    highest = max((v for series in rows for v in series.values if v is not None), default=0) or 1.0
     cells = [
         tag(
             "rect",
@@ -89,7 +90,7 @@ def heat(axis: Axis, rows: Sequence[Series], words: Words, row_height: float = 2
             height=row_height - 3,
             rx=1.5,
             class_="cell",
-            fill_opacity=0.06 + 0.94 * min(1.0, value),
+            fill_opacity=0.06 + 0.94 * value / highest,
         )
         for row, series in enumerate(rows)
         for place, (time, value) in enumerate(zip(axis.times, series.values, strict=True))

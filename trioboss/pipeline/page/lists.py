@@ -3,13 +3,28 @@
 from collections.abc import Sequence
 
 from trioboss.pipeline.page.charts import share_bar
-from trioboss.pipeline.page.elements import Html, join, tag
-from trioboss.pipeline.page.report import Report
+from trioboss.pipeline.page.elements import Html, join, raw, tag
+from trioboss.pipeline.page.report import Report, Row
 from trioboss.pipeline.page.words import NONE, between, count, duration, instant, percent
 
-__all__ = ["dead_letter_table", "error_table", "key_table", "retry_table", "slowest_table"]
+__all__ = ["dead_letter_table", "error_table", "key_table", "queue_table", "retry_table", "slowest_table"]
 
 Cell = tuple[object, str | None]
+
+
+def queue_table(queues: Sequence[Row]) -> Html:
+    """Queues in one line each."""
+    rows: list[list[Cell]] = [
+        [
+            (queue["queue"], None),
+            *((count(queue[name]), "number") for name in ("jobs", "completed", "failed")),
+            *((duration(queue[name]), "number") for name in ("wait_p50", "wait_p95", "run_p50", "run_p95")),
+        ]
+        for queue in queues
+    ]
+    return _table(
+        ["queue", "#jobs", "#completed", "#failed", "#wait p50", "#wait p95", "#run p50", "#run p95"], rows
+    )
 
 
 def error_table(report: Report) -> Html:
@@ -31,7 +46,7 @@ def error_table(report: Report) -> Html:
 def _example(fingerprint: str, example: str | None) -> Html | None:
     if example is None or example == fingerprint:
         return None
-    return join(tag("br"), tag("small", example))
+    return join(raw("<br>"), tag("small", example))
 
 
 def retry_table(report: Report) -> Html:
@@ -62,7 +77,7 @@ def key_table(report: Report) -> Html | None:
     most = max(key["worker_seconds"] for key in report.keys) or 1
     rows: list[list[Cell]] = [
         [
-            (join(tag("code", key["singleton_key"]), tag("br"), tag("small", key["queue"])), None),
+            (join(tag("code", key["singleton_key"]), raw("<br>"), tag("small", key["queue"])), None),
             (count(key["attempts"]), "number"),
             (share_bar([(key["worker_seconds"] / most, "accent")], duration(key["worker_seconds"])), "gauge"),
             (duration(key["worker_seconds"]), "number"),
@@ -79,7 +94,7 @@ def slowest_table(report: Report) -> Html | None:
     most = max(job["run"] for job in report.slowest) or 1
     rows: list[list[Cell]] = [
         [
-            (join(job["queue"], tag("br"), tag("small", job["id"])), None),
+            (join(job["queue"], raw("<br>"), tag("small", job["id"])), None),
             (share_bar([(job["run"] / most, "accent")], duration(job["run"])), "gauge"),
             (duration(job["run"]), "number"),
             (instant(job["started_on"]), "when"),

@@ -10,8 +10,8 @@ from trioboss.pipeline.synthetic.shapes import CYCLE, ERRORS, PICK_UP, RETRY_DEL
 __all__ = ["make_jobs", "make_letters", "to_attempts", "to_ended"]
 
 _DAY = 86_400_000
-_SWING = 0.8
-"""How much busier noon is than midnight: by nine to one."""
+_SWING = 0.6
+"""How much busier noon is than midnight: by four to one."""
 
 
 def make_jobs(spark: SparkSession, total: int, begin: datetime, days: float, seed: int) -> DataFrame:

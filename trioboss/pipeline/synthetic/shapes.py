@@ -21,7 +21,7 @@ PICK_UP = 500
 ERRORS = (
     (
         "TimeoutError",
-        "no answer from 10.0.{}.7:5432 after 30 s",
+        "no answer from 10.0.0.7:{} after 30 s",
         "TimeoutError: no answer from <address> after <n> s",
     ),
     ("ValueError", "order {} has no customer", "ValueError: order <n> has no customer"),
@@ -54,7 +54,7 @@ class Shape:
         """How many keys there are: enough for the jobs of one key never to meet. It fits the cycle."""
         if not self.keys:
             return 0
-        needed = max(self.keys, ceil(jobs * _LONGEST / 1000 / (seconds * 0.2)))
+        needed = max(self.keys, ceil(jobs * _LONGEST / 1000 / (seconds * 0.4)))
         return self.keys if needed == self.keys else CYCLE * ceil(needed / CYCLE)
 
 
