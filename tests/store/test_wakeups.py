@@ -30,8 +30,13 @@ def words(database, listener):
 async def until_blocked(database):
     """Wait until somebody waits for a lock."""
     with trio.fail_after(10):
-        while not database.execute("select 1 from pg_locks where not granted").fetchone():
-            await trio.sleep(0.01)
+        while not await trio.to_thread.run_sync(is_anybody_waiting, database):
+            pass
+
+
+def is_anybody_waiting(database):
+    """Whether somebody waits for a lock."""
+    return database.execute("select 1 from pg_locks where not granted").fetchone() is not None
 
 
 async def test_who_sleeps_is_woken_by_a_send(boss, database, listener):
