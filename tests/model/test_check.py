@@ -133,6 +133,12 @@ def test_an_instant_without_a_zone_is_refused():
         check.check_start("start_after", datetime(2030, 1, 1))
 
 
+@pytest.mark.parametrize("value", ["0001-01-01T00:00:00+01:00", datetime(1899, 12, 31, tzinfo=UTC)])
+def test_a_start_long_ago_is_a_mistake(value):
+    with pytest.raises(UsageError, match=r"^start_after: .*too long ago"):
+        check.check_start("start_after", value)
+
+
 @pytest.mark.parametrize(
     "value",
     [-1, float("inf"), "infinity", "tomorrow", "5", datetime.max.replace(tzinfo=UTC), "2262-01-01", None, []],

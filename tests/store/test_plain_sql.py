@@ -5,9 +5,11 @@ from datetime import timedelta
 import psycopg
 import pytest
 import trio
+from psycopg import sql
 from store_helpers import fail_for_good, hear, take, take_all
 
 from trioboss import Policy
+from trioboss.model.payload import Unreadable
 
 COLUMNS = (
     "id, name, priority, data, state, retry_limit, retry_count, retry_delay, retry_backoff, start_after, started_on, "
@@ -244,3 +246,65 @@ async def test_an_open_insert_into_one_queue_is_in_the_way_of_no_other(boss, dsn
         with trio.fail_after(5):
             assert await take_all(boss, f"q/{bucket}") == [1]
         open_transaction.rollback()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("start_after", "-infinity"),
+        ("start_after", "infinity"),
+        ("keep_until", "infinity"),
+        ("created_on", "20000-01-01"),
+        ("started_on", "-infinity"),
+        ("expire_in", "170000 years"),
+        ("heartbeat", "170000 years"),
+        ("delete_after", "170000 years"),
+        ("retry_window", "170000 years"),
+        ("retry_jitter", "NaN"),
+    ],
+)
+async def test_what_no_program_could_read_is_refused(boss, database, column, value):
+    await boss.create_queue("q")
+    insert = sql.SQL("insert into trioboss.job (name, {}) values ('q', %s)").format(sql.Identifier(column))
+    with pytest.raises(psycopg.errors.CheckViolation, match="job_times"):
+        database.execute(insert, [value])
+
+
+UNREADABLE = ["('1' || repeat('0', 5000))::jsonb", "(repeat('[', 3000) || repeat(']', 3000))::jsonb"]
+
+
+@pytest.fixture(params=UNREADABLE)
+async def unreadable(request, boss, database):
+    """The id of a job between two others whose data Python cannot read."""
+    await boss.create_queue("q")
+    await boss.send("q", "first")
+    ((id,),) = database.execute(
+        f"insert into trioboss.job (name, data) values ('q', {request.param}) returning id"
+    ).fetchall()
+    await boss.send("q", "last")
+    return id
+
+
+@pytest.mark.parametrize("batch_size", [None, 3])
+async def test_unreadable_data_fails_its_own_job_and_no_other(boss, unreadable, batch_size):
+    seen = []
+
+    async def handler(jobs):
+        seen.extend(job.data for job in (jobs if batch_size else [jobs]))
+        if "last" in seen:
+            through.set()
+
+    through = trio.Event()
+    await boss.work("q", handler, batch_size=batch_size)
+    with trio.fail_after(30):
+        failed = await boss.wait_for("q", unreadable)
+        await through.wait()
+    assert seen == ["first", "last"]
+    assert failed.state == "failed"
+    assert failed.output["name"] == "PayloadError"
+
+
+async def test_unreadable_data_can_be_looked_at(boss, unreadable):
+    jobs = await boss.find_jobs("q")
+    assert [jobs[0].data, type(jobs[1].data), jobs[2].data] == ["first", Unreadable, "last"]
+    assert (await boss.get_job_by_id("q", unreadable)).id == unreadable

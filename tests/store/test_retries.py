@@ -173,3 +173,13 @@ async def test_the_history_has_every_attempt_that_did_not_end_well(boss, clock, 
     )
 
     assert rows.fetchall() == [(id, "q", 1, "failed", "k"), (id, "q", 2, "failed", "k")]
+
+
+async def test_a_delay_that_doubles_for_ever_ends_at_a_hundred_years(boss, database, clock):
+    await boss.create_queue("q", retry_limit=20, retry_delay=timedelta(days=60), retry_backoff=True)
+    id = await boss.send("q")
+    (job,) = await boss.fetch("q")
+    database.execute("update trioboss.job set backoff_count = 16")
+    await boss.fail("q", job)
+    job = await boss.get_job_by_id("q", id)
+    assert job.start_after == clock.now + timedelta(days=36525)

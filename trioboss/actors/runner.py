@@ -10,7 +10,7 @@ import trio
 from trioboss.actors.running import CancelReason, DeadLetterJob, RetryJob, Running, RunningJob
 from trioboss.errors import BatchFailed, PayloadError
 from trioboss.model.exchange import Failure
-from trioboss.model.payload import describe_error, encode, error_line
+from trioboss.model.payload import Unreadable, describe_error, encode, error_line
 
 __all__ = [
     "Completed",
@@ -58,6 +58,8 @@ EXPIRED = Failed(Failure(describe_error("the job expired"), outcome="expired"), 
 
 async def run_job(job: RunningJob, handler: Handler, max_bytes: int) -> Outcome:
     """Run the handler. Raises only cancellation, which is for the slot to judge."""
+    if isinstance(job.data, Unreadable):
+        return _unreadable(job)
     try:
         value = await handler(job)
     except BaseException as error:
@@ -69,6 +71,9 @@ async def run_job(job: RunningJob, handler: Handler, max_bytes: int) -> Outcome:
 
 async def run_batch(jobs: list[RunningJob], handler: Handler, max_bytes: int) -> dict[UUID, Outcome]:
     """Run the handler on several jobs at once. It may return outputs by id, or raise errors by id."""
+    if broken := {job.id: _unreadable(job) for job in jobs if isinstance(job.data, Unreadable)}:
+        readable = [job for job in jobs if job.id not in broken]
+        return broken | (await run_batch(readable, handler, max_bytes) if readable else {})
     ids = [job.id for job in jobs]
     try:
         value = await handler(jobs)
@@ -81,6 +86,11 @@ async def run_batch(jobs: list[RunningJob], handler: Handler, max_bytes: int) ->
         return {id: _judge(errors[id]) if id in errors else _NOTHING for id in ids}
     outputs = _sort_out(value, ids) or {}
     return {id: _encoded(outputs.get(id), max_bytes) for id in ids}
+
+
+def _unreadable(job: RunningJob) -> Outcome:
+    """No handler can do anything with such a job, now or later."""
+    return _failed(PayloadError("data", job.data.problem), dead=True)
 
 
 def _sort_out(value: object, ids: Sequence[UUID]) -> dict[UUID, Any] | None:

@@ -26,6 +26,7 @@ __all__ = [
 # The queue of a queue's completion jobs (see tell_completions.sql) may have a name that much longer.
 _NAME = re.compile(r"(__state__completed__)?[\w.\-/]{1,200}", re.ASCII)
 _LONGEST = 100 * 365.25 * 86400.0  # seconds; more is a unit mistaken for another
+_EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)  # before that, something else was meant
 _LATEST = datetime(2200, 1, 1, tzinfo=UTC)  # later instants do not survive 64-bit nanoseconds
 _INT4 = 2**31 - 1
 _KEY_BYTES = 1000  # keys are indexed, and an index entry has at most 2704 bytes
@@ -118,6 +119,8 @@ def check_start(field: str, value: object) -> float | datetime:
         return check_duration(field, value)
     if value.tzinfo is None:
         raise UsageError(f"{field}: {value!r} has no time zone: say which is meant, e.g. with tzinfo=UTC")
+    if value < _EARLIEST:
+        raise UsageError(f"{field}: {value!r} is too long ago: use an instant after {_EARLIEST.year}")
     if value >= _LATEST:
         raise UsageError(f"{field}: {value!r} is too far away: use an instant before {_LATEST.year}")
     return value

@@ -10,9 +10,11 @@ import traceback
 from decimal import Decimal
 from typing import TypeAlias
 
+import attrs
+
 from trioboss.errors import PayloadError
 
-__all__ = ["MAX_BYTES", "Json", "describe_error", "encode", "error_line"]
+__all__ = ["MAX_BYTES", "Json", "Unreadable", "describe_error", "encode", "error_line"]
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -23,6 +25,13 @@ _EXACT_BELOW = 1e16  # from here on repr() writes an exponent, which jsonb turns
 _ERROR_CHARACTERS = 8000
 _LINE_CHARACTERS = 500
 _dumps = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode  # _check ends circles
+
+
+@attrs.frozen
+class Unreadable:
+    """Stands for JSON that Postgres holds and Python cannot: plain SQL put it there, `encode` would have refused it."""
+
+    problem: str
 
 
 def encode(value: object, path: str = "data", max_bytes: int = MAX_BYTES) -> str:

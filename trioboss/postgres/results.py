@@ -8,6 +8,8 @@ from psycopg.adapt import AdaptersMap, Loader, Transformer
 from psycopg.pq import Format
 from psycopg.pq.abc import PGresult
 
+from trioboss.model.payload import Unreadable
+
 __all__ = ["PGresult", "read_rows"]
 
 _decode = json.JSONDecoder().decode
@@ -19,7 +21,10 @@ class _JsonbLoader(Loader):
     format = Format.BINARY
 
     def load(self, data: Any) -> Any:
-        return _decode(str(data[1:], "utf-8"))
+        try:
+            return _decode(str(data[1:], "utf-8"))
+        except (ValueError, RecursionError) as error:
+            return Unreadable(str(error))  # one bad value must not cost the other rows
 
 
 def _make_adapters() -> AdaptersMap:

@@ -59,7 +59,16 @@ CREATE TABLE trioboss.job (
     -- one lease for ever, even if a crash of the server loses a claim and its number is issued again.
     attempt              integer NOT NULL DEFAULT 0,
     gate                 smallint,
-    CONSTRAINT job_pkey PRIMARY KEY (name, id)
+    CONSTRAINT job_pkey PRIMARY KEY (name, id),
+    -- Whoever writes: instants that every program can read, and lengths of time that can be added to them.
+    CONSTRAINT job_times CHECK (
+        start_after >= '0001-01-02Z' AND start_after < '9000-01-01Z'
+        AND keep_until >= '0001-01-02Z' AND keep_until < '9000-01-01Z'
+        AND created_on >= '0001-01-02Z' AND created_on < '9000-01-01Z'
+        AND started_on >= '0001-01-02Z' AND started_on < '9000-01-01Z'
+        AND expire_in <= interval '200 years' AND heartbeat <= interval '200 years'
+        AND retry_window <= interval '200 years' AND delete_after <= interval '200 years'
+        AND retry_jitter BETWEEN 0 AND 1)
 ) PARTITION BY LIST (name);
 
 -- The road of every claim: only what can run now, in the order in which it should.
@@ -207,7 +216,7 @@ CREATE TRIGGER complete_job BEFORE INSERT ON trioboss.job FOR EACH ROW
 WHEN (NEW.gate IS NULL) EXECUTE FUNCTION trioboss.complete_job();
 
 -- Where the jobs of all queues live that have no table of their own.
-CREATE TABLE trioboss.job_common (LIKE trioboss.job INCLUDING DEFAULTS)
+CREATE TABLE trioboss.job_common (LIKE trioboss.job INCLUDING DEFAULTS INCLUDING CONSTRAINTS)
 WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
       autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE trioboss.job ATTACH PARTITION trioboss.job_common DEFAULT;
@@ -261,7 +270,7 @@ BEGIN
         RAISE EXCEPTION '% is not a table of one queue', table_name USING ERRCODE = 'invalid_parameter_value';
     END IF;
     EXECUTE format(
-        'CREATE TABLE trioboss.%I (LIKE trioboss.job INCLUDING DEFAULTS) '
+        'CREATE TABLE trioboss.%I (LIKE trioboss.job INCLUDING DEFAULTS INCLUDING CONSTRAINTS) '
         'WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, '
         'autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)', table_name);
     PERFORM trioboss.run_between_others(

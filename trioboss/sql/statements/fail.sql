@@ -23,10 +23,11 @@ WITH clock AS MATERIALIZED (
     FOR UPDATE OF j
 ), judged AS MATERIALIZED (
     SELECT o.*,
-           (SELECT now FROM clock) + interval '1 s' * coalesce(o.asked_delay, CASE
+           -- Not later than in a hundred years, however often a delay was doubled.
+           (SELECT now FROM clock) + interval '1 s' * least(3155760000, coalesce(o.asked_delay, CASE
                WHEN o.retry_backoff THEN least(o.retry_delay_max,
                    CASE WHEN o.retry_delay > 0 THEN o.retry_delay ELSE 1 END * 2 ^ least(16, o.backoffs) * o.chance)
-               ELSE o.retry_delay * o.chance END) AS next_start,
+               ELSE o.retry_delay * o.chance END)) AS next_start,
            o.dead OR o.retry_count >= o.retry_limit
            OR (o.policy = 'stately' AND (
                SELECT true FROM trioboss.job_common r
