@@ -1,5 +1,7 @@
 """Roles of the server, and databases in which `trioboss grants` gave them their rights."""
 
+import contextlib
+import io
 from collections.abc import Iterator
 
 import psycopg
@@ -7,6 +9,7 @@ import pytest
 from psycopg import sql
 from security_helpers import ROLES, role
 
+import trioboss
 from trioboss.cli import main
 from trioboss.testing import temporary_database
 
@@ -23,13 +26,33 @@ def roles(server_dsn: str) -> Iterator[None]:
             owner.execute(sql.SQL("drop role {}").format(name))
 
 
-@pytest.fixture
-def granted_dsn(
-    server_dsn: str, template: str, roles: None, capsys: pytest.CaptureFixture[str]
-) -> Iterator[str]:
-    """The dsn, for a superuser, of a migrated database in which all roles have their rights."""
+@contextlib.contextmanager
+def granted_database(server_dsn: str, template: str) -> Iterator[str]:
+    """A migrated database in which all roles have their rights."""
     with temporary_database(server_dsn, template) as dsn:
         options = [text for kind in ROLES for text in (f"--{kind}", role(kind))]
-        assert main(["grants", "--dsn", dsn, "--apply", *options]) == 0
-        capsys.readouterr()
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            assert main(["grants", "--dsn", dsn, "--apply", *options]) == 0
         yield dsn
+
+
+@pytest.fixture
+def granted_dsn(server_dsn: str, template: str, roles: None) -> Iterator[str]:
+    """The dsn, for a superuser, of a database of its own with all rights given."""
+    with granted_database(server_dsn, template) as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+def shown_dsn(server_dsn: str, template: str, roles: None) -> Iterator[str]:
+    """The same, for tests that change nothing."""
+    with granted_database(server_dsn, template) as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+def quarry(server_dsn: str, template: str) -> Iterator[trioboss.SyncBoss]:
+    """A boss that many tests and examples share; its queue is q."""
+    with temporary_database(server_dsn, template) as dsn, trioboss.SyncBoss(dsn, migrate=False) as boss:
+        boss.create_queue("q", policy="key_strict_fifo")
+        yield boss

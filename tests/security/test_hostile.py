@@ -16,7 +16,6 @@ from trioboss.cli import main
 from trioboss.cli.logs import set_up_logging
 from trioboss.events import JobFailed
 from trioboss.model.job import make_id
-from trioboss.testing import temporary_database
 
 HOSTILE = [
     "'; drop table trioboss.job; --",
@@ -33,7 +32,7 @@ HOSTILE = [
     "&lt;'\"`${7*7}",
     "\u202egnp.exe",
     "a\u0301\u200b\ufeff",
-    "𝖖𝖚𝖊𝖚𝖊",
+    "\U0001d596\U0001d59a",
     "../../etc/passwd",
     "=cmd()|'/C calc'!A0",
     "*queues",
@@ -74,9 +73,8 @@ def verbs(boss, name):
 
 
 @pytest.mark.parametrize("name", NO_NAMES, ids=ascii)
-def test_a_name_that_is_none_is_refused_by_every_verb_before_any_sql(sync_boss, name):
-    sync_boss.create_queue("q")
-    for number, verb in enumerate(verbs(sync_boss, name)):
+def test_a_name_that_is_none_is_refused_by_every_verb_before_any_sql(quarry, name):
+    for number, verb in enumerate(verbs(quarry, name)):
         with pytest.raises(trioboss.UsageError) as refusal:
             verb()
         assert str(refusal.value).isprintable(), number
@@ -97,14 +95,6 @@ def test_the_database_refuses_such_names_too(dsn):
                 continue
             with pytest.raises(psycopg.errors.CheckViolation):
                 connection.execute("insert into trioboss.queue (name) values (%s)", [name])
-
-
-@pytest.fixture(scope="module")
-def quarry(server_dsn, template):
-    """A boss that many examples share."""
-    with temporary_database(server_dsn, template) as dsn, trioboss.SyncBoss(dsn, migrate=False) as boss:
-        boss.create_queue("q", policy="key_strict_fifo")
-        yield boss
 
 
 TEXT = st.text(max_size=300) | st.sampled_from(HOSTILE)

@@ -34,10 +34,9 @@ async def test_the_limit_counts_what_is_sent_not_what_it_looks_like(small):
         await small.send("q", "\U0001f600" * 100)  # twelve characters each, as JSON
 
 
-def test_ten_megabytes_are_enough_for_everybody(sync_boss):
-    sync_boss.create_queue("q")
+def test_ten_megabytes_are_enough_for_everybody(quarry):
     with pytest.raises(trioboss.PayloadError, match=f"{MAX_BYTES} are allowed"):
-        sync_boss.send("q", "x" * MAX_BYTES)
+        quarry.send("q", "x" * MAX_BYTES, singleton_key="k")
 
 
 @pytest.mark.parametrize("how", ["returned", "by hand", "progress"])
@@ -85,7 +84,6 @@ def test_an_error_by_hand_has_the_same_limit(sync_boss):
 
 
 @pytest.mark.parametrize("key", ["x" * 1001, "é" * 501, "\0", "\udc80", ""])
-def test_a_key_that_no_index_could_hold_is_refused(sync_boss, key):
-    sync_boss.create_queue("q")
+def test_a_key_that_no_index_could_hold_is_refused(quarry, key):
     with pytest.raises(trioboss.UsageError, match="singleton_key"):
-        sync_boss.send("q", singleton_key=key)
+        quarry.send("q", singleton_key=key)

@@ -185,10 +185,10 @@ MAY = {
 
 
 @pytest.mark.parametrize("kind", ROLES)
-def test_a_role_may_run_its_statements_and_no_others(granted_dsn, kind):
+def test_a_role_may_run_its_statements_and_no_others(shown_dsn, kind):
     catalog = Catalog("trioboss")
     allowed = set()
-    with psycopg.connect(as_role(granted_dsn, kind), autocommit=True) as connection:
+    with psycopg.connect(as_role(shown_dsn, kind), autocommit=True) as connection:
         if connection.info.server_version < 160000:
             pytest.skip("a plan without values takes Postgres 16")
         for name in STATEMENTS:
@@ -239,8 +239,8 @@ REFUSED_TO_ALL = [
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_a_role_is_refused_what_is_not_its_business(granted_dsn, kind):
-    with psycopg.connect(as_role(granted_dsn, kind), autocommit=True) as connection:
+def test_a_role_is_refused_what_is_not_its_business(shown_dsn, kind):
+    with psycopg.connect(as_role(shown_dsn, kind), autocommit=True) as connection:
         for statement in REFUSED[kind] + REFUSED_TO_ALL:
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(statement)
@@ -329,8 +329,8 @@ def test_grants_to_a_role_that_does_not_exist_change_nothing(dsn, capsys):
     assert 'role "nobody at all" does not exist: create it first' in capsys.readouterr().err
 
 
-def test_who_lacks_a_right_reads_one_sentence(granted_dsn, capsys):
-    assert main(["pause", "q", "--dsn", as_role(granted_dsn, "reader")]) == 1
+def test_who_lacks_a_right_reads_one_sentence(shown_dsn, capsys):
+    assert main(["pause", "q", "--dsn", as_role(shown_dsn, "reader")]) == 1
     said = capsys.readouterr().err
     assert "permission denied" in said
     assert said.count("\n") == 1

@@ -41,9 +41,9 @@ class _LineFormatter(logging.Formatter):
 
 
 def _describe_job(event: JobCompleted | JobFailed) -> str:
-    failure = f"{event.state} ({printable(event.error)})" if isinstance(event, JobFailed) else None
-    waited, ran = event.waited * 1000, event.ran * 1000
-    return f"{event.queue} {event.id} {failure or 'completed'}, attempt {event.attempt}, waited {waited:.1f} ms, ran {ran:.1f} ms"
+    outcome = f"{event.state} ({printable(event.error)})" if isinstance(event, JobFailed) else "completed"
+    times = f"waited {event.waited * 1000:.1f} ms, ran {event.ran * 1000:.1f} ms"
+    return f"{event.queue} {event.id} {outcome}, attempt {event.attempt}, {times}"
 
 
 class _PatientHandler(logging.StreamHandler):  # type: ignore[type-arg]

@@ -1,0 +1,139 @@
+"""Processes to be killed, and a wire that loses answers."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import attrs
+import trio
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+HERE = Path(__file__).parent
+
+
+@attrs.define(eq=False)
+class Program:
+    """A process of ours, and what it has said so far."""
+
+    process: trio.Process
+    said: bytes = b""
+    _news: trio.Event = attrs.field(factory=trio.Event)
+
+    async def listen(self) -> None:
+        """Read what it says, until its end."""
+        assert self.process.stdout is not None
+        async with self.process.stdout as stream:
+            async for chunk in stream:
+                self.said += chunk
+                self._news.set()
+                self._news = trio.Event()
+
+    async def says(self, *words: str) -> None:
+        """Wait until it has said something."""
+        with trio.fail_after(60):
+            while not all(word.encode() in self.said for word in words):
+                await self._news.wait()
+
+    async def kill(self, number: int = signal.SIGKILL) -> None:
+        """Kill it, and see it dead."""
+        self.process.send_signal(number)
+        await self.process.wait()
+
+
+@asynccontextmanager
+async def open_programs() -> AsyncIterator["Programs"]:
+    """Starts processes, and leaves none behind."""
+    async with trio.open_nursery() as nursery:
+        programs = Programs(nursery)
+        try:
+            yield programs
+        finally:
+            with trio.CancelScope(shield=True):
+                for program in programs.started:
+                    if program.process.returncode is None:
+                        await program.kill()
+        nursery.cancel_scope.cancel()
+
+
+@attrs.define(eq=False)
+class Programs:
+    """The processes of one test."""
+
+    _nursery: trio.Nursery
+    started: list[Program] = attrs.field(factory=list)
+
+    async def start(self, *command: str, **environment: str) -> Program:
+        """Start one; standard output and standard error are one stream."""
+        process = await trio.lowlevel.open_process(
+            [sys.executable, *command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=HERE,
+            env=os.environ | environment,
+        )
+        program = Program(process)
+        self.started.append(program)
+        self._nursery.start_soon(program.listen)
+        return program
+
+    async def victim(self, dsn: str, queue: str, place: str = "") -> Program:
+        """Start a worker on a queue, which pauses at a place."""
+        return await self.start("victim.py", dsn, queue, *([place] if place else []))
+
+
+@attrs.define(eq=False)
+class Wire:
+    """Between programs and the server: once a marker goes to the server, no answer comes back any more."""
+
+    dsn: str = ""
+    marker: bytes | None = None
+    hangs_up: bool = False
+    """Instead of silence, the connection breaks as soon as the answer would have come."""
+    lost: int = 0
+
+
+@asynccontextmanager
+async def open_wire(server_dsn: str) -> AsyncIterator[Wire]:
+    """A TCP port that leads to the server's Unix socket."""
+    params = conninfo_to_dict(server_dsn)
+    path = f"{params.pop('host')}/.s.PGSQL.{params.pop('port')}"
+    wire = Wire()
+
+    async def serve(client: trio.SocketStream) -> None:
+        swallow = False
+
+        async def up(server: trio.SocketStream) -> None:
+            nonlocal swallow
+            async for data in client:
+                swallow = swallow or (wire.marker is not None and wire.marker in data)
+                await server.send_all(data)
+            await server.send_eof()
+
+        async def down(server: trio.SocketStream) -> None:
+            async for data in server:
+                if not swallow:
+                    await client.send_all(data)
+                    continue
+                wire.lost += 1
+                if wire.hangs_up:
+                    await client.aclose()
+                    return
+            await client.aclose()
+
+        try:
+            async with client, await trio.open_unix_socket(path) as server, trio.open_nursery() as both:
+                both.start_soon(up, server)
+                both.start_soon(down, server)
+        except* (trio.BrokenResourceError, trio.ClosedResourceError, OSError):
+            pass
+
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(trio.serve_tcp, serve, 0)
+        port = listeners[0].socket.getsockname()[1]
+        wire.dsn = make_conninfo("", host="127.0.0.1", port=port, sslmode="disable", **params)
+        yield wire
+        nursery.cancel_scope.cancel()

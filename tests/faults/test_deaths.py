@@ -1,0 +1,158 @@
+"""Workers that are killed or stopped at exact places. All of it happens at once; each test looks at one of them."""
+
+import signal
+from uuid import UUID
+
+import attrs
+import psycopg
+import pytest
+import trio
+from fault_helpers import Programs, open_programs, open_wire
+
+import trioboss
+from trioboss.testing import temporary_database
+
+QUEUES = ("a1", "a2", "a4", "a5", "a6", "a7")
+
+
+@attrs.define
+class Aftermath:
+    """What became of the jobs, and who ran them after the deaths."""
+
+    jobs: dict[str, list[trioboss.Job]] = attrs.field(factory=dict)
+    reruns: dict[str, list[tuple[UUID, int]]] = attrs.field(factory=lambda: {queue: [] for queue in QUEUES})
+    zombie: str = ""
+    before: dict[str, int] = attrs.field(factory=dict)
+    """How many had completed when the worker was killed."""
+
+
+@pytest.fixture(scope="module")
+def aftermath(server_dsn, template):
+    """Kill workers in six ways, and let another one finish."""
+    with temporary_database(server_dsn, template) as dsn:
+        return trio.run(kill_and_recover, dsn)
+
+
+async def kill_and_recover(dsn: str) -> Aftermath:
+    story = Aftermath()
+    with trio.fail_after(90), psycopg.connect(dsn, autocommit=True) as owner:
+        async with (
+            trioboss.open_boss(dsn, migrate=False, presence_grace=2.0) as boss,
+            open_programs() as programs,
+            open_wire(dsn) as wire,
+        ):
+            ids = await send_all(boss)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(die_while_claiming, programs, dsn, owner)
+                nursery.start_soon(die_at, programs, dsn, "a2", "after claim")
+                nursery.start_soon(die_at, programs, dsn, "a4", "before settling")
+                nursery.start_soon(die_while_completing, programs, wire, owner, story)
+                zombie = await programs.victim(dsn, "a7")
+                await zombie.says("began")
+                zombie.process.send_signal(signal.SIGSTOP)
+            await recover(boss, story, zombie, ids)
+            for queue, sent in ids.items():
+                story.jobs[queue] = [await boss.wait_for(queue, id) for id in sent]
+            await zombie.says("lost")
+            story.zombie = zombie.said.decode()
+    return story
+
+
+async def send_all(boss):
+    for queue in QUEUES:
+        options = {"partition": True} if queue == "a1" else {"heartbeat": 1.0} if queue == "a7" else {}
+        await boss.create_queue(queue, retry_limit=5, **options)
+    ids = {queue: [await boss.send(queue)] for queue in ("a1", "a2", "a4", "a5")}
+    ids["a6"] = await boss.insert("a6", ({} for _ in range(50)), return_ids=True)
+    ids["a7"] = [await boss.send("a7", "long")]
+    return ids
+
+
+async def die_while_claiming(programs: Programs, dsn: str, owner) -> None:
+    """The claim waits for a lock; its client is killed; then it gets the lock."""
+    ((table,),) = owner.execute("select table_name from trioboss.queue where name = 'a1'").fetchall()
+    with psycopg.connect(dsn) as holder:
+        holder.execute(
+            psycopg.sql.SQL("lock table trioboss.{} in share mode").format(psycopg.sql.Identifier(table))
+        )
+        victim = await programs.victim(dsn, "a1")
+        while not owner.execute(
+            "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%%' || %s || '%%'",
+            [table],
+        ).fetchall():
+            await trio.sleep(0.05)
+        await victim.kill()
+        holder.rollback()
+
+
+async def die_at(programs: Programs, dsn: str, queue: str, place: str) -> None:
+    victim = await programs.victim(dsn, queue, place)
+    await victim.says("paused")
+    await victim.kill()
+
+
+async def die_while_completing(programs: Programs, wire, owner, story: Aftermath) -> None:
+    """The commit of a completion is done, but its answer never arrives."""
+    wire.marker = b"\0complete\0"
+    victims = {queue: await programs.victim(wire.dsn, queue) for queue in ("a5", "a6")}
+    for queue, victim in victims.items():
+        while not (
+            done := owner.execute("select id from trioboss.archive where name = %s", [queue]).fetchall()
+        ):
+            await trio.sleep(0.02)
+        await victim.kill()
+        story.before[queue] = len(done)
+
+
+async def recover(boss, story: Aftermath, zombie, ids) -> None:
+    """Work on all queues. The zombie wakes while its successor runs."""
+
+    async def handler(job: trioboss.Job) -> str:
+        story.reruns[job.queue].append((job.id, job.attempt))
+        if job.queue == "a7":
+            zombie.process.send_signal(signal.SIGCONT)
+            await zombie.says("lost")
+        return "rescuer"
+
+    for queue in QUEUES:
+        await boss.work(queue, handler, concurrency=10)
+
+
+def only(story: Aftermath, queue: str) -> tuple[str, int, str]:
+    (job,) = story.jobs[queue]
+    return job.state, job.attempt, job.output
+
+
+def test_A1_a_worker_killed_while_its_claim_waits_loses_no_job(aftermath):
+    assert only(aftermath, "a1")[::2] == ("completed", "rescuer")
+    assert len(aftermath.reruns["a1"]) == 1
+
+
+def test_A2_a_worker_killed_between_claim_and_handler_loses_no_job(aftermath):
+    assert only(aftermath, "a2") == ("completed", 2, "rescuer")
+
+
+def test_A4_a_job_whose_effect_was_not_settled_runs_once_more_and_knows_it(aftermath):
+    (job,) = aftermath.jobs["a4"]
+
+    assert only(aftermath, "a4") == ("completed", 2, "rescuer")
+    assert aftermath.reruns["a4"] == [(job.id, 2)]
+
+
+def test_A5_a_completion_whose_answer_got_lost_is_a_completion(aftermath):
+    assert only(aftermath, "a5") == ("completed", 1, "victim")
+    assert aftermath.reruns["a5"] == []
+
+
+def test_A6_each_of_a_batch_is_completed_or_runs_again_and_never_both(aftermath):
+    jobs = aftermath.jobs["a6"]
+    rerun = {id for id, _ in aftermath.reruns["a6"]}
+
+    assert [job.state for job in jobs] == ["completed"] * 50
+    assert {job.id for job in jobs if job.output == "rescuer"} == rerun
+    assert len(rerun) == len(aftermath.reruns["a6"]) <= 50 - aftermath.before["a6"]
+
+
+def test_A7_a_zombie_that_wakes_while_its_successor_runs_writes_nothing(aftermath):
+    assert only(aftermath, "a7")[::2] == ("completed", "rescuer")
+    assert f"lost {aftermath.jobs['a7'][0].id}" in aftermath.zombie
