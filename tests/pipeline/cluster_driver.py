@@ -14,6 +14,7 @@ def main(master, dsn, folder):
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "512m",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.eventLog.compress": "false",
         "spark.eventLog.dir": folder,
         "spark.eventLog.enabled": "true",
         "spark.executor.cores": "1",
