@@ -15,6 +15,7 @@ from trioboss.cli.demo import demo
 from trioboss.cli.doctor import doctor
 from trioboss.cli.grants import add_grants_command, grants
 from trioboss.cli.output import complain
+from trioboss.cli.pipeline import add_pipeline_command, run_pipeline
 from trioboss.cli.worker import add_worker_command, run_worker
 from trioboss.errors import SchemaOutOfDate, TriobossError, UsageError
 from trioboss.postgres.redact import has_password
@@ -51,6 +52,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("doctor", "check connection, schema, notifications and health, and say what to do", doctor, json=True)
     add_admin_commands(add)
     add_grants_command(add)
+    add_pipeline_command(commands.add_parser)
     return parser
 
 
@@ -87,6 +89,8 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError(str(error)) from None
     if args.command == "worker":
         return run_worker(args)
+    if args.command == "pipeline":
+        return run_pipeline(args)
     if args.command == "demo":
         return trio.run(demo, args)
     if args.command == "grants":

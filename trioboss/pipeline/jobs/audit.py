@@ -151,7 +151,7 @@ def _finding(row: Row) -> Finding:
 
 def main(argv: list[str] | None = None) -> int:
     """The command, for spark-submit and for `trioboss pipeline audit`."""
-    parser = argparse.ArgumentParser(prog="audit", description="Prove the guarantees over history.")
+    parser = argparse.ArgumentParser(prog="trioboss pipeline audit", description="Prove the guarantees over history.")
     parser.add_argument(
         "--tolerance", type=float, default=TOLERANCE, help="of starts, in seconds (default 0.1)"
     )

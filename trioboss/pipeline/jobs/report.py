@@ -169,7 +169,7 @@ _ON_TERMINAL = (
 
 def main(argv: list[str] | None = None) -> int:
     """The command, for spark-submit and for `trioboss pipeline report`."""
-    parser = argparse.ArgumentParser(prog="report", description="Say what the queues did, hour by hour.")
+    parser = argparse.ArgumentParser(prog="trioboss pipeline report", description="Say what the queues did, hour by hour.")
     parser.add_argument("--out", required=True, metavar="DIR", help="where the tables and the page go")
     parser.add_argument("--page", metavar="FILE", help="where the page goes (default: report.html in DIR)")
     parser.add_argument(

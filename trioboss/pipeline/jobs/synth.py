@@ -119,7 +119,7 @@ def _known(jobs: int, days: float, violations: list[Violation]) -> Synthetic:
 def main(argv: list[str] | None = None) -> int:
     """The command, for spark-submit and for `trioboss pipeline synth`."""
     parser = argparse.ArgumentParser(
-        prog="synth", description="Make a history, or rows for a load, of any size."
+        prog="trioboss pipeline synth", description="Make a history, or rows for a load, of any size."
     )
     parser.add_argument("--jobs", type=int, required=True, help="how many")
     parser.add_argument(

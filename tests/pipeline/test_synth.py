@@ -1,0 +1,137 @@
+"""What a made-up history is said to have in it is what report and audit find, exactly."""
+
+from collections import Counter
+from datetime import UTC, datetime
+
+import pytest
+
+from trioboss.errors import UsageError
+from trioboss.pipeline.history import Source
+from trioboss.pipeline.jobs import synth as synth_job
+from trioboss.pipeline.jobs.audit import audit
+from trioboss.pipeline.jobs.report import report
+from trioboss.pipeline.jobs.synth import synth, synth_load
+from trioboss.pipeline.synthetic.shapes import SHAPES, facts_of, kind_of
+
+BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    return tmp_path_factory.mktemp("synth") / "lake"
+
+
+@pytest.fixture(scope="module")
+def made(spark, lake):
+    """Twelve hours, so that a Parquet file a day and queue is a file a queue."""
+    return synth(1234, lake, spark=spark, days=0.5, begin=BEGIN, violations=2)
+
+
+@pytest.fixture(scope="module")
+def reported(spark, lake, made, tmp_path_factory):
+    return report(Source(lake=lake), tmp_path_factory.mktemp("out"), spark=spark, top=1000)
+
+
+@pytest.fixture(scope="module")
+def audited(spark, lake, made):
+    return audit(Source(lake=lake), spark=spark)
+
+
+def test_every_planted_violation_is_found_and_nothing_else(made, audited):
+    found = Counter((f.kind, f.queue, f.job, f.other_job) for f in audited.findings)
+    planted = Counter((v.kind, v.queue, v.job, v.other_job) for v in made.violations)
+
+    assert found == planted
+    assert {v.kind for v in made.violations} == {
+        "overlap", "order", "passed a retry", "over the limit", "two ends", "no end",
+    }  # fmt: skip
+    assert audited.violations == Counter(v.kind for v in made.violations)
+    assert not audited.doubts
+    assert not audited.is_clean
+
+
+def test_the_report_of_each_queue_is_what_was_said_beforehand(made, reported):
+    queues = {queue["queue"]: queue for queue in reported.queues}
+    for name, facts in made.queues.items():
+        queue = queues[name]
+        assert (queue["jobs"], queue["completed"], queue["failed"]) == (
+            facts.jobs,
+            facts.completed,
+            facts.failed,
+        )
+        assert queue["attempts"] == facts.attempts.total()
+        assert queue["failed_attempts"] == facts.attempts["failed"]
+        assert queue["lost_attempts"] == facts.attempts["lost"]
+        assert queue["released_attempts"] == facts.attempts["released"]
+        assert queue["worker_seconds"] == pytest.approx(facts.worker_time / 1000, abs=1e-6)
+        assert queue["wasted_seconds"] == pytest.approx(facts.wasted_time / 1000, abs=1e-6)
+        for share in (50, 95, 99):
+            assert queue[f"run_p{share}"] == facts.percentile("runs", share / 100) / 1000
+            assert queue[f"wait_p{share}"] == facts.percentile("waits", share / 100) / 1000
+
+
+def test_the_hours_add_up_to_what_was_said_beforehand(made, reported):
+    for name, facts in made.queues.items():
+        points = [point for point in reported.points if point["queue"] == name]
+        assert sum(point["arrivals"] for point in points) == facts.jobs
+        assert sum(point["completions"] for point in points) == facts.completed
+        assert sum(point["failures"] for point in points) == facts.failed
+        assert sum(point["retries"] for point in points) == (
+            facts.attempts["failed"] + facts.attempts["lost"] - facts.failed
+        )
+        assert sum(point["worker_seconds"] for point in points) == pytest.approx(
+            facts.worker_time / 1000, abs=1e-6
+        )
+
+
+def test_errors_and_dead_letters_are_those_that_were_planted(made, reported):
+    found = {(error["queue"], error["fingerprint"]): error["count"] for error in reported.errors}
+    said = {(queue, text): n for queue, facts in made.queues.items() for text, n in facts.errors.items()}
+
+    assert {key: n for key, n in found.items() if key[0] in made.queues} == said
+    assert [(d["source"], d["dead_letter"], d["letters"], d["handled"]) for d in reported.dead_letters] == [
+        ("webhooks", "letters", made.letters, made.letters)
+    ]
+
+
+def test_the_hottest_keys_and_the_slowest_job_are_known(made, reported):
+    orders = [key for key in reported.keys if key["queue"] == "orders"]
+
+    assert orders[0]["singleton_key"] == "customer-0"
+    assert reported.slowest[0]["queue"] == "reports"
+    assert reported.slowest[0]["run"] == max(made.queues["reports"].runs) / 1000
+
+
+def test_an_end_that_was_taken_back_is_one_arrival(reported):
+    points = [point for point in reported.points if point["queue"] == "honest/retried"]
+
+    assert sum(point["arrivals"] for point in points) == 2
+    assert sum(point["failures"] + point["completions"] for point in points) == 4
+
+
+def test_facts_of_cycles_are_the_facts_of_all_jobs_one_by_one():
+    shape = SHAPES[1]
+    facts = facts_of(shape, 12_345, 86400)
+
+    assert facts.jobs == 12_345
+    assert facts.failed == sum(kind_of(shape, n) == "dead" for n in range(12_345))
+    assert facts.runs.total() == facts.attempts.total()
+
+
+def test_a_lake_that_is_there_is_not_written_over(spark, lake, made):
+    with pytest.raises(UsageError, match="there is a lake"):
+        synth(10, lake, spark=spark)
+
+
+def test_rows_for_a_load_have_the_columns_that_load_takes(spark, tmp_path):
+    assert synth_load(20, tmp_path / "rows.parquet", spark=spark) == 20
+
+    rows = spark.read.parquet(str(tmp_path / "rows.parquet"))
+    assert rows.columns == ["data", "priority", "singleton_key"]
+    assert rows.count() == 20
+
+
+def test_the_command_says_what_is_in_it(spark, tmp_path, capsys):
+    assert synth_job.main(["--jobs", "100", "--to", str(tmp_path / "lake"), "--days", "0.1"]) == 0
+
+    assert "webhooks" in capsys.readouterr().out
