@@ -156,7 +156,7 @@ def test_another_schema(run, dsn):
 
 @pytest.mark.parametrize(
     "command",
-    [
+    [*"worker demo send queues jobs why retry cancel resume delete pause unpause".split(), *"schedules migrate doctor grants".split()],
         "worker",
         "demo",
         "send",

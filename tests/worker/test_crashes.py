@@ -99,6 +99,8 @@ def crash_and_restart(server):
     """Stop it as if the power had failed, and start it again."""
     pid = int((server.data / "postmaster.pid").read_text().split()[0])
     os.kill(pid, signal.SIGQUIT)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)
     with contextlib.suppress(ProcessLookupError):
         while True:
             os.kill(pid, 0)

@@ -5,6 +5,7 @@ import re
 
 import pytest
 import trio
+from psycopg.conninfo import make_conninfo
 from worker_helpers import PATIENCE
 
 PASSWORD, PAYLOAD = "pw-canary-7341", "payload-canary-5128"
@@ -58,14 +59,14 @@ async def test_one_line_a_job_for_people(served):
     worker, _ = served
     number = r"[\d.]+"
 
-    (line,) = worker.matching(" short ")
+    (line,) = worker.matching(" short ", "completed")
     assert re.search(rf"INFO +short \S+ completed, attempt 1, waited {number} ms, ran {number} ms$", line)
     (line,) = worker.matching(" failing ")
-    assert re.search(r"WARNING failing \S+ failed \(.*it went.*wrong.*\), attempt 1", line)
+    assert re.search(r"WARNING failing \S+ failed \(ValueError: it went\), attempt 1, ", line)
 
 
 async def test_nothing_of_payloads_and_passwords_is_told(boss, workers, dsn):
-    with_password = f"{dsn}{'&' if '?' in dsn else '?'}password={PASSWORD}"
+    with_password = make_conninfo(dsn, password=PASSWORD)
     worker = await workers.start("--json-logs", "--log-level", "debug", TRIOBOSS_DSN=with_password)
     good = await boss.send("short", {"secret": PAYLOAD})
     bad = await boss.send("failing", {"secret": PAYLOAD})
@@ -106,10 +107,31 @@ async def test_a_database_that_cannot_be_reached_is_told_without_its_password(wo
         ("worker_apps:app", ["--concurrency", "0"], "concurrency"),
     ],
 )
-async def test_a_mistake_is_one_sentence_and_exit_code_2(workers, boss, app, arguments, complaint):
+async def test_a_mistake_of_the_worker_is_one_sentence_and_exit_code_2(
+    workers, boss, app, arguments, complaint
+):
     worker = await workers.start(*arguments, app=app)
 
     assert await worker.ends() == 2
     (line,) = worker.lines
     assert line.startswith("trioboss: ")
     assert complaint in line
+
+
+async def test_a_health_port_that_is_taken_is_a_mistake_too(workers, boss):
+    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    async with listener:
+        worker = await workers.start("--health", str(listener.socket.getsockname()[1]))
+
+        assert await worker.ends() == 2
+    (line,) = worker.lines
+    assert "cannot listen on" in line
+
+
+async def test_a_dead_letter_queue_that_is_missing_is_a_mistake_too(workers, boss):
+    await boss.delete_queue("graves")
+    worker = await workers.start()
+
+    assert await worker.ends() == 2
+    (line,) = worker.lines
+    assert "graves" in line

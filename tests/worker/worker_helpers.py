@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 import trio
 
-PATIENCE = 60  # seconds after which something that has to happen has not
+PATIENCE = 15  # seconds after which something that has to happen has not
 HERE = Path(__file__).parent
 
 
@@ -38,10 +38,11 @@ class WorkerProcess:
 
     async def says(self, *words, times=1):
         """Wait for lines that contain all of these words; return the last of so many."""
-        with trio.fail_after(PATIENCE):
+        with trio.move_on_after(PATIENCE):
             while len(found := self.matching(*words)) < times:
                 await self._news.wait()
-        return found[times - 1]
+            return found[times - 1]
+        raise AssertionError(f"it did not say {words}, but {self.lines[-20:]}")
 
     def signal(self, number=signal.SIGTERM):
         self.process.send_signal(number)

@@ -73,7 +73,9 @@ async def keep_lease(running: Running, renewer: "Renewer", reporter: Reporter) -
             reporter.report(JobStuck(running.job.queue, running.job.id, running.job.attempt))
             settle_without_handler(running)
         else:
-            running.cancel(CancelReason.EXPIRED if due is Due.EXPIRED else CancelReason.LEASE_LOST)
+            # Whose handler beats itself and has not done so, has failed: otherwise it could go on like that for ever.
+            failed = due is Due.EXPIRED or not running.job.auto_heartbeat
+            running.cancel(CancelReason.EXPIRED if failed else CancelReason.LEASE_LOST)
             if not running.has_begun:
                 settle_without_handler(running)
 

@@ -88,6 +88,8 @@ def _check(args: argparse.Namespace, app: App) -> None:
         raise UsageError(f"app: {args.app} declares no worker")
     if args.processes < 1:
         raise UsageError(f"processes: {args.processes} is not a number of processes")
+    if args.concurrency is not None and args.concurrency < 1:
+        raise UsageError(f"concurrency: {args.concurrency} is not a number of jobs")
     if args.health:
         parse_address(args.health)
 
@@ -104,7 +106,7 @@ async def _work(args: argparse.Namespace, app: App) -> int:
                 await _run_app(args, app, stopping)
             except TriobossError as error:
                 complain(str(error))
-                code = 1
+                code = 2 if isinstance(error, UsageError) else 1
             except Exception as error:
                 if not lacks_privilege(error):
                     raise
@@ -121,6 +123,7 @@ async def _watch_parent(stopping: trio.Event) -> None:
 
 
 async def _run_app(args: argparse.Namespace, app: App, stopping: trio.Event) -> None:
+    failure: Exception | None = None  # kept out of the nursery, which would wrap it
     async with (
         open_boss(
             args.dsn,
@@ -131,11 +134,16 @@ async def _run_app(args: argparse.Namespace, app: App, stopping: trio.Event) -> 
         ) as boss,
         trio.open_nursery() as nursery,
     ):
-        if args.health:
-            await _start_health(nursery, boss, args.health)
-        await app.start(boss, queues=args.queue, concurrency=args.concurrency)
-        await stopping.wait()
+        try:
+            if args.health:
+                await _start_health(nursery, boss, args.health)
+            await app.start(boss, queues=args.queue, concurrency=args.concurrency)
+            await stopping.wait()
+        except Exception as error:
+            failure = error
         nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
 
 
 async def _start_health(nursery: trio.Nursery, boss: Boss, address: str) -> None:

@@ -1,0 +1,105 @@
+"""Behind pgbouncer, which hands out sessions for a transaction at a time: it works, by polling, and says so."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+import trio
+from psycopg.conninfo import conninfo_to_dict
+from worker_helpers import PATIENCE
+
+import trioboss
+from trioboss.cli import main
+from trioboss.testing import record
+
+PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+
+pytestmark = pytest.mark.skipif(
+    PGBOUNCER is None, reason="pgbouncer is not installed (Debian package pgbouncer)"
+)
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@pytest.fixture
+def folder():
+    """One that every account can read, as pytest's own is not."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def pooled_dsn(dsn, folder):
+    """The test's database, behind a pgbouncer that runs as the server's account: it refuses to be root."""
+    parts = conninfo_to_dict(dsn)
+    port = free_port()
+    settings = folder / "pgbouncer.ini"
+    settings.write_text(
+        f"[databases]\n* = host={parts['host']} port={parts.get('port', 5432)} user={parts['user']}\n"
+        f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n"
+        "pool_mode = transaction\nmax_client_conn = 100\ndefault_pool_size = 10\n"
+        "ignore_startup_parameters = extra_float_digits,options\n"
+    )
+    account = {"user": os.stat(parts["host"]).st_uid} if os.geteuid() == 0 else {}
+    process = subprocess.Popen([PGBOUNCER, "-q", settings], **account)
+    pooled = f"postgresql://{parts['user']}@127.0.0.1:{port}/{parts['dbname']}"
+    try:
+        wait_until_it_answers(pooled)
+        yield pooled
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def wait_until_it_answers(dsn):
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return psycopg.connect(dsn).close()
+        except psycopg.OperationalError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+async def test_it_works_and_says_that_it_polls(pooled_dsn):
+    done = trio.open_memory_channel(10)
+
+    async def handle(job):
+        await done[0].send(job.data)
+
+    async with trioboss.open_boss(pooled_dsn, migrate=False) as boss, record(boss.events()) as events:
+        assert boss.is_pooled
+        await boss.create_queue("q")
+        await boss.work("q", handle)
+        await boss.send("q", 1)
+
+        with trio.fail_after(PATIENCE):
+            assert await done[1].receive() == 1
+        assert boss.statistics().listener.deaf
+    assert events is not None
+
+
+async def test_a_worker_logs_it(pooled_dsn, workers, boss):
+    workers.dsn = pooled_dsn
+    worker = await workers.start("-q", "short")
+
+    await worker.says("notify_unavailable", "polling every 2 s")
+
+
+def test_doctor_says_so(pooled_dsn, capsys):
+    main(["doctor", "--dsn", pooled_dsn])
+
+    printed = capsys.readouterr().out
+    assert "warning  pooler: a pooler stands between us and the server" in printed
+    assert "warning  notify: words on the channel do not come through" in printed

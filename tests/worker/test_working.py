@@ -1,0 +1,197 @@
+"""A boss at work in a trio program, on a real database: patterns, completions, workers that come and go."""
+
+import psycopg
+import pytest
+import trio
+from worker_helpers import PATIENCE
+
+import trioboss
+
+
+@pytest.fixture
+def done():
+    """Jobs that were handled, as they come."""
+    return trio.open_memory_channel(100)
+
+
+@pytest.fixture
+def handle(done):
+    async def handle(job):
+        await done[0].send((job.queue, job.data))
+
+    return handle
+
+
+@pytest.fixture
+def handled(done):
+    """Wait for the next job that is handled."""
+
+    async def handled():
+        with trio.fail_after(PATIENCE):
+            return await done[1].receive()
+
+    return handled
+
+
+async def test_a_pattern_takes_queues_that_are_there_and_those_that_come(boss, dsn, handle, handled):
+    await boss.create_queue("mail/now")
+    await boss.create_queue("other")
+    await boss.work("mail/*", handle)
+    await boss.send("mail/now", 1)
+    assert await handled() == ("mail/now", 1)
+
+    async with trioboss.open_boss(dsn, migrate=False, supervise=False, schedule=False) as another:
+        await another.create_queue("mail/later")
+        await another.send("other", "not for us")
+        await another.send("mail/later", 2)
+
+    assert await handled() == ("mail/later", 2)
+    assert (await boss.get_queue_stats("other")).ready == 1
+
+
+async def test_a_pattern_survives_that_a_queue_is_deleted(boss, handle, handled):
+    await boss.create_queue("mail/gone")
+    await boss.create_queue("mail/left")
+    await boss.work("mail/*", handle)
+    await boss.delete_queue("mail/gone")
+
+    await boss.send("mail/left", 1)
+
+    assert await handled() == ("mail/left", 1)
+
+
+async def test_on_complete_gets_the_document_of_each_job_that_ends(boss, done, handled):
+    async def listen(job):
+        await done[0].send((job.data["request"]["id"], job.data["state"], job.data["response"]))
+
+    async def handle(job):
+        if job.data == "bad":
+            raise ValueError("bad")
+        return {"fine": job.data}
+
+    await boss.create_queue("q", retry_limit=0)
+    await boss.on_complete("q", listen)
+    await boss.work("q", handle)
+
+    good = await boss.send("q", 1)
+    assert await handled() == (str(good), "completed", {"fine": 1})
+    bad = await boss.send("q", "bad")
+    id, state, response = await handled()
+    assert (id, state) == (str(bad), "failed")
+    assert "bad" in str(response)
+
+
+async def test_after_off_complete_completions_are_still_there_to_fetch(boss, handle, handled):
+    await boss.create_queue("q")
+    await boss.on_complete("q", handle)
+    await boss.off_complete("q")
+    id = await boss.send("q", 1)
+    await boss.complete("q", (await boss.fetch("q"))[0])
+
+    (completion,) = await boss.fetch_completed("q")
+
+    assert completion.data["request"]["id"] == str(id)
+
+
+async def test_off_work_waits_for_what_runs_and_takes_no_more(boss, dsn):
+    began, ended = trio.Event(), []
+
+    async def handle(job):
+        began.set()
+        await trio.sleep(0.2)
+        ended.append(job.data)
+
+    await boss.create_queue("q")
+    await boss.work("q", handle)
+    await boss.send("q", 1)
+    await began.wait()
+
+    await boss.off_work("q")
+
+    assert ended == [1]
+    await boss.send("q", 2)
+    assert (await boss.get_queue_stats("q")).ready == 1
+    assert boss.statistics().workers == ()
+
+
+async def test_off_work_stops_the_worker_that_is_named_and_no_other(boss, handle, handled):
+    await boss.create_queue("q")
+    first = await boss.work("q", handle)
+    second = await boss.work("q", handle)
+
+    await boss.off_work(first)
+
+    assert [worker.id for worker in boss.statistics().workers] == [second.id]
+    await boss.send("q", 1)
+    assert await handled() == ("q", 1)
+
+
+async def test_notify_worker_makes_it_look_now(boss, dsn, handle, handled):
+    await boss.create_queue("q")
+    worker = await boss.work("q", handle)
+    with trio.fail_after(PATIENCE):
+        while not worker.dispatchers["q"].machine.marked:  # noqa: ASYNC110 (a mark has no event)
+            await trio.sleep(0.01)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        # Nobody will ring for it.
+        connection.execute("DELETE FROM trioboss.sleeper")
+    await boss.send("q", 1)
+
+    boss.notify_worker(worker)
+
+    with trio.fail_after(10):
+        assert await handled() == ("q", 1)
+
+
+async def test_statistics_show_all_actors(boss, handle, handled):
+    await boss.create_queue("q")
+    await boss.work("q", handle)
+    await boss.send("q", 1)
+    await handled()
+
+    shown = boss.statistics()
+
+    assert set(shown.supervisor.actors) >= {"listener", "upkeep", "scheduler", "queue watcher"}
+    assert shown.listener.listening
+    (worker,) = shown.workers
+    (dispatcher,) = worker.dispatchers
+    assert (dispatcher.queue, dispatcher.claimed) == ("q", 1)
+    assert shown.upkeep is not None
+    assert shown.scheduler is not None
+
+
+async def test_a_job_sent_by_plain_sql_starts_by_event(boss, dsn, handle, handled):
+    await boss.create_queue("q")
+    await boss.work("q", handle)
+    with psycopg.connect(dsn) as connection:
+        connection.execute("INSERT INTO trioboss.job (name, data) VALUES ('q', '5')")
+
+    with trio.fail_after(10):
+        assert await handled() == ("q", 5)
+
+
+async def test_a_deferred_job_starts_by_a_timer_and_no_look(boss, handle, handled):
+    await boss.create_queue("q")
+    await boss.work("q", handle)
+    await boss.send("q", 1, start_after=0.5)
+
+    assert await handled() == ("q", 1)
+    assert boss.statistics().workers[0].dispatchers[0].woken_by_timer >= 1
+
+
+async def test_a_handler_that_does_not_touch_without_auto_heartbeat_has_failed(boss):
+    reasons = trio.open_memory_channel(1)
+
+    async def forget(job):
+        try:
+            await trio.sleep_forever()
+        finally:
+            reasons[0].send_nowait(job.cancelled)
+
+    await boss.create_queue("q", heartbeat=1, auto_heartbeat=False, retry_limit=0)
+    await boss.work("q", forget)
+    id = await boss.send("q")
+
+    with trio.fail_after(PATIENCE):
+        assert await reasons[1].receive() == "expired"
+        assert (await boss.wait_for("q", id)).state == "failed"
