@@ -4,15 +4,26 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import attrs
 import trio
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+T = TypeVar("T")
+
 HERE = Path(__file__).parent
+
+
+async def until(condition: Callable[[], T]) -> T:
+    """Wait for something of which nobody tells: look again and again, and return what was found."""
+    with trio.fail_after(60):
+        while not (found := condition()):  # noqa: ASYNC110
+            await trio.sleep(0.02)
+    return found
 
 
 @attrs.define(eq=False)

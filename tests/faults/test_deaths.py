@@ -7,7 +7,7 @@ import attrs
 import psycopg
 import pytest
 import trio
-from fault_helpers import Programs, open_programs, open_wire
+from fault_helpers import Programs, open_programs, open_wire, until
 
 import trioboss
 from trioboss.testing import temporary_database
@@ -95,13 +95,11 @@ async def die_while_completing(programs: Programs, wire, owner, story: Aftermath
     """The commit of a completion is done, but its answer never arrives."""
     wire.marker = b"\0complete\0"
     victims = {queue: await programs.victim(wire.dsn, queue) for queue in ("a5", "a6")}
+    done = "select id from trioboss.archive where name = %s"
     for queue, victim in victims.items():
-        while not (
-            done := owner.execute("select id from trioboss.archive where name = %s", [queue]).fetchall()
-        ):
-            await trio.sleep(0.02)
+        await until(lambda queue=queue: owner.execute(done, [queue]).fetchall())
         await victim.kill()
-        story.before[queue] = len(done)
+        story.before[queue] = len(owner.execute(done, [queue]).fetchall())
 
 
 async def recover(boss, story: Aftermath, zombie, ids) -> None:

@@ -118,7 +118,6 @@ STATEMENTS = {path.stem for path in Path(plans.__file__).with_name("statements")
 HARMLESS = {
     *(
         "announce",
-        "dead_letter_users",
         "explain_refusal",
         "find_live",
         "get_queues",
@@ -140,6 +139,7 @@ HARMLESS = {
 SENDING = {"drop_if_ended", "give_back_slot", "release_staged", "send", "send_plain", "send_throttled"}
 READING = {
     "count_history",
+    "dead_letter_users",
     *(
         "check_leases",
         "disown",
@@ -162,7 +162,7 @@ READING = {
     *("get_schedules", "tell_watchers", "unwatch", "watch"),
 }
 OWNING = {
-    *("create_queue", "delete_queue", "pause", "tell_completions", "update_queue"),
+    *("create_queue", "delete_queue", "drop_leftovers", "pause", "tell_completions", "update_queue"),
     # the pipeline's
     *(
         "add_stage",

@@ -50,6 +50,9 @@ class Door:
 
         It commits when the block ends and rolls back when it raises.
         """
-        async with self._pool.connection() as conn, conn.transaction():
-            await conn.execute(_AS_USUAL)
-            yield conn
+        async with self._pool.connection() as conn:
+            async with conn.transaction():
+                await conn.execute(_AS_USUAL)
+                yield conn
+            # What was SET in the transaction outlives its commit, and others use the session next.
+            await conn.begin_anew()

@@ -26,6 +26,7 @@ from trioboss.postgres.driving import drive
 __all__ = ["WorkDoor"]
 
 _LOOK_AGAIN = 20.0  # seconds after which a waiter looks for itself, in case the word got lost
+_LOOK_DEAF = 1.0  # the same, where no words come through
 
 
 @attrs.define(eq=False)
@@ -146,7 +147,8 @@ class WorkDoor(Door):
                 raise JobNotFound(queue, [id], "such")
             if job.state.is_ended:
                 return job
-            await ended.wait_until(trio.current_time() + _LOOK_AGAIN)
+            deaf = self._runtime.listener.statistics().deaf
+            await ended.wait_until(trio.current_time() + (_LOOK_DEAF if deaf else _LOOK_AGAIN))
 
     @asynccontextmanager
     async def events(self) -> AsyncIterator[AsyncIterator[Event]]:

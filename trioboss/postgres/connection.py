@@ -20,7 +20,7 @@ from trioboss.postgres.care import Care
 from trioboss.postgres.connecting import open_pgconn
 from trioboss.postgres.driver import TrioConnection
 from trioboss.postgres.flush import Delivery, PreparedStatements, Results, Step, Transactions
-from trioboss.postgres.settings import settings_step
+from trioboss.postgres.settings import RESET, settings_step
 from trioboss.postgres.waiting import Dialogue, is_readable
 
 __all__ = ["Connection"]
@@ -46,6 +46,7 @@ class Connection(TrioConnection[Row]):
         super().__init__(pgconn, row_factory)
         self._statements: PreparedStatements | None = None
         self._unread: Delivery | None = None  # whose sequel has not been read yet
+        self._first_step: Step | None = None
         self._last_words = _LastWords()
         self.add_notice_handler(self._last_words.hear)
 
@@ -84,11 +85,20 @@ class Connection(TrioConnection[Row]):
     async def begin_session(self, step: Step) -> None:
         """Execute the first statement of a new session, or close the connection."""
         delivery = Delivery(self.pgconn, [[step]], None)
+        self._first_step = step
         try:
             await self.converse(delivery.converse(), Care.ORDINARY)
         except BaseException:
             await self.close()
             raise
+
+    async def begin_anew(self) -> None:
+        """Take back the settings and locks that somebody left in the session, which is then as it was at first.
+
+        Behind a transaction pooler there is no session that would be ours.
+        """
+        if self._statements is not None and self._first_step is not None:
+            await self.run([[*RESET, self._first_step]])
 
     # -- the hot path
 

@@ -21,6 +21,7 @@ from trioboss.sql import Statement
 
 __all__ = [
     "CONNECTION_DEFAULTS",
+    "RESET",
     "SESSION_SETTINGS",
     "SessionSetting",
     "parse_dsn",
@@ -90,6 +91,11 @@ _APPLY = Statement(
           end
     """,
     ("always", "where_it_applies"),
+)
+# What a user of one of our sessions may have left behind in it.
+RESET = (
+    Step(Statement("trioboss_reset", "reset all", ())),
+    Step(Statement("trioboss_unlock", "select pg_advisory_unlock_all()", ())),
 )
 _CONDITIONAL = frozenset({"synchronous_commit", "client_connection_check_interval"})
 _PORTS = re.compile(r"[0-9,\s]*")

@@ -1,0 +1,60 @@
+"""Who is dead, and who only has the name of the dead."""
+
+import psycopg
+import trio
+
+import trioboss
+from trioboss.events import JobsRecovered
+from trioboss.testing import record
+
+
+async def test_A10_a_worker_of_the_same_name_is_not_taken_for_the_dead_one(dsn):
+    """The job of the one that died is found although another one of its name is alive."""
+    with trio.fail_after(60):
+        async with trioboss.open_boss(dsn, migrate=False, presence_grace=2.0, worker_name="same") as boss:
+            await boss.create_queue("q", retry_limit=5)
+            await boss.send("q", 1)
+            leave_a_dead_worker(dsn, "same")
+
+            async def handler(job):
+                return job.attempt
+
+            await boss.work("q", handler)
+            async with record(boss.events()) as recorder:
+                (recovered,) = await recorder.wait_for(JobsRecovered)
+            job = await boss.wait_for("q", recovered.ids[0])
+
+    assert (job.state, job.output) == ("completed", 2)
+
+
+async def test_A11_a_job_whose_worker_left_no_trace_is_found(dsn):
+    with trio.fail_after(60):
+        async with trioboss.open_boss(dsn, migrate=False, presence_grace=2.0) as boss:
+            await boss.create_queue("q", retry_limit=5)
+            id = await boss.send("q", 1)
+            leave_a_dead_worker(dsn, "gone")
+            with psycopg.connect(dsn, autocommit=True) as owner:
+                owner.execute("delete from trioboss.worker")
+
+            async def handler(job):
+                return job.attempt
+
+            await boss.work("q", handler)
+            job = await boss.wait_for("q", id)
+
+    assert (job.state, job.output) == ("completed", 2)
+
+
+def leave_a_dead_worker(dsn, name):
+    """A worker that holds a job and no lock: all that is left of one that was killed."""
+    with psycopg.connect(dsn, autocommit=True) as owner:
+        owner.execute(
+            "insert into trioboss.worker (id, boss, name, queue, lock) "
+            "values ('018f0000-0000-7000-8000-00000000dead', gen_random_uuid(), %s, 'q', 42)",
+            [name],
+        )
+        claimed = owner.execute(
+            "update trioboss.job set state = 'active', attempt = 1, started_on = now(), "
+            "worker = '018f0000-0000-7000-8000-00000000dead' where name = 'q' returning id"
+        ).fetchall()
+        assert len(claimed) == 1
