@@ -77,6 +77,17 @@ def test_of_two_singletons_that_are_released_together_the_first_waits_again(desk
     assert desk.query("SELECT state::text FROM trioboss.all_jobs ORDER BY seq") == [("retry",), ("failed",)]
 
 
+@pytest.mark.parametrize("policy", ["standard", "singleton", "stately", "exclusive", "key_strict_fifo"])
+def test_a_job_that_is_given_back_has_lost_no_try(desk, policy):
+    queue = Queue(desk, policy=policy, retry_limit=1)
+    queue.send("k")
+    for _ in range(3):
+        queue.say("settling", "release_leases", [job.lease for job in queue.claim()])
+    (job,) = queue.claim()
+
+    assert (job.retry_count, job.attempt) == (0, 4)
+
+
 @pytest.mark.parametrize("policy", ["standard", "key_strict_fifo"])
 @pytest.mark.parametrize("limit", [0, 2])
 def test_a_retry_by_hand_is_one_more_try(desk, policy, limit):
