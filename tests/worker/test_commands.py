@@ -12,6 +12,23 @@ import trioboss
 from trioboss.cli import main
 
 PASSWORD = "pw-canary-7341"
+COMMANDS = (
+    *(
+        "worker",
+        "demo",
+        "send",
+        "queues",
+        "jobs",
+        "why",
+        "retry",
+        "cancel",
+        "resume",
+        "delete",
+        "pause",
+        "unpause",
+    ),
+    *("schedules", "migrate", "doctor", "grants"),
+)
 
 
 @pytest.fixture
@@ -154,24 +171,7 @@ def test_another_schema(run, dsn):
     assert "(none)" in run("queues", "--schema", "other")[1]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [*"worker demo send queues jobs why retry cancel resume delete pause unpause".split(), *"schedules migrate doctor grants".split()],
-        "worker",
-        "demo",
-        "send",
-        "queues",
-        "jobs",
-        "why",
-        "retry",
-        "cancel",
-        "resume",
-        "delete",
-        "pause",
-        "unpause",
-    ]
-    + ["schedules", "migrate", "doctor", "grants"],
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(run, command):
     code, printed, _ = run(command, "-h", dsn=None)
 
