@@ -135,7 +135,7 @@ class Plan:
 
     @staticmethod
     def _work(chance: random.Random) -> dict[str, Any]:
-        (then,) = chance.choices(("complete", "fail_once", "fail"), (90, 9, 1))
+        (then,) = chance.choices(("complete", "fail_once", "fail"), (80, 19, 1))
         long = chance.random() < 0.15 and then != "fail"  # it would be run so often
         return {
             "seconds": chance.uniform(*LONG) if long else chance.uniform(0, 0.02),

@@ -1,6 +1,11 @@
-"""Where the lifecycle machine works: our own session, two callers with transactions of their own, and a clock."""
+"""Where the lifecycle machine works: our own session, two callers with transactions of their own, and a clock.
 
+One more session is patient: what it does may wait for a caller, in a thread of its own.
+"""
+
+import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from datetime import datetime
 from typing import Any, TypeVar
@@ -13,7 +18,7 @@ from trioboss.model.job import NewJob
 from trioboss.postgres.blocking_session import open_blocking
 from trioboss.postgres.conversation import Conversation
 from trioboss.postgres.driving import drive_blocking
-from trioboss.sql import Catalog
+from trioboss.sql import Catalog, qualify
 from trioboss.store import Context, Store, make_store
 
 T = TypeVar("T")
@@ -21,9 +26,11 @@ T = TypeVar("T")
 OWN = 0
 CALLERS = (1, 2)
 
-# Nothing in the machine may wait for anything: it leaves out what the model says would wait. So whoever waits
-# is a finding, and a machine with one thread must not hang on it.
+# Nobody but the patient may wait for anything: the machine leaves out what the model says would wait. So whoever
+# waits is a finding, and a machine with one thread must not hang on it.
 _NEVER_WAIT = "SET lock_timeout = '3s'"
+_IS_WAITING = "SELECT pg_blocking_pids(%s) <> '{}'"
+_PATIENCE = 30.0  # seconds; then it hangs
 
 _EMPTY = """
     DELETE FROM trioboss.job; DELETE FROM trioboss.archive; DELETE FROM trioboss.attempt;
@@ -68,8 +75,11 @@ class Row:
 @attrs.define(eq=False)
 class Desk:
     store: Store
+    schema: str
     hands: list[psycopg.Connection[Any]]
     """Our own session, which commits by itself, and the callers, who commit when they are told to."""
+    patient: psycopg.Connection[Any]
+    """Commits by itself, too."""
 
     @classmethod
     def open(cls, dsn: str, schema: str = "trioboss") -> "Desk":
@@ -78,17 +88,17 @@ class Desk:
         for hand in hands:
             hand.execute(_NEVER_WAIT)
             hand.commit()
-        return cls(make_store(Context(Catalog(schema))), hands)
+        return cls(make_store(Context(Catalog(schema))), schema, hands, open_blocking(dsn))
 
     def close(self) -> None:
-        for hand in self.hands:
+        for hand in (*self.hands, self.patient):
             hand.close()
 
     def clear(self) -> None:
         """Leave nothing of the example before."""
         for caller in CALLERS:
             self.hands[caller].rollback()
-        self.hands[OWN].execute(_EMPTY)
+        self.hands[OWN].execute(self.named(_EMPTY))
         self.store.context.forget()
         self.store.context.now = None
 
@@ -104,13 +114,35 @@ class Desk:
         """Run a verb, telling it whether the transaction is our own."""
         return drive_blocking(self.hands[hand], verb(hand == OWN), self.hands[OWN])
 
+    def say_patiently(self, verb: Callable[[bool], Conversation[T]], end_blocker: Callable[[], None]) -> T:
+        """Run a verb that waits for callers: whenever it does, one of them is made to end."""
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(lambda: drive_blocking(self.patient, verb(True), self.patient))
+            while self._waits(answer):
+                end_blocker()
+            return answer.result()
+
+    def _waits(self, answer: Future[Any]) -> bool:
+        """True once it waits for somebody, False once it is done."""
+        deadline = time.monotonic() + _PATIENCE
+        while not answer.done():
+            assert time.monotonic() < deadline, "it neither ends nor waits"
+            ((waits,),) = self.query(_IS_WAITING, [self.patient.info.backend_pid])
+            if waits:
+                return True
+        return False
+
+    def named(self, text: str) -> str:
+        """A statement as it reads in our schema."""
+        return qualify(text, self.schema)
+
     def insert(self, hand: int, queue: str, jobs: list[NewJob]) -> list[UUID]:
         verb = self.store.loading.insert(queue, jobs, keep_ids=True)
         with self.hands[hand].transaction() if hand == OWN else nullcontext():
             return drive_blocking(self.hands[hand], verb, self.hands[OWN]).ids or []
 
     def query(self, text: str, values: Any = None, hand: int = OWN) -> list[tuple[Any, ...]]:
-        return self.hands[hand].execute(text, values, prepare=True).fetchall()
+        return self.hands[hand].execute(self.named(text), values, prepare=True).fetchall()
 
     def rows(self) -> list[Row]:
         """All committed jobs, live and ended, in order of sending."""
@@ -119,5 +151,5 @@ class Desk:
     def look(self, *questions: str) -> list[list[tuple[Any, ...]]]:
         """Several queries in one round trip."""
         with self.hands[OWN].pipeline():
-            cursors = [self.hands[OWN].execute(question, prepare=True) for question in questions]
+            cursors = [self.hands[OWN].execute(self.named(each), prepare=True) for each in questions]
         return [cursor.fetchall() for cursor in cursors]

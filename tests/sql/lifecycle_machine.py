@@ -1,6 +1,6 @@
 """How a step of the lifecycle machine is made: first in the model, then in the database, then compared.
 
-A statement that the database would let wait for somebody's transaction is left out: the machine has one thread.
+A statement that the database would let wait for somebody's transaction is left out; lifecycle_waiting.py has those.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,8 @@ from lifecycle_values import ACTIVE, RETRY, Layer, ModelJob, ModelQueue, Order
 from trioboss.errors import JobNotFound, LeaseLost
 from trioboss.model.exchange import Failure, Wanted
 from trioboss.model.job import Job, Lease, NewJob
-from trioboss.model.states import JobState
+from trioboss.model.policy import Policy
+from trioboss.postgres.conversation import Conversation
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -48,7 +49,9 @@ class LifecycleMachine(RuleBasedStateMachine):
         if queue.is_fifo:
             # A dead letter without a key gets the name of its queue for a key.
             turns = "SELECT key, trioboss.turn(%s, key) FROM unnest(%s::text[]) key"
-            for key, lock in self.desk.query(turns, [queue.name, [*KEYS, "q0", "q1", "q2"]]):
+            for key, lock in self.desk.query(
+                turns, [queue.name, [*KEYS, *(f"q{number}" for number in range(len(Policy)))]]
+            ):
                 self.model.turns[queue.name, key] = lock
         self.names.append(queue.name)
 
@@ -136,10 +139,11 @@ class LifecycleMachine(RuleBasedStateMachine):
             self.finish(layer, hand)
 
     def run_send(self, hand: int, order: Order) -> UUID | None:
-        verb, job = self.desk.store.sending.send, as_new_job(order)
-        return self.desk.say(
-            hand, lambda own: verb(order.queue, job, own=own, unique_until=order.unique_until)
-        )
+        return self.desk.say(hand, lambda own: self.send_verb(order, own=own))
+
+    def send_verb(self, order: Order, *, own: bool) -> Conversation[UUID | None]:
+        verb = self.desk.store.sending.send
+        return verb(order.queue, as_new_job(order), own=own, unique_until=order.unique_until)
 
     def insert(self, hand: int, queue: str, orders: list[Order]) -> None:
         layer = self.begin(hand)
@@ -345,8 +349,7 @@ def as_new_job(order: Order) -> NewJob:
 def as_row(job: ModelJob) -> Row:
     same = {field.name: getattr(job, field.name) for field in attrs.fields(Row) if field.name != "hot"}
     turn = job.policy.is_keyed and job.is_queued and job.ready
-    hot = job.is_live or (job.is_fifo and job.state is JobState.FAILED)
-    return Row(**{**same, "ready": turn, "hot": hot})
+    return Row(**{**same, "ready": turn, "hot": job.is_hot})
 
 
 NOT_IN_JOB = ("policy", "ready", "hot", "key")

@@ -74,6 +74,11 @@ class ModelJob:
         return self.policy is Policy.KEY_STRICT_FIFO
 
     @property
+    def is_hot(self) -> bool:
+        """Live, or failed and in the way of its key."""
+        return self.is_live or (self.is_fifo and self.state is FAILED)
+
+    @property
     def expires_on(self) -> datetime:
         assert self.started_on is not None
         return self.started_on + timedelta(seconds=self.expire_in)
@@ -120,6 +125,8 @@ class Layer:
     """Places it tried to enter."""
     shakes: set[Place] = attrs.field(factory=set)
     """Places that it entered or left, or whose owner it changed: who wants in must wait for the commit."""
+    gone: set[UUID] = attrs.field(factory=set)
+    """Jobs that left the live ones. One that comes back is another row, which who waits for the old one misses."""
 
     def get(self, id: UUID) -> ModelJob | None:
         if id in self.jobs:
@@ -147,11 +154,14 @@ class Layer:
         self.shakes |= job.places | (was.places if was else set())
         self.targets.add(job.id)
         self.jobs[job.id] = job
+        if not job.is_hot:
+            self.gone.add(job.id)
 
     def drop(self, job: ModelJob) -> None:
         self.shakes |= job.places
         self.targets.add(job.id)
         self.jobs[job.id] = None
+        self.gone.add(job.id)
 
     def rename(self, job: ModelJob, id: UUID) -> None:
         """Give a job that the database made the id that it got there."""
@@ -182,10 +192,11 @@ class Layer:
         below.history += self.history
         below.targets |= self.targets
         below.shakes |= self.shakes
+        below.gone |= self.gone
         if below.below is None:
             below.jobs = {id: job for id, job in below.jobs.items() if job is not None}
             below.slots = {slot: id for slot, id in below.slots.items() if id is not None}
-            below.targets, below.shakes = set(), set()
+            below.targets, below.shakes, below.gone = set(), set(), set()
 
     def must_wait_for(self, other: "Layer") -> bool:
         """Whether the database would let this statement wait until the other transaction ends."""

@@ -1,7 +1,8 @@
 """Random lives of random jobs, step by step, on a real server and in the model beside it.
 
-One thread, three hands: our own session, and two callers whose transactions stay open over many steps. Time is
-passed to SQL and only grows. Leases are never thrown away, so stale ones are used as a matter of course.
+Three hands: our own session, and two callers whose transactions stay open over many steps. A fourth is patient: it
+waits for callers, and goes on when they have ended. Time is passed to SQL and only grows. Leases are never thrown
+away, so stale ones are used as a matter of course.
 `pytest --hypothesis-profile=deep tests/sql/test_lifecycle_machine.py` looks longer.
 """
 
@@ -14,8 +15,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule, run_state_machine_as_test
 from lifecycle_desk import CALLERS, OWN
-from lifecycle_machine import KEYS, LifecycleMachine
+from lifecycle_machine import KEYS
 from lifecycle_values import ACTIVE, CANCELLED, CREATED, FAILED, RETRY, ModelQueue, Order
+from lifecycle_waiting import WaitingMachine
 
 from trioboss.model.policy import Policy
 from trioboss.model.states import JobState
@@ -46,12 +48,14 @@ KINDS = {
 
 @st.composite
 def queue_lists(draw) -> list[ModelQueue]:
-    """One or two queues of any policy, some with a dead letter queue, which is of any policy, too."""
+    """One or two queues, or one of every policy; some with a dead letter queue, which is of any policy, too."""
     dead = draw(st.sampled_from([None, *Policy]))
+    few = st.lists(st.sampled_from((*Policy, *KEYED)), min_size=1, max_size=2)
+    policies = list(Policy) if draw(st.integers(0, 4)) == 4 else draw(few)
     queues = [
         ModelQueue(
             f"q{number}",
-            draw(st.sampled_from((*Policy, *KEYED))),
+            policy,
             commit_order=draw(st.booleans()),
             retry_limit=draw(st.integers(0, 3)),
             retry_delay=draw(st.sampled_from((0, 0, 10))),
@@ -59,12 +63,12 @@ def queue_lists(draw) -> list[ModelQueue]:
             keep_completed=draw(st.integers(0, 9)) < 9,
             dead_letter=draw(st.sampled_from(("dead", None))) if dead else None,
         )
-        for number in range(draw(st.integers(1, 2)))
+        for number, policy in enumerate(policies)
     ]
     return [ModelQueue("dead", dead), *queues] if dead else queues
 
 
-class Lifecycle(LifecycleMachine):
+class Lifecycle(WaitingMachine):
     leases = Bundle("leases")
 
     @initialize(queues=queue_lists(), first=st.lists(st.tuples(picks, keys, delays), max_size=8))
@@ -187,8 +191,28 @@ class Lifecycle(LifecycleMachine):
         if verb == "resume":
             self.witness.irregular |= set(changed)
 
+    @precondition(lambda self: self.drafts)
+    @rule(pick=picks, key=keys, kind=st.sampled_from(tuple(KINDS)), commits=st.booleans())
+    def send_a_job_that_has_to_wait(self, pick, key, kind, commits):
+        self.send_and_wait(self.order(self.pick_queue(pick), key, **KINDS[kind]), commits=commits)
+
+    @precondition(lambda self: self.drafts and self.claimed)
+    @rule(verb=st.sampled_from(("complete", "fail", "touch")), pick=picks, commits=st.booleans())
+    def settle_a_lease_that_somebody_is_changing(self, verb, pick, commits):
+        claimed = [job for job in self.claimed if job.id in self.locked()]
+        if claimed:
+            self.settle_and_wait(verb, claimed[pick % len(claimed)], commits=commits)
+
+    @precondition(lambda self: self.drafts)
+    @rule(verb=st.sampled_from(tuple(FITTING)), pick=picks, commits=st.booleans())
+    def change_a_job_that_somebody_is_changing(self, verb, pick, commits):
+        jobs = [job for job in self.model.committed.all() if job.id in self.locked()]
+        if jobs:
+            job = jobs[pick % len(jobs)]
+            self.change_and_wait(verb, job.queue, job.id, commits=commits)
+
     @rule(seconds=st.sampled_from((1, 5, 10, 31, 60, 1000)))
-    def wait(self, seconds):
+    def let_time_pass(self, seconds):
         self.pass_time(timedelta(seconds=seconds))
 
     @precondition(lambda self: self.drafts)

@@ -181,3 +181,18 @@ def test_deferred_jobs_are_moved_up_in_a_transaction_where_nobody_has_turns(desk
     assert keys(jobs) == ["k"]
     desk.hands[CALLER].rollback()
     assert queue.claim() == []
+
+
+@pytest.mark.parametrize("end", [("complete", None), ("cancel",)])
+def test_a_delete_that_waited_for_the_end_of_a_job_finds_it_among_the_ended(desk, end):
+    queue = Queue(desk, Policy.STANDARD)
+    queue.send("k")
+    (job,) = queue.claim()
+    queue.settle(end[0], job, CALLER, *end[1:])
+
+    settled = desk.say_patiently(
+        lambda own: desk.store.settling.delete("q", job.id, own=own), desk.hands[CALLER].commit
+    )
+
+    assert settled.ids == (job.id,)
+    assert desk.rows() == []

@@ -120,7 +120,9 @@ class SettleVerbs:
 
     def delete(self, name: str, targets: Targets, *, own: bool) -> Conversation[Settled]:
         """Remove jobs in any state."""
-        return (yield from self._by_id("delete_job", name, targets, "such", own=own, ends=True))
+        return (
+            yield from self._by_id("delete_job", name, targets, "such", own=own, ends=True, anywhere=True)
+        )
 
     def delete_many(self, name: str, statements: Sequence[str], *, own: bool) -> Conversation[int]:
         """Remove a queue's queued or stored jobs, in chunks; return how many."""
@@ -225,9 +227,25 @@ class SettleVerbs:
         return asked
 
     def _by_id(
-        self, statement: str, name: str, targets: Targets, wanted: str, *, own: bool, ends: bool = False
+        self,
+        statement: str,
+        name: str,
+        targets: Targets,
+        wanted: str,
+        *,
+        own: bool,
+        ends: bool = False,
+        anywhere: bool = False,
     ) -> Conversation[Settled]:
         def change(queue: Queue) -> Conversation[set[UUID]]:
+            done = yield from change_once(queue, ids)
+            missed = [id for id in ids if id not in done] if anywhere else []
+            if missed:
+                # One that ended while we waited for its row is in the archive now: only a new snapshot sees it there.
+                done |= yield from change_once(queue, missed)
+            return done
+
+        def change_once(queue: Queue, ids: Sequence[UUID]) -> Conversation[set[UUID]]:
             step = self._context.step(statement, queue.table_name, queue=name, ids=uuid_array(ids))
             if ends:
                 flush = self._settling(queue, step, ids, own=own)
