@@ -75,6 +75,7 @@ async def open_boss(
     worker_name: str | None = None,
     grace: float = 30.0,
     presence_grace: float = 5.0,
+    monitor_interval: float | None = None,
     max_payload: int = MAX_BYTES,
     connect_wait: float = 30.0,
     app: Startable | None = None,
@@ -89,7 +90,8 @@ async def open_boss(
     Leaving the block is the graceful stop: no new claims, running jobs have ``grace`` seconds, what still runs is
     cancelled and given back with no attempt spent. A worker process that dies loses its jobs to others after it
     was missed for ``presence_grace`` seconds. A database that is not there yet is waited for, ``connect_wait``
-    seconds at most. ``app`` brings workers and schedules of its own.
+    seconds at most. With ``monitor_interval`` the events tell every so many seconds how many jobs of each queue are in
+    each state (MonitorStates). ``app`` brings workers and schedules of its own.
     """
     context = Context(Catalog(check_schema(schema)), max_bytes=max_payload)
     store = make_store(context)
@@ -99,6 +101,9 @@ async def open_boss(
         worker_name=worker_name or f"{platform.node()}:{os.getpid()}",
         grace=check_duration("grace", grace),
         presence_grace=check_duration("presence_grace", presence_grace, low=2.0),
+        monitor_interval=None
+        if monitor_interval is None
+        else check_duration("monitor_interval", monitor_interval, low=1.0),
     )
     async with _resolved(dsn) as found:
         pooled, settings = await _prepare_schema(found, store, settings, migrate, connect_wait)

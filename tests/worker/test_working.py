@@ -195,3 +195,41 @@ async def test_a_handler_that_does_not_touch_without_auto_heartbeat_has_failed(b
     with trio.fail_after(PATIENCE):
         assert await reasons[1].receive() == "expired"
         assert (await boss.wait_for("q", id)).state == "failed"
+
+
+async def test_with_a_monitor_interval_events_tell_how_many_jobs_are_in_each_state(boss, dsn):
+    await boss.create_queue("q")
+    await boss.insert("q", [{}, {}, {"start_after": 60}])
+    await boss.complete("q", (await boss.fetch("q"))[0])
+    async with (
+        trioboss.open_boss(dsn, migrate=False, monitor_interval=1) as watching,
+        watching.events() as events,
+    ):
+        with trio.fail_after(PATIENCE):
+            told = [event async for event in first(2, events, trioboss.events.MonitorStates)]
+
+    assert [event.queues for event in told] == [{"q": {"created": 2, "completed": 1}}] * 2
+
+
+async def first(count, events, kind):
+    """The first so many events of a kind."""
+    async for event in events:
+        if isinstance(event, kind):
+            yield event
+            count -= 1
+            if not count:
+                return
+
+
+async def test_hundreds_of_idle_queues_cost_no_claim_and_each_is_heard(boss, handle, handled):
+    async with boss.transaction() as conn:
+        for number in range(300):
+            await boss.create_queue(f"many/{number}", conn=conn)
+    await boss.send("many/7", "before")
+    worker = await boss.work("many/*", handle)
+    await boss.send("many/299", "after")
+
+    assert {await handled(), await handled()} == {("many/7", "before"), ("many/299", "after")}
+    asked = {shown.queue for shown in worker.statistics().dispatchers if shown.claims}
+    assert len(worker.dispatchers) == 300
+    assert asked == {"many/7", "many/299"}

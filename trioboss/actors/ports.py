@@ -16,7 +16,7 @@ from trioboss.model.queue import Queue
 from trioboss.model.schedule import Schedule
 from trioboss.model.watch import Looked, Watch
 
-__all__ = ["EarPort", "Ears", "LeasePort", "SchedulePort", "UpkeepPort", "WorkPort"]
+__all__ = ["EarPort", "Ears", "LeasePort", "MonitorPort", "SchedulePort", "UpkeepPort", "WorkPort"]
 
 
 class LeasePort(Protocol):
@@ -105,6 +105,13 @@ class UpkeepPort(Protocol):
 
     async def announce(self, word: str) -> None:
         """Say something on the channel."""
+
+
+class MonitorPort(Protocol):
+    """What the monitor needs."""
+
+    async def count_states(self) -> dict[str, dict[str, int]]:
+        """How many jobs of each queue are in each state."""
 
 
 class SchedulePort(Protocol):

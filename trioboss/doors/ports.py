@@ -152,6 +152,10 @@ class Ports:
         with transient_as_unavailable():
             await drive(self._store.upkeep.tidy(), self._pool)
 
+    async def count_states(self) -> dict[str, dict[str, int]]:
+        """How many jobs of each queue are in each state."""
+        return await self._drive(self._store.upkeep.count_states())
+
     async def announce(self, word: str) -> None:
         """Tell all bosses something."""
         await self._drive(self._store.upkeep.announce(word))

@@ -11,6 +11,7 @@ import trio
 from trioboss.actors.clock import DatabaseClock
 from trioboss.actors.dispatcher import Presence
 from trioboss.actors.listener import Listener, ListenerStatistics
+from trioboss.actors.monitor import Monitor
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.scheduler import Scheduler, SchedulerStatistics
 from trioboss.actors.supervisor import Supervisor, SupervisorStatistics
@@ -37,6 +38,7 @@ class RuntimeSettings:
     worker_name: str
     grace: float
     presence_grace: float
+    monitor_interval: float | None
 
 
 @attrs.frozen
@@ -98,6 +100,8 @@ class Runtime:
         self._supervisor.start("listener", self.listener.run)
         self._supervisor.start("queue watcher", self._follow_queues)
         self._supervisor.start("wip", self._report_wip)
+        if (interval := self.settings.monitor_interval) is not None:
+            self._supervisor.start("monitor", Monitor(self.ports, self.reporter, interval).run)
         if self.upkeep is not None:
             self._supervisor.start("upkeep", self.upkeep.run)
         if self.scheduler is not None:

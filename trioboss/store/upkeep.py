@@ -90,6 +90,13 @@ class UpkeepVerbs:
         """Tell all bosses something."""
         yield Flush((self._context.step("announce", message=word),))
 
+    def count_states(self) -> Conversation[dict[str, dict[str, int]]]:
+        """How many jobs of each queue are in each state; queues without jobs are left out."""
+        counts: dict[str, dict[str, int]] = defaultdict(dict)
+        for name, state, count in read_first((yield Flush((self._context.step("count_states"),)))):
+            counts[name][state] = count
+        return dict(counts)
+
     # -- leases
 
     def watch(self, grace: float, margin: float, *, full: bool) -> Conversation[Watch]:
@@ -126,7 +133,8 @@ class UpkeepVerbs:
         A reader who holds on to a day is waited for in the next round, not here: everybody would wait with us.
         """
         yield Flush((self._context.step("tidy"),))
-        yield from self._purge("purge_queued")
+        for statement in ("purge_orphans", "purge_queued"):
+            yield from self._purge(statement)
         for history, day, _ in read_first((yield Flush((self._context.step("list_days"),)))):
             if (yield from self._is_over(day)):
                 yield Flush((self._context.step("drop_day", history=history, day=day),))

@@ -1,0 +1,30 @@
+"""Counts the jobs of each queue by state, now and then, for those who asked for it."""
+
+import attrs
+import trio
+
+from trioboss.actors.ports import MonitorPort
+from trioboss.actors.reporter import Reporter
+from trioboss.errors import DatabaseUnavailable
+from trioboss.events import ErrorEvent, MonitorStates
+
+__all__ = ["Monitor"]
+
+
+@attrs.define(eq=False)
+class Monitor:
+    """Reports MonitorStates every so many seconds, while somebody reads events: counting is not free."""
+
+    _port: MonitorPort
+    _reporter: Reporter
+    _interval: float
+
+    async def run(self) -> None:
+        """Count and report."""
+        while True:
+            await self._reporter.wait_wanted()
+            try:
+                self._reporter.report(MonitorStates(await self._port.count_states()))
+            except DatabaseUnavailable as error:
+                self._reporter.report(ErrorEvent("monitor", str(error)))
+            await trio.sleep(self._interval)
