@@ -66,7 +66,10 @@ async def echo(job):
 async def working(dsn, **options):
     """A boss that works on q."""
     with trio.fail_after(60):
-        async with trioboss.open_boss(dsn, migrate=False, **options) as boss, record(boss.events()) as recorder:
+        async with (
+            trioboss.open_boss(dsn, migrate=False, **options) as boss,
+            record(boss.events()) as recorder,
+        ):
             await boss.create_queue("q")
             await boss.work("q", echo)
             await boss.wait_for("q", await boss.send("q", "before"))
@@ -79,7 +82,11 @@ async def send_surely(boss, data):
     while True:
         try:
             return await boss.send("q", data, id=id)
-        except (trioboss.DatabaseUnavailable, psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction):
+        except (
+            trioboss.DatabaseUnavailable,
+            psycopg.OperationalError,
+            psycopg.errors.ReadOnlySqlTransaction,
+        ):
             await trio.sleep(0.05)
 
 
@@ -121,7 +128,9 @@ async def test_E5_on_a_server_that_only_reads_sends_say_so_and_work_goes_on_when
         with as_owner(own_dsn) as owner:
             owner.execute("set default_transaction_read_only = off")
             owner.execute(
-                SQL("alter database {} reset default_transaction_read_only").format(Identifier(owner.info.dbname))
+                SQL("alter database {} reset default_transaction_read_only").format(
+                    Identifier(owner.info.dbname)
+                )
             )
             end_sessions(owner)
 

@@ -98,12 +98,13 @@ async def _work(args: argparse.Namespace, app: App) -> int:
     code = 0
     with trio.CancelScope() as everything:
         async with trio.open_nursery() as nursery:
-            stopping = trio.Event()
+            started, stopping = trio.Event(), trio.Event()
             await nursery.start(_obey_signals, everything, stopping, args.grace)
+            nursery.start_soon(_stop_starting, everything, started, stopping)
             if args.exit_with_parent:
                 nursery.start_soon(_watch_parent, stopping)
             try:
-                await _run_app(args, app, stopping)
+                await _run_app(args, app, started, stopping)
             except TriobossError as error:
                 complain(str(error))
                 code = 2 if isinstance(error, UsageError) else 1
@@ -122,7 +123,14 @@ async def _watch_parent(stopping: trio.Event) -> None:
     stopping.set()
 
 
-async def _run_app(args: argparse.Namespace, app: App, stopping: trio.Event) -> None:
+async def _stop_starting(everything: trio.CancelScope, started: trio.Event, stopping: trio.Event) -> None:
+    """Who is told to stop while it waits for the database, or migrates it, has nothing to bring to an end."""
+    await stopping.wait()
+    if not started.is_set():
+        everything.cancel()
+
+
+async def _run_app(args: argparse.Namespace, app: App, started: trio.Event, stopping: trio.Event) -> None:
     failure: Exception | None = None  # kept out of the nursery, which would wrap it
     async with (
         open_boss(
@@ -138,6 +146,7 @@ async def _run_app(args: argparse.Namespace, app: App, stopping: trio.Event) -> 
             if args.health:
                 await _start_health(nursery, boss, args.health)
             await app.start(boss, queues=args.queue, concurrency=args.concurrency)
+            started.set()
             await stopping.wait()
         except Exception as error:
             failure = error
