@@ -76,11 +76,10 @@ async def die_while_claiming(programs: Programs, dsn: str, owner) -> None:
             psycopg.sql.SQL("lock table trioboss.{} in share mode").format(psycopg.sql.Identifier(table))
         )
         victim = await programs.victim(dsn, "a1")
-        while not owner.execute(
-            "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%%' || %s || '%%'",
-            [table],
-        ).fetchall():
-            await trio.sleep(0.05)
+        waiting = (
+            "select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%%' || %s || '%%'"
+        )
+        await until(lambda: owner.execute(waiting, [table]).fetchall())
         await victim.kill()
         holder.rollback()
 

@@ -139,7 +139,7 @@ async def test_E5_on_a_server_that_only_reads_sends_say_so_and_work_goes_on_when
 
 @pytest.mark.parametrize(("setting", "value"), [("statement_timeout", "300ms"), ("lock_timeout", "50ms")])
 async def test_E8_with_impatient_settings_everything_works(own_dsn, setting, value):
-    async with working(own_dsn) as (boss, recorder):
+    async with working(own_dsn) as (boss, _):
         set_for_database(own_dsn, setting, value)
         with as_owner(own_dsn) as owner, owner.transaction():
             owner.execute("lock table trioboss.job_common in share mode")
@@ -206,6 +206,10 @@ def guarded_dsn():
         yield server.dsn
 
 
+def replace_password(passfile, password):
+    passfile.write_text(passfile.read_text().strip().rpartition(":")[0] + f":{password}\n")
+
+
 async def test_E17_after_a_change_of_the_password_a_worker_comes_back_without_a_restart(guarded_dsn):
     """It is read from the file for every connection."""
     passfile = Path(conninfo_to_dict(guarded_dsn)["passfile"])
@@ -217,7 +221,7 @@ async def test_E17_after_a_change_of_the_password_a_worker_comes_back_without_a_
                 ListenerDown, lambda event: "password authentication failed" in event.reason
             )
             assert "another" not in refusal.reason
-            passfile.write_text(passfile.read_text().strip().rpartition(":")[0] + ":another\n")
+            replace_password(passfile, "another")
             await recorder.wait_for(ListenerUp)
 
             assert await ends_well(boss, "after")
