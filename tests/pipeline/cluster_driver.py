@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 
 from trioboss.pipeline import archive, get_session, load
 from trioboss.pipeline.jobs.load import explain
@@ -9,7 +10,7 @@ from trioboss.pipeline.jobs.load import explain
 
 def main(master, dsn, folder):
     conf = {
-        "spark.cores.max": "2",
+        "spark.cores.max": "4",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "512m",
@@ -17,23 +18,19 @@ def main(master, dsn, folder):
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": folder,
         "spark.eventLog.enabled": "true",
-        "spark.executor.cores": "1",
+        "spark.executor.cores": "2",
         "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.executor.memory": "512m",
         "spark.sql.shuffle.partitions": "2",
-        "spark.ui.enabled": "true",
-        "spark.ui.port": "0",
     }
     spark = get_session(master, conf)
     spark.sparkContext.setLogLevel("INFO")
 
-    say("archive")
-    exported = archive(dsn, f"{folder}/lake", spark=spark, concurrency=1, task_rows=100)
-    say("archived", exported.jobs)
-
-    say("load")
-    rows = spark.range(1000, numPartitions=4).selectExpr("id as n")
+    export = threading.Thread(target=export_history, args=(spark, dsn, folder))
+    export.start()
+    rows = spark.range(1000, numPartitions=2).selectExpr("id as n")
     say("loaded", explain(load(rows, "email", dsn, spark=spark, load_id="one")))
+    export.join()
 
     read = spark.read.format("trioboss").options(dsn=dsn, table="job").load().where("queue = 'email'")
     read.explain(True)
@@ -43,6 +40,11 @@ def main(master, dsn, folder):
     except Exception as error:
         say("refused", str(error))
     spark.stop()
+
+
+def export_history(spark, dsn, folder):
+    exported = archive(dsn, f"{folder}/lake", spark=spark, concurrency=1, task_rows=200)
+    say("archived", exported.jobs)
 
 
 def say(*words):

@@ -74,8 +74,8 @@ def test_an_export_killed_between_any_two_steps_and_run_again_has_each_row_once(
     killed_at, n = [], 0
     while n in killed_at or n == 0:
         n += 1
-        end_jobs(database, 2)
-        fail_attempts(database, 1)
+        end_jobs(database, 1, "one")
+        end_jobs(database, 1, "two")
         with monkeypatch.context() as patches:
             killer = Killer(patches, n)
             mark = _Export._mark

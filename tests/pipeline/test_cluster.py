@@ -110,7 +110,7 @@ def outcome(server_dsn, template, tmp_path_factory):
         stack.enter_context(daemon(folder, "master.Master", "--port", str(port)))
         until(lambda: listens(port), "the master")
         master = f"spark://127.0.0.1:{port}"
-        resources = ("--cores", "1", "--memory", "600m")
+        resources = ("--cores", "2", "--memory", "600m")
         workers = [
             stack.enter_context(
                 daemon(folder, "worker.Worker", *resources, "--work-dir", str(folder / f"work{n}"), master)
@@ -125,25 +125,22 @@ def outcome(server_dsn, template, tmp_path_factory):
 
 
 def drive(master, dsn, folder, database, workers):
-    """Run the driver, and kill one executor of each step while all tasks wait for a lock that we have."""
+    """Run the driver, and kill one executor while all tasks, of export and load, wait for locks that we have."""
     script = Path(__file__).with_name("cluster_driver.py")
     secret = make_conninfo(dsn, password=PASSWORD)
-    with (folder / "driver.log").open("w") as log:
+    with (folder / "driver.log").open("w") as log, psycopg.connect(dsn) as blocker:
+        blocker.execute("select pg_advisory_xact_lock(hashtextextended('trioboss reader 1', 0))")
+        blocker.execute("lock table trioboss.stage in exclusive mode")
         command = [sys.executable, script, master, secret, folder]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as driver:
-            database.execute("select pg_advisory_lock(hashtextextended('trioboss reader 1', 0))")
             until(lambda: database.execute(READING).fetchone()[0] >= 2, "tasks that want to read")
+            until(lambda: database.execute(STAGING).fetchone()[0] >= 2, "tasks that want to stage")
             kill_executor(workers[0])
-            database.execute("select pg_advisory_unlock(hashtextextended('trioboss reader 1', 0))")
-            with psycopg.connect(dsn) as blocker:
-                blocker.execute("lock table trioboss.stage in exclusive mode")
-                until(lambda: database.execute(STAGING).fetchone()[0] >= 2, "tasks that want to stage")
-                kill_executor(workers[1])
+            until(lambda: "Lost executor" in (folder / "driver.log").read_text(), "the loss of an executor")
+            blocker.commit()
             output, _ = driver.communicate(timeout=LIMIT)
-    said = dict(
-        json.loads(line) for line in output.splitlines() if line.startswith('["') and line.count('"') > 2
-    )
-    return said, output + (folder / "driver.log").read_text()
+    said = [json.loads(line) for line in output.splitlines() if line.startswith('["')]
+    return dict(said), output + (folder / "driver.log").read_text()
 
 
 def kill_executor(worker):
@@ -168,9 +165,9 @@ def test_what_was_loaded_is_read_and_a_refusal_arrives(outcome):
     assert "1 of 1 rows cannot be jobs" in outcome.said["refused"]
 
 
-def test_executors_were_really_killed(outcome):
+def test_an_executor_was_really_killed(outcome):
     logs = "".join(path.read_text() for path in outcome.folder.glob("*.log"))
-    assert logs.count("exitStatus 137") >= 2
+    assert "exitStatus 137" in logs
 
 
 def test_no_password_is_in_any_plan_event_or_log(outcome):

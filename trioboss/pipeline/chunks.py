@@ -8,7 +8,7 @@ all readers of the database together: each takes one of so many locks, and tries
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import adbc_driver_postgresql.dbapi as adbc
@@ -16,10 +16,10 @@ import attrs
 import pyarrow as pa
 
 from trioboss.errors import DatabaseUnavailable
+from trioboss.pipeline.connecting import arrow_connection
 from trioboss.pipeline.options import ReadOptions
 from trioboss.pipeline.planning import Blocks, Piece, Xids
 from trioboss.pipeline.tables import Table
-from trioboss.postgres.settings import session_conninfo
 
 __all__ = ["ChunkReader", "Query", "open_chunks"]
 
@@ -184,53 +184,10 @@ class ChunkReader:
         return row["turn"] is not None
 
 
-_idle: dict[str, adbc.Connection] = {}
-"""Connections that no task uses. To connect takes a tenth of a second, because the driver reads all types first; a
-worker of Spark runs many short tasks one after the other, and is gone when it was idle for a minute."""
-
-
-def _connect(conninfo: str) -> adbc.Connection:
-    idle = _idle.pop(conninfo, None)
-    if idle is not None:
-        try:
-            with idle.cursor() as cursor:
-                cursor.execute("SELECT 1")
-                cursor.fetchall()
-            idle.rollback()
-        except adbc.Error:
-            _close(idle)
-        else:
-            return idle
-    try:
-        return adbc.connect(conninfo, autocommit=False)
-    except adbc.Error as error:
-        raise DatabaseUnavailable(f"cannot connect: {error}") from None
-
-
-def _close(connection: adbc.Connection) -> None:
-    with suppress(adbc.Error):
-        connection.close()
-
-
-def _keep(conninfo: str, connection: adbc.Connection) -> None:
-    if (other := _idle.pop(conninfo, None)) is not None:
-        _close(other)
-    _idle[conninfo] = connection
-
-
 @contextmanager
 def open_chunks(
     options: ReadOptions, query: Query, schema: pa.Schema, between: Callable[[], None] = lambda: None
 ) -> Iterator[ChunkReader]:
     """A connection for the length of a block."""
-    conninfo = session_conninfo(options.dsn)
-    connection = _connect(conninfo)
-    try:
+    with arrow_connection(options.dsn, f"read {query.table.name}") as connection:
         yield ChunkReader(connection, options, query, schema, between)
-    except adbc.Error as error:
-        _close(connection)
-        raise DatabaseUnavailable(f"cannot read {query.table.name}: {error}") from None
-    except BaseException:
-        _close(connection)
-        raise
-    _keep(conninfo, connection)

@@ -4,7 +4,6 @@ A task that fails, or runs twice, leaves a stage that is never released.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from uuid import uuid4
 
 import adbc_driver_postgresql.dbapi as adbc
@@ -12,10 +11,10 @@ import attrs
 import pyarrow as pa
 
 from trioboss.errors import DatabaseUnavailable
+from trioboss.pipeline.connecting import arrow_connection
 from trioboss.pipeline.database import open_database
 from trioboss.pipeline.options import WriteOptions
 from trioboss.pipeline.rows import Problems, Shape, judge_texts, reject, to_stage
-from trioboss.postgres.settings import session_conninfo
 
 __all__ = ["Staged", "stage_rows"]
 
@@ -36,7 +35,8 @@ def stage_rows(options: WriteOptions, shape: Shape, batches: Iterator[pa.RecordB
     with open_database(options.dsn, options.schema) as database:
         database.run("add_stage", load=options.load, table_name=table)
     rows = 0
-    with _open_copier(options, table) as copier:
+    with arrow_connection(options.dsn, "stage rows") as connection:
+        copier = _Copier(connection, options.schema, table)
         for batch in _merge(batches):
             copier.copy(to_stage(batch, shape, rows), batch)
             rows += batch.num_rows
@@ -104,12 +104,3 @@ class _Copier:
 def _first_line(error: Exception) -> str:
     text = str(error)
     return text.partition("ERROR:")[2].strip().partition("\n")[0] or text.partition("\n")[0]
-
-
-@contextmanager
-def _open_copier(options: WriteOptions, table: str) -> Iterator[_Copier]:
-    try:
-        with adbc.connect(session_conninfo(options.dsn), autocommit=False) as connection:
-            yield _Copier(connection, options.schema, table)
-    except adbc.Error as error:
-        raise DatabaseUnavailable(f"cannot stage rows: {error}") from None
