@@ -5,6 +5,7 @@ from typing import Any
 import attrs
 
 from benchmarks.adapters.workloads import ALL, Metric, Workload
+from benchmarks.harness.meters import NOISY
 from benchmarks.harness.percentiles import median
 from benchmarks.harness.progress import say
 from benchmarks.harness.tables import Spread
@@ -36,9 +37,19 @@ class Contest:
         self.failures[name] = text.splitlines()[0][:200]
         say(f"{self.workload.name} {name} failed: {text[:1000]}")
 
+    def counted(self, name: str) -> list[Result]:
+        """The runs of a queue that were not disturbed; all of them if each was."""
+        runs = self.results.get(name, [])
+        return [run for run in runs if run.get("noise", 0.0) <= NOISY] or runs
+
+    @property
+    def left_out(self) -> int:
+        """How many runs do not count because the same queue had quieter ones."""
+        return sum(len(runs) - len(self.counted(name)) for name, runs in self.results.items())
+
     def values(self, name: str, key: str) -> list[float]:
-        """What the runs of a queue gave, where they gave something."""
-        return [result[key] for result in self.results.get(name, ()) if result.get(key) is not None]
+        """What the runs of a queue that count gave, where they gave something."""
+        return [result[key] for result in self.counted(name) if result.get(key) is not None]
 
     def median(self, name: str, key: str) -> float | None:
         """The middle one of these values."""

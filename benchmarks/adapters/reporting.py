@@ -46,8 +46,8 @@ def _notes(contest: Contest, missing: dict[str, str]) -> Iterator[str]:
     if noisy:
         listed = "all" if len(noisy) == len(contest.results) else ", ".join(noisy)
         yield f"noisy, others used more than {NOISY} cores: {listed}"
-    if contest.discarded:
-        yield f"{contest.discarded} noisy runs were discarded for quieter ones"
+    if unheard := contest.discarded + contest.left_out:
+        yield f"{unheard} noisy runs do not count, because the same queue had quieter ones"
     if capped := [name for name in contest.results if any(contest.values(name, "capped"))]:
         yield f"stopped early, what was durable by then counts: {', '.join(capped)}"
 
@@ -106,8 +106,8 @@ def _bars(contest: Contest, metric: Metric, names: list[str]) -> Iterator[Bar]:
 
 def _curves(contest: Contest) -> Iterator[Curve]:
     """Each point is the median of the runs at this share of the jobs."""
-    for name, results in contest.results.items():
-        runs = [result["curve_ms"] for result in results if result.get("curve_ms")]
+    for name in contest.results:
+        runs = [result["curve_ms"] for result in contest.counted(name) if result.get("curve_ms")]
         if runs:
             points = zip(*runs, strict=False)
             yield Curve(name, [(each[0][0], median(value for _, value in each)) for each in points])

@@ -13,6 +13,7 @@ __all__ = ["block_key", "fill_archive", "fill_jobs", "fill_queues", "measure_cla
 _COLD = 20  # claims that are not counted
 # In a queue without workers a claim of a priority that no job has takes nothing, but places.
 _NOBODYS = 2**31 - 1
+_PLACED_AT_ONCE = 50_000
 
 
 def fill_jobs(count: int, *, keyed: bool = False) -> Callable[[str], None]:
@@ -39,12 +40,11 @@ def block_key(dsn: str, blocked: int, free: int) -> None:
 
 
 def place_all(dsn: str) -> None:
-    """Let the new jobs of a keyed queue find their places, which happens some hundred with each claim."""
+    """Let the new jobs of a keyed queue find their places, which otherwise happens along with the claims."""
+    waiting = "select exists (select from trioboss.job where gate = 1 and state < 'active')"
     with trioboss.SyncBoss(dsn, migrate=False) as boss:
-        while run_sql(dsn, "select exists (select from trioboss.job where gate = 1 and state < 'active')")[0][
-            0
-        ]:
-            boss.fetch(QUEUE, min_priority=_NOBODYS)
+        while run_sql(dsn, waiting)[0][0]:
+            boss.fetch(QUEUE, batch_size=_PLACED_AT_ONCE, min_priority=_NOBODYS)
 
 
 def fill_archive(dsn: str, archived: int, jobs: int) -> None:

@@ -90,6 +90,14 @@ def test_runs_are_added_to_those_of_an_earlier_file(tmp_path: Path):
     assert len(kept["runs"]) == 2
 
 
+def test_a_disturbed_run_counts_only_where_there_is_no_other():
+    found = Contest(ALL["T2"])
+    for noise, rate in ((1.5, 10.0), (0.0, 30.0), (0.1, 50.0)):
+        found.add("trioboss", {"rate": rate, "noise": noise})
+    found.add("oban", {"rate": 7.0, "noise": 1.5})
+    assert (found.median("trioboss", "rate"), found.median("oban", "rate"), found.left_out) == (40.0, 7.0, 1)
+
+
 def test_a_drain_shows_batched_and_unbatched_apart():
     report = Report("peers")
     report_contests(report, {"T3": contest("T3", trioboss=[1.0], trioboss_batched=[2.0])}, {})
