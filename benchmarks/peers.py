@@ -47,6 +47,7 @@ def measure(server: Server, options: Options) -> Report:
             first = repeat % max(1, len(taking_part))  # nobody always comes after the same one
             order = taking_part[first:] + taking_part[:first]
             _play_round(server, options, contest, order, contenders)
+        _keep(options, contests)
     ordered = {name: contests[name] for name in ALL if name in contests}
     relate_to_drain(ordered)
     report_contests(report, ordered, missing)
@@ -72,6 +73,16 @@ def _read_earlier(options: Options) -> dict[str, Contest]:
     if options.append is None or not options.append.exists():
         return {}
     return read_contests(json.loads(options.append.read_text())["measures"])
+
+
+def _keep(options: Options, contests: dict[str, Contest]) -> None:
+    """What was played so far is in the file even if the rest is cut off."""
+    if options.append is None:
+        return
+    kept = json.loads(options.append.read_text()) if options.append.exists() else {"runs": []}
+    kept["measures"] = {name: contest.as_json() for name, contest in contests.items()}
+    options.append.parent.mkdir(parents=True, exist_ok=True)
+    options.append.write_text(json.dumps(kept, indent=1, default=str) + "\n")
 
 
 def _install(peers: list[Peer], options: Options) -> tuple[dict[str, Contender], dict[str, str]]:
