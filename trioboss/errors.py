@@ -81,11 +81,12 @@ class QueueExists(UsageError):
 
 
 class QueueInUse(UsageError):
-    """The queue cannot be deleted while other queues name it as their dead letter queue."""
+    """The queue cannot be deleted while other queues, or jobs in them, name it as their dead letter queue."""
 
-    def __init__(self, queue: str, users: Sequence[str]) -> None:
+    def __init__(self, queue: str, users: Sequence[str], *, by_jobs: bool = False) -> None:
         listed = ", ".join(map(repr, users))
-        super().__init__(f"queue {queue!r} is the dead letter queue of {listed}: update those first")
+        of, remedy = ("jobs in ", "let them end") if by_jobs else ("", "update those")
+        super().__init__(f"queue {queue!r} is the dead letter queue of {of}{listed}: {remedy} first")
         self.queue = queue
         self.users = tuple(users)
 

@@ -162,7 +162,7 @@ READING = {
     *("get_schedules", "tell_watchers", "unwatch", "watch"),
 }
 OWNING = {
-    *("create_queue", "delete_queue", "drop_leftovers", "pause", "tell_completions", "update_queue"),
+    *("create_queue", "delete_queue", "pause", "tell_completions", "update_queue"),
     # the pipeline's
     *(
         "add_stage",

@@ -4,6 +4,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import psycopg
+import trio
 
 import trioboss
 
@@ -43,3 +44,15 @@ def hear(listener: psycopg.Connection[Any], until: str) -> list[str]:
         if not word.payload.startswith("*"):
             words.append(word.payload)
     raise AssertionError(f"{until!r} never came, only {words}")
+
+
+async def until_blocked(database: psycopg.Connection[Any]) -> None:
+    """Wait until somebody waits for a lock."""
+    with trio.fail_after(10):
+        while not await trio.to_thread.run_sync(is_anybody_waiting, database):
+            pass
+
+
+def is_anybody_waiting(database: psycopg.Connection[Any]) -> bool:
+    """Whether somebody waits for a lock."""
+    return database.execute("select 1 from pg_locks where not granted").fetchone() is not None

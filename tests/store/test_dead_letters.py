@@ -2,8 +2,10 @@
 
 from datetime import timedelta
 
+import psycopg
 import pytest
-from store_helpers import fail_for_good, take, take_all
+import trio
+from store_helpers import fail_for_good, take, take_all, until_blocked
 
 import trioboss
 
@@ -180,3 +182,37 @@ async def test_letters_that_wait_are_counted_with_the_queue_they_came_from(post)
     await post.fetch("letters")
 
     assert (await post.get_queue_stats("q")).dead_letter == 1
+
+
+async def test_a_letter_whose_own_queue_is_gone_goes_where_those_of_its_queue_go(boss):
+    for name in ("own", "usual"):
+        await boss.create_queue(name)
+    await boss.create_queue("q", retry_limit=0, dead_letter="usual")
+    id = await boss.send("q", "data", dead_letter="own")
+    await boss.fail("q", await boss.fetch("q"))
+    await boss.delete_queue("own")
+    await boss.retry("q", id)
+    await boss.fail("q", await boss.fetch("q"))
+
+    assert await take_all(boss, "usual") == ["data"]
+
+
+async def test_letters_to_a_strict_queue_stand_in_the_order_of_commit(boss, database, dsn):
+    await boss.create_queue("letters", policy="key_strict_fifo")
+    await boss.create_queue("q", retry_limit=0, dead_letter="letters")
+    await boss.send("q", "letter", singleton_key="k")
+    job = await take(boss, "q")
+    with trio.fail_after(60), psycopg.connect(dsn) as caller:
+        await boss.send("letters", "first", singleton_key="k", conn=caller)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(boss.fail, "q", job)
+            await until_blocked(database)
+            await boss.send("letters", "second", singleton_key="k", conn=caller)
+            caller.commit()
+
+    order = []
+    for _ in range(3):
+        job = await take(boss, "letters")
+        order.append(job.data)
+        await boss.complete("letters", job)
+    assert order == ["first", "second", "letter"]

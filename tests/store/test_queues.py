@@ -3,8 +3,9 @@
 from datetime import timedelta
 
 import attrs
+import psycopg
 import pytest
-from store_helpers import fail_for_good, take
+from store_helpers import fail_for_good, take, take_all
 
 import trioboss
 from trioboss import Policy
@@ -324,3 +325,54 @@ async def test_only_strict_fifo_has_blocked_keys(boss):
 
     with pytest.raises(trioboss.UsageError, match="queue: 'q' has policy singleton"):
         await boss.get_blocked_keys("q")
+
+
+async def test_a_send_left_open_while_its_queue_is_deleted_leaves_nothing_for_the_next_one(boss, dsn):
+    await boss.create_queue("q")
+    with psycopg.connect(dsn) as caller:
+        await boss.send_throttled("q", "old", 3600, conn=caller)
+        await boss.delete_queue("q")
+    await boss.create_queue("q", policy="exclusive")
+    assert await boss.fetch("q") == []
+    assert await boss.send("q", "new") is not None
+
+
+async def test_such_a_queue_may_get_a_table_of_its_own(boss, dsn):
+    await boss.create_queue("q")
+    with psycopg.connect(dsn) as caller:
+        await boss.send("q", "old", conn=caller)
+        await boss.delete_queue("q")
+    await boss.create_queue("q", partition=True)
+    await boss.send("q", "new")
+    assert await take_all(boss, "q") == ["new"]
+
+
+async def test_jobs_without_a_queue_are_tidied_away(boss, database, dsn):
+    await boss.create_queue("q")
+    await boss.create_queue("other")
+    await boss.send("other")
+    with psycopg.connect(dsn) as caller:
+        await boss.send("q", "old", conn=caller)
+        await boss.delete_queue("q")
+    await boss._say(boss._store.upkeep.tidy())
+    assert database.execute("select name from trioboss.job").fetchall() == [("other",)]
+
+
+async def test_the_queue_of_completions_goes_with_its_queue(boss):
+    await boss.create_queue("q")
+    await boss.fetch_completed("q")
+    await boss.send("q")
+    await boss.complete("q", await boss.fetch("q"))
+    await boss.delete_queue("q")
+    assert await boss.get_queues() == []
+
+
+async def test_a_dead_letter_queue_that_jobs_name_is_not_deleted(boss):
+    await boss.create_queue("letters")
+    await boss.create_queue("q", retry_limit=0)
+    await boss.send("q", dead_letter="letters")
+
+    with pytest.raises(trioboss.QueueInUse, match="of jobs in 'q': let them end first"):
+        await boss.delete_queue("letters")
+    await boss.fail("q", await boss.fetch("q"))
+    await boss.delete_queue("letters")

@@ -1,5 +1,7 @@
 """cancel, resume, retry, delete_job: one or many, by id."""
 
+from datetime import timedelta
+
 import pytest
 from store_helpers import fail_for_good, take, take_all
 
@@ -149,3 +151,25 @@ async def test_a_job_is_deleted_in_whatever_state_it_is(q, state, database):
     assert await q.delete_job("q", id) == Settled(1, 1, (id,))
     assert await q.get_job_by_id("q", id) is None
     assert database.execute("select count(*) from trioboss.all_jobs").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("way", ["fail", "release", "retry", "resume", "letter"])
+async def test_retention_does_not_grow_where_the_start_was_long_ago(boss, clock, way):
+    await boss.create_queue("letters")
+    dead_letter = "letters" if way == "letter" else None
+    limit = 0 if way in ("retry", "letter") else 2
+    await boss.create_queue("q", retention=60, retry_limit=limit, dead_letter=dead_letter)
+    id = await boss.send("q", start_after=clock.now - timedelta(days=300))
+    (job,) = await boss.fetch("q")
+    if way == "release":
+        await boss._say(boss._store.settling.release_leases("q", [job.lease]))
+    elif way == "resume":
+        await boss.cancel("q", id)
+        await boss.resume("q", id)
+    else:
+        await boss.fail("q", job)
+    if way == "retry":
+        await boss.retry("q", id)
+
+    (job,) = await boss.find_jobs("letters" if way == "letter" else "q")
+    assert job.keep_until == clock.now + timedelta(seconds=60)

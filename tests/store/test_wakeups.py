@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 import trio
-from store_helpers import hear
+from store_helpers import hear, until_blocked
 
 from trioboss.postgres.connection import Connection
 
@@ -25,18 +25,6 @@ def words(database, listener):
     """All that was said so far."""
     database.execute("notify trioboss, 'so far'")
     return hear(listener, "so far")
-
-
-async def until_blocked(database):
-    """Wait until somebody waits for a lock."""
-    with trio.fail_after(10):
-        while not await trio.to_thread.run_sync(is_anybody_waiting, database):
-            pass
-
-
-def is_anybody_waiting(database):
-    """Whether somebody waits for a lock."""
-    return database.execute("select 1 from pg_locks where not granted").fetchone() is not None
 
 
 async def test_who_sleeps_is_woken_by_a_send(boss, database, listener):

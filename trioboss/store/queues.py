@@ -13,6 +13,7 @@ from trioboss.model.queue import Queue, QueueSettings, QueueStats, changed_setti
 from trioboss.model.states import JobState
 from trioboss.postgres.conversation import Conversation, Flush
 from trioboss.postgres.flush import Step
+from trioboss.postgres.results import read_rows
 from trioboss.postgres.verdicts import lock_is_taken
 from trioboss.sql import COMMON_LEAF
 from trioboss.store.context import Context
@@ -39,7 +40,8 @@ class QueueVerbs:
         yield from self._check_dead_letter(name, settings.dead_letter)
         table = f"j{hashlib.md5(name.encode()).hexdigest()}" if settings.partition else COMMON_LEAF
         values = attrs.asdict(settings) | {"queue": name, "table_name": table}
-        made = yield from self._rebuild(name, "created", self._context.step("create_queue", **values))
+        steps = self._context.step("drop_leftovers", queue=name), self._context.step("create_queue", **values)
+        made = yield from self._rebuild(name, "created", *steps)
         self._context.forget(name)
         if not made:
             existing = yield from self._context.know(name)
@@ -59,7 +61,8 @@ class QueueVerbs:
         check_name("queue", name)
         users = read_first((yield Flush((self._context.step("dead_letter_users", queue=name),))))
         if users:
-            raise QueueInUse(name, [user for (user,) in users])
+            by_jobs = users[0][1]
+            raise QueueInUse(name, [user for user, kind in users if kind == by_jobs], by_jobs=by_jobs)
         yield from self._rebuild(name, "deleted", self._context.step("delete_queue", queue=name))
         self._context.forget(name)
 
@@ -124,10 +127,10 @@ class QueueVerbs:
             raise UnknownQueue(name)
         return str(rows[0][0])
 
-    def _rebuild(self, name: str, how: str, step: Step) -> Conversation[list[tuple[Any, ...]]]:
-        """Run a step that needs tables for itself if the queue has one of its own."""
+    def _rebuild(self, name: str, how: str, *steps: Step) -> Conversation[list[tuple[Any, ...]]]:
+        """Run steps of which the last needs tables for itself, if the queue has one of its own."""
         try:
-            return read_first((yield Flush((step,))))
+            return read_rows((yield Flush(steps))[0][-1])
         except Exception as error:
             if lock_is_taken(error):
                 raise QueueBusy(name, how) from error

@@ -1,7 +1,9 @@
--- Remove a queue and its live jobs; the archive keeps its ended ones. Returns the name, or no row.
+-- Remove a queue and its live jobs, and the queue of its completion jobs; the archive keeps what has ended. Returns the
+-- names, or no row.
 -- Refused by the database while another queue names it as its dead letter queue.
 WITH gone AS (
-    DELETE FROM trioboss.queue WHERE name = :queue::text RETURNING name, partition, table_name
+    DELETE FROM trioboss.queue WHERE name IN (:queue::text, '__state__completed__' || :queue)
+    RETURNING name, partition, table_name
 ), jobs AS (
     DELETE FROM trioboss.job_common j USING gone WHERE j.name = gone.name AND NOT gone.partition
 ), keys AS (

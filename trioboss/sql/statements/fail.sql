@@ -42,7 +42,7 @@ WITH clock AS MATERIALIZED (
     FROM attempt_over o
 ), retried AS (
     UPDATE trioboss.job_common j
-    SET state = 'retry', start_after = g.next_start, keep_until = g.next_start + (j.keep_until - j.start_after),
+    SET state = 'retry', start_after = g.next_start, keep_until = g.next_start + (j.keep_until - greatest(j.start_after, j.created_on)),
         output = nullif(g.error, 'null'), retry_count = j.retry_count + 1,
         backoff_count = g.backoffs, failed_on = (SELECT now FROM clock), worker = NULL, heartbeat_on = NULL,
         gate = CASE WHEN g.next_start > (SELECT now FROM clock) THEN 3
@@ -77,6 +77,22 @@ WITH clock AS MATERIALIZED (
            progress, dead_letter, policy, worker, source_name, source_id, source_created_on, source_retry_count, seq, attempt
     FROM judged
     WHERE final AND policy <> 'key_strict_fifo'
+), post AS MATERIALIZED (
+    -- The letters with their queue: the job's own or, if that one is gone, its queue's.
+    SELECT g.id AS job_id, d.*
+    FROM judged g JOIN trioboss.queue d ON d.name = coalesce(
+        (SELECT o.name FROM trioboss.queue o WHERE o.name = g.dead_letter),
+        (SELECT o.dead_letter FROM trioboss.queue o WHERE o.name = :queue AND g.dead_letter IS NOT NULL))
+    WHERE g.final
+), turn AS MATERIALIZED (
+    -- Letters to a strict FIFO queue stand in the order of commit, like everything that is sent there (see send.sql).
+    SELECT count(pg_advisory_xact_lock(w.lock)) AS waited
+    FROM (
+        SELECT DISTINCT trioboss.turn(d.name, coalesce(g.singleton_key, g.name)) AS lock
+        FROM judged g JOIN post d ON d.job_id = g.id
+        WHERE d.policy = 'key_strict_fifo' AND d.commit_order
+        ORDER BY 1
+    ) w
 ), letter AS (
     INSERT INTO trioboss.job (
         id, name, priority, data, output, retry_limit, retry_delay, retry_backoff, retry_delay_max, retry_jitter,
@@ -85,12 +101,11 @@ WITH clock AS MATERIALIZED (
         source_retry_count, gate)
     SELECT gen_random_uuid(), d.name, g.priority, g.data, nullif(g.error, 'null'), g.retry_limit, g.retry_delay,
            g.retry_backoff, g.retry_delay_max, g.retry_jitter, g.retry_window, c.now, c.now,
-           c.now + (g.keep_until - g.start_after), g.delete_after,
+           c.now + (g.keep_until - greatest(g.start_after, g.created_on)), g.delete_after,
            CASE WHEN d.policy = 'key_strict_fifo' THEN coalesce(g.singleton_key, g.name) ELSE g.singleton_key END,
            d.expire_in, d.heartbeat, d.auto_heartbeat, d.max_lease_extensions, d.dead_letter, d.policy,
            g.name, g.id, g.created_on, g.retry_count, CASE WHEN d.keyed THEN 1 ELSE 0 END
-    FROM judged g JOIN trioboss.queue d ON d.name = g.dead_letter, clock c
-    WHERE g.final
+    FROM judged g JOIN post d ON d.job_id = g.id, clock c, turn
     ORDER BY g.seq
     ON CONFLICT DO NOTHING
     RETURNING name

@@ -30,7 +30,7 @@ WITH clock AS MATERIALIZED (
 )
 UPDATE trioboss.job_common
 SET state = 'retry', worker = NULL, heartbeat_on = NULL, start_after = (SELECT now FROM clock),
-    keep_until = (SELECT now FROM clock) + (keep_until - start_after),
+    keep_until = (SELECT now FROM clock) + (keep_until - greatest(start_after, created_on)),
     gate = CASE WHEN policy IN ('singleton', 'stately') THEN 1 ELSE 0 END
 WHERE name = :queue AND id = ANY (ARRAY (SELECT id FROM fitting))
 RETURNING id;

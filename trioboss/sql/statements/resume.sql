@@ -15,7 +15,7 @@ WITH clock AS MATERIALIZED (
     SELECT id, name, priority, data, 'created', retry_limit, retry_count, retry_delay, retry_backoff, retry_delay_max,
            retry_jitter, retry_window, backoff_count, failed_on, greatest(start_after, now), started_on, singleton_key,
            unique_until, expire_in, heartbeat, auto_heartbeat, max_lease_extensions, created_on,
-           greatest(start_after, now) + (keep_until - start_after), delete_after, output, progress, dead_letter, rule,
+           greatest(start_after, now) + (keep_until - greatest(start_after, created_on)), delete_after, output, progress, dead_letter, rule,
            source_name, source_id, source_created_on, source_retry_count, seq, attempt,
            CASE WHEN start_after > now THEN 3 WHEN keyed THEN 1 ELSE 0 END
     FROM cancelled, clock, (SELECT policy AS rule, keyed FROM trioboss.queue WHERE name = :queue) q

@@ -7,7 +7,7 @@ WITH clock AS MATERIALIZED (
     UPDATE trioboss.job_common j
     SET state = 'retry', completed_on = NULL, retry_limit = retry_limit + 1, retry_count = retry_count + 1,
         worker = NULL, start_after = (SELECT now FROM clock), gate = 0,
-        keep_until = (SELECT now FROM clock) + (keep_until - start_after)
+        keep_until = (SELECT now FROM clock) + (keep_until - greatest(start_after, created_on))
     WHERE name = :queue::text AND id = ANY (:ids::uuid[]) AND state = 'failed'
       AND (unique_until IS DISTINCT FROM 'ended' OR (
           SELECT true FROM trioboss.job_common r
@@ -31,7 +31,7 @@ WITH clock AS MATERIALIZED (
     SELECT id, name, priority, data, 'retry', retry_limit + 1, retry_count + 1, retry_delay, retry_backoff, retry_delay_max,
            retry_jitter, retry_window, backoff_count, failed_on, now, started_on, singleton_key, singleton_on,
            unique_until, expire_in, heartbeat, auto_heartbeat, max_lease_extensions, created_on,
-           now + (keep_until - start_after), delete_after, output, progress, dead_letter, rule,
+           now + (keep_until - greatest(start_after, created_on)), delete_after, output, progress, dead_letter, rule,
            source_name, source_id, source_created_on, source_retry_count, seq, attempt, CASE WHEN keyed THEN 1 ELSE 0 END
     FROM failed, clock, (SELECT policy AS rule, keyed FROM trioboss.queue WHERE name = :queue) q
     WHERE rule <> 'key_strict_fifo' OR singleton_key IS NOT NULL
