@@ -4,7 +4,7 @@ import os
 import platform
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import uuid4
 
 import attrs
@@ -96,14 +96,10 @@ async def open_boss(
     context = Context(Catalog(check_schema(schema)), max_bytes=max_payload)
     store = make_store(context)
     settings = RuntimeSettings(
+        **_check_durations(grace, presence_grace, monitor_interval),
         supervise=supervise,
         schedule=schedule,
         worker_name=worker_name or f"{platform.node()}:{os.getpid()}",
-        grace=check_duration("grace", grace),
-        presence_grace=check_duration("presence_grace", presence_grace, low=2.0),
-        monitor_interval=None
-        if monitor_interval is None
-        else check_duration("monitor_interval", monitor_interval, low=1.0),
     )
     async with _resolved(dsn) as found:
         pooled, settings = await _prepare_schema(found, store, settings, migrate, connect_wait)
@@ -119,6 +115,16 @@ async def open_boss(
                     await app.start(boss)
                 with boss._body:
                     yield boss
+
+
+def _check_durations(grace: object, presence_grace: object, monitor_interval: object) -> dict[str, Any]:
+    return {
+        "grace": check_duration("grace", grace),
+        "presence_grace": check_duration("presence_grace", presence_grace, low=2.0),
+        "monitor_interval": None
+        if monitor_interval is None
+        else check_duration("monitor_interval", monitor_interval, low=1.0),
+    }
 
 
 @asynccontextmanager

@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -237,3 +238,28 @@ def test_the_end_of_the_first_lease_is_watched_for():
     machine.watched(0.0, 0, 17.0)
 
     assert machine.next(leads=True) == 17.0
+
+
+# -- at rest
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_at_rest_a_boss_makes_at_most_four_statements_a_minute(leads):
+    """However long it rests: looks of the listener and, if it leads, rounds of upkeep. Retention comes on top, rarely."""
+    listening, upkeep = ListenMachine(), UpkeepMachine()
+    listening.connected(0.0)
+    now, statements = 0.0, 0
+    while now < 3600.0:
+        if listening.is_look_due(now):
+            statements += 1
+            listening.looked(now)
+            listening.heard_probe()
+        elif listening.is_ping_due(now):
+            listening.heard(now)  # no statement
+        if upkeep.next(leads) <= now:
+            statements += 1
+            upkeep.starts_round(now)
+            upkeep.watched(now, 0, None)
+        now = min(listening.next(), upkeep.next(leads))
+
+    assert statements <= 4 * 60 + 1
