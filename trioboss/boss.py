@@ -90,8 +90,7 @@ async def open_boss(
     Leaving the block is the graceful stop: no new claims, running jobs have ``grace`` seconds, what still runs is
     cancelled and given back with no attempt spent. A worker process that dies loses its jobs to others after it
     was missed for ``presence_grace`` seconds. A database that is not there yet is waited for, ``connect_wait``
-    seconds at most. With ``monitor_interval`` the events tell every so many seconds how many jobs of each queue are in
-    each state (MonitorStates). ``app`` brings workers and schedules of its own.
+    seconds at most. ``monitor_interval``: seconds between events that count jobs by state. ``app`` brings workers.
     """
     context = Context(Catalog(check_schema(schema)), max_bytes=max_payload)
     store = make_store(context)

@@ -245,7 +245,7 @@ def test_the_end_of_the_first_lease_is_watched_for():
 
 @pytest.mark.parametrize("leads", [True, False])
 def test_at_rest_a_boss_makes_at_most_four_statements_a_minute(leads):
-    """However long it rests: looks of the listener and, if it leads, rounds of upkeep. Retention comes on top, rarely."""
+    """Looks of the listener and, if it leads, rounds of upkeep. Retention comes on top, once an hour."""
     listening, upkeep = ListenMachine(), UpkeepMachine()
     listening.connected(0.0)
     now, statements = 0.0, 0
