@@ -1,9 +1,12 @@
 """What each policy lets stand side by side, for a whole queue and for each key."""
 
+import psycopg
 import pytest
-from store_helpers import take, take_all
+import trio
+from store_helpers import take, take_all, until_blocked
 
 from trioboss import JobNotFound, JobState, Policy
+from trioboss.sql import Catalog
 
 # Which states of one job keep another one of the same key out.
 KEEPS_OUT = {
@@ -251,3 +254,23 @@ async def test_the_policy_of_now_is_that_of_a_job_sent_to_an_earlier_queue_of_th
     await boss.resume("q", id)
 
     assert await boss.send("q", singleton_key="k") is None
+
+
+@pytest.mark.parametrize("policy", ONE_AT_A_TIME)
+async def test_whose_turn_it_is_is_decided_by_one_at_a_time(boss, database, policy):
+    await boss.create_queue("q", policy=policy)
+    await boss.send("q", singleton_key="k")
+    lock = Catalog("trioboss").get("lock_key_order").text.replace("$1", "%s")
+    fetched = []
+
+    async def fetch():
+        fetched.extend(await boss.fetch("q"))
+
+    async with trio.open_nursery() as nursery:
+        with psycopg.connect(boss.dsn) as decider:
+            decider.execute(lock, ["q"])
+            nursery.start_soon(fetch)
+            await until_blocked(database)
+            assert fetched == []
+
+    assert len(fetched) == 1
