@@ -295,6 +295,17 @@ def test_doctor_says_what_to_do(run):
     assert findings["durability"]["advice"] == "set fsync = on"
 
 
+def test_demo_needs_nothing_but_itself(run, monkeypatch, tmp_path):
+    for name in ("TRIOBOSS_DSN", "DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TRIOBOSS_HOME", str(tmp_path))
+
+    code, printed, complained = run("demo", "--seconds", "0.1", dsn=None)
+
+    assert (code, complained) == (0, "")
+    assert "an embedded Postgres" in printed
+
+
 def test_demo_ends_by_itself_with_a_summary_and_a_hint(run):
     code, printed, _ = run("demo", "--seconds", "0.3")
 

@@ -54,6 +54,24 @@ async def test_processes_that_die_again_and_again_are_given_up(boss, workers):
     assert supervisor.matching("end too often")
 
 
+async def test_when_the_leader_is_killed_another_boss_does_upkeep(workers, dsn):
+    async with trioboss.open_boss(dsn, migrate=False, supervise=False) as boss:
+        for name in ("graves", "long"):
+            await boss.create_queue(name)
+        leader = await workers.start("-q", "long", "--json-logs")
+        await leader.says("LeaderChanged", "true")
+        id = await boss.send("long")
+        await leader.says("began", id)
+        other = await workers.start("-q", "long", "--json-logs")
+        await other.says("ListenerUp")
+
+        leader.signal(signal.SIGKILL)
+
+        await other.says("LeaderChanged", "true")
+        await other.says("JobsRecovered", id)
+        await other.says("began", id)
+
+
 async def test_two_workers_share(boss, workers):
     ids = [await boss.send("long") for _ in range(2)]
     first, second = await workers.start_two("-q", "long", "-c", "1")
