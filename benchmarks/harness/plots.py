@@ -25,6 +25,9 @@ _COLOURS = (
     "#66aa22",
     "#222222",
     "#999999",
+    "#00a0a0",
+    "#dd77aa",
+    "#774400",
 )
 _Scale: TypeAlias = Callable[[float], float]  # from a value to a pixel
 _STYLE = "font-family='system-ui,sans-serif' font-size='12'"
@@ -71,7 +74,8 @@ class Curves:
             colour = _COLOURS[number % len(_COLOURS)]
             path = " ".join(f"{x(share):.1f},{y(value):.1f}" for share, value in curve.points)
             dashes = " stroke-dasharray='6 3'" if number >= len(_COLOURS) else ""
-            yield f"<polyline points='{path}' fill='none' stroke='{colour}' stroke-width='1.8'{dashes}/>"
+            width = 3.2 if curve.name.startswith("trioboss") else 1.6
+            yield f"<polyline points='{path}' fill='none' stroke='{colour}' stroke-width='{width}'{dashes}/>"
             line = top + _TOP + 14 + number * 18
             yield f"<rect x='{right + 12:.0f}' y='{line - 9:.0f}' width='10' height='10' fill='{colour}'/>"
             yield _text(right + 28, line, curve.name)
