@@ -133,5 +133,5 @@ async def test_a_dead_letter_queue_that_is_missing_is_a_mistake_too(workers, bos
     worker = await workers.start()
 
     assert await worker.ends() == 2
-    (line,) = worker.lines
+    (line,) = worker.matching("trioboss: ")
     assert "graves" in line

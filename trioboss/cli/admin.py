@@ -10,6 +10,7 @@ import attrs
 from trioboss.boss import Boss
 from trioboss.cli.output import complain, print_json, print_rows, printable
 from trioboss.errors import UnknownQueue, UsageError
+from trioboss.model.explanation import Reason
 from trioboss.model.job import NewJob, Settled
 from trioboss.sql.plans import LATEST, migration_plans
 
@@ -75,6 +76,9 @@ async def jobs(boss: Boss, args: argparse.Namespace) -> int:
 async def why(boss: Boss, args: argparse.Namespace) -> int:
     """Why a job is not running."""
     explanation = await boss.why(args.queue, args.id)
+    if explanation.reason is Reason.UNKNOWN:
+        complain(str(explanation))
+        return 1
     print_json(attrs.asdict(explanation)) if args.json else print(printable(str(explanation)))
     return 0
 
