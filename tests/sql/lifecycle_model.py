@@ -107,6 +107,8 @@ class Model:
             due = [job for job in mine if job.is_queued and job.start_after <= self.now]
             holders = [job for job in mine if job.holds_key]
             assert len(holders) <= 1, holders
+            if holders and self._is_passed(holders[0], due, locked):
+                layer.put(attrs.evolve(holders.pop(), ready=False))
             line = [job for job in due if not holders or job in holders]
             if not line:
                 continue
@@ -116,6 +118,12 @@ class Model:
             elif not holders:
                 again.add(key)
         return again
+
+    def _is_passed(self, holder: ModelJob, due: list[ModelJob], locked: set[UUID]) -> bool:
+        """True if a job that has its turn, and is not claimed, has to let a more urgent one go first."""
+        if holder.is_fifo or not holder.is_queued or holder.id in locked:
+            return False
+        return any(job.priority > holder.priority for job in due if job.id not in locked)
 
     def claim(self, layer: Layer, queue: str, limit: int, by_priority: bool, locked: set[UUID]) -> list[UUID]:
         keyed = self.queues[queue].policy.is_keyed

@@ -84,6 +84,8 @@ class Visit:
     kind: str
     table: str | None
     rows: float
+    discarded: float
+    """Rows that were put together and did not match."""
 
 
 @attrs.frozen
@@ -93,12 +95,18 @@ class Journey:
     visits: list[Visit]
     buffers: int
 
+    @property
+    def discarded(self) -> float:
+        return sum(visit.discarded for visit in self.visits)
+
     def where(self, kind: str) -> list[Visit]:
         return [visit for visit in self.visits if kind in visit.kind]
 
 
 def _walk(node: dict[str, Any]) -> Iterator[Visit]:
-    yield Visit(node["Node Type"], node.get("Relation Name"), node["Actual Rows"] * node["Actual Loops"])
+    loops = node["Actual Loops"]
+    discarded = node.get("Rows Removed by Join Filter", 0) * loops
+    yield Visit(node["Node Type"], node.get("Relation Name"), node["Actual Rows"] * loops, discarded)
     for child in node.get("Plans", ()):
         yield from _walk(child)
 

@@ -32,6 +32,8 @@ class Claim:
     """Seconds until something waits to be made ready; None if nothing waits for time."""
     policy: str | None
     """The policy of the queue now; None if there is no such queue."""
+    more: bool = False
+    """Whether another look at once may find more."""
 
 
 @attrs.frozen

@@ -10,6 +10,7 @@ from trioboss.model.check import check_count, check_duration, check_flag, check_
 from trioboss.model.exchange import Claim, Wanted
 from trioboss.model.job import Job, Lease
 from trioboss.model.payload import Json, encode
+from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
 from trioboss.postgres import Results, Step
 from trioboss.postgres.conversation import Aside, Conversation, Flush
@@ -56,32 +57,17 @@ class ClaimVerbs:
         missing = wanted.limit - len(claim.jobs)
         if not ignore_start_after or not missing:
             return claim.jobs
-        queue = yield from self._context.know(name)
-        if queue.policy.is_keyed and not own:
-            raise UsageError("ignore_start_after: jobs that take turns cannot be moved up in a transaction")
-        more = attrs.evolve(wanted, limit=missing)
-        yield Flush((self._context.step("undefer", queue.table_name, queue=name, **_criteria(more)),))
-        return claim.jobs + (yield from self.claim(name, more, own=own, moved_up=True)).jobs
+        return claim.jobs + (yield from self._claim_early(name, attrs.evolve(wanted, limit=missing), own=own))
 
-    def claim(
-        self, name: str, wanted: Wanted, *, own: bool = True, moved_up: bool = False
-    ) -> Conversation[Claim]:
-        """Make ready what can be ready, and lease what is wanted, in one round trip.
-
-        ``moved_up``: jobs were made due in the same transaction, so only there they can be seen.
-        """
+    def claim(self, name: str, wanted: Wanted, *, own: bool = True) -> Conversation[Claim]:
+        """Make ready what can be ready, and lease what is wanted, in one round trip if that is enough."""
 
         def take(queue: Queue) -> Conversation[Claim]:
-            prepare = self.preparing(queue)
-            step = self.claiming(queue, wanted, lazy=own)
-            if own or moved_up:
-                results = yield Flush((*prepare, step))
-            else:
-                # Neither the right to decide whose turn it is, nor jobs that are due and not among those
-                # claimed, must stay with the caller until they commit.
-                yield Aside(Flush(tuple(prepare)))
-                results = yield Flush((step,))
-            return self.read(queue, results)
+            return (
+                yield from self.look_again(
+                    queue, wanted, (yield from self._take(queue, wanted, own)), own=own
+                )
+            )
 
         claim: Claim = yield from self._context.on_queue(name, take)
         if claim.policy is None:
@@ -89,10 +75,59 @@ class ClaimVerbs:
             raise UnknownQueue(name)
         return claim
 
-    def preparing(self, queue: Queue) -> list[Step]:
+    def look_again(
+        self, queue: Queue, wanted: Wanted, claim: Claim, *, own: bool = True, patient: bool = True
+    ) -> Conversation[Claim]:
+        """Add to a claim what was not ready at once; unless ``patient``, only if there is no job at all in it.
+
+        What is due, or has arrived, is made ready in bites, so that nobody holds the right to decide for long.
+        """
+        while claim.more and len(claim.jobs) < (wanted.limit if patient else 1):
+            rest = attrs.evolve(wanted, limit=wanted.limit - len(claim.jobs))
+            found = yield from self._take(queue, rest, own)
+            claim = attrs.evolve(found, jobs=claim.jobs + found.jobs)
+        return claim
+
+    def _take(self, queue: Queue, wanted: Wanted, own: bool) -> Conversation[Claim]:
+        prepare = self.preparing(queue, wanted)
+        step = self.claiming(queue, wanted, lazy=own)
+        if own:
+            return self.read(queue, (yield Flush((*prepare, step))))
+        # Neither the right to decide whose turn it is, nor jobs that are due and not among those
+        # claimed, must stay with the caller until they commit.
+        prepared = yield Aside(Flush(tuple(prepare)))
+        results = yield Flush((step,))
+        return self.read(queue, [[*prepared[-1], *results[-1]]])
+
+    def _claim_early(self, name: str, wanted: Wanted, *, own: bool) -> Conversation[list[Job]]:
+        """Lease deferred jobs. Those it does not get stay deferred."""
+
+        def take(queue: Queue) -> Conversation[list[Job]]:
+            keyed = queue.policy.is_keyed
+            if keyed and not own:
+                raise UsageError(
+                    "ignore_start_after: jobs that take turns cannot be moved up in a transaction"
+                )
+            values = _criteria(wanted) | {"queue": name, "worker": wanted.worker, "lazy": own}
+            step = self._context.step("claim_early", queue.table_name, **values)
+            prepare = self.preparing(queue, wanted) if keyed else ()
+            return read_claim((yield Flush((*prepare, step)))).jobs
+
+        return (yield from self._context.on_queue(name, take))
+
+    def preparing(self, queue: Queue, wanted: Wanted) -> list[Step]:
         """The steps that make jobs ready whose time or turn has come."""
-        names = ("lock_key_order", "place") if queue.policy.is_keyed else ("ripen",)
-        return [self._context.step(name, queue.table_name, queue=queue.name) for name in names]
+
+        def step(name: str, **values: object) -> Step:
+            return self._context.step(name, queue.table_name, queue=queue.name, **values)
+
+        if not queue.policy.is_keyed:
+            return [step("ripen", limit=wanted.limit)]
+        by_rank = queue.policy is not Policy.KEY_STRICT_FIFO
+        limits = {"limit": wanted.limit, "max_priority": wanted.max_priority if by_rank else None}
+        aside = [] if limits["max_priority"] is None else [step("step_aside", **limits)]
+        after = self._context.places.get(queue.name)
+        return [step("lock_key_order"), *aside, step("place", **limits, after=after)]
 
     def claiming(self, queue: Queue, wanted: Wanted, *, lazy: bool) -> Step:
         """The step that leases ready jobs."""
@@ -105,9 +140,15 @@ class ClaimVerbs:
         claim = read_claim(results)
         if claim.policy != queue.policy:
             self._context.forget(queue.name)
-        if len(results[-1]) == 3 and read_rows(results[-1][1])[0][0]:
+        if len(results[-1]) < 2:
+            return claim
+        ((again, more, place),) = read_rows(results[-1][-2])
+        self._context.places.pop(queue.name, None)
+        if place is not None:
+            self._context.places[queue.name] = place
+        if again:
             claim = attrs.evolve(claim, next_due=min(claim.next_due or _RETRY_PLACING, _RETRY_PLACING))
-        return claim
+        return attrs.evolve(claim, more=more) if more else claim
 
     def renew(self, leases: Mapping[str, Sequence[Lease]]) -> Conversation[set[UUID]]:
         """Renew leases, given by queue. Return the ids of those still held."""

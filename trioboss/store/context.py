@@ -29,6 +29,8 @@ class Context:
     max_bytes: int = MAX_BYTES
     now: datetime | None = None
     """For tests: what statements take for the time. None: the clock of the database."""
+    places: dict[str, str] = attrs.field(factory=dict, init=False)
+    """Where place.sql is to go on, for each queue in which it could not look at all keys at once."""
     _queues: dict[str, Queue] = attrs.field(factory=dict, init=False)
 
     def step(self, name: str, leaf: str = COMMON_LEAF, /, **values: object) -> Step:

@@ -58,7 +58,10 @@ class ExchangeVerbs:
             answers = dict(zip(settle, results, strict=False))
             settled = yield from self._read_settled(queue, settlements, answers)
             claimed = results[len(settle) : len(settle) + len(claim)]
-            found = ClaimVerbs(self._context).read(queue, [claimed]) if wanted else None
+            if wanted is None:
+                return Exchanged(settled, None)
+            verbs = ClaimVerbs(self._context)
+            found = yield from verbs.look_again(queue, wanted, verbs.read(queue, [claimed]), patient=False)
             return Exchanged(settled, found)
 
         try:
@@ -95,7 +98,7 @@ class ExchangeVerbs:
         if wanted is None:
             return ()
         verbs = ClaimVerbs(self._context)
-        return (*(verbs.preparing(queue) if ripen else ()), verbs.claiming(queue, wanted, lazy=lazy))
+        return (*(verbs.preparing(queue, wanted) if ripen else ()), verbs.claiming(queue, wanted, lazy=lazy))
 
     def _marking(self, queue: Queue, wanted: Wanted | None, asleep: bool | None) -> tuple[Step, ...]:
         if asleep is None or wanted is None:

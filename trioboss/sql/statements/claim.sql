@@ -1,17 +1,14 @@
 -- Lease up to `limit` ready jobs of a queue to a worker, highest priority first, then in order of sending.
 -- Two claims never get the same job, never wait for each other, and never look at more than they take.
 --
--- At least one row. `next_due` says in how many seconds ripen.sql or place.sql will have something to do (0: now;
--- null: nothing waits for time); `policy` is null if there is no such queue; `id` is null if there was no job.
+-- At least one row. `next_due` says in how many seconds ripen.sql or place.sql will have something to do (null: nothing
+-- waits for time). 0: now; or a job was changed under our hands and can be claimed now. `policy` is null if there is
+-- no such queue; `id` is null if there was no job.
 -- `lazy` commits without waiting for the disk: a claim lost in a crash of the server is a job still to be done.
 WITH asked AS MATERIALIZED (
     SELECT policy, paused FROM trioboss.queue WHERE name = :queue::text
-), claimed AS (
-    UPDATE trioboss.job_common
-    SET state = 'active', worker = :worker::uuid, attempt = attempt + 1, lease_extensions = 0,
-        started_on = coalesce(:now::timestamptz, statement_timestamp()),
-        heartbeat_on = coalesce(:now, statement_timestamp())
-    WHERE ctid = ANY (ARRAY (
+), picked AS MATERIALIZED (
+    SELECT ARRAY (
         SELECT ctid FROM trioboss.job_common
         WHERE name = :queue AND gate = 0 AND state < 'active'
           AND priority >= coalesce(:min_priority::int, -2147483648)
@@ -20,7 +17,13 @@ WITH asked AS MATERIALIZED (
         ORDER BY priority DESC, seq
         LIMIT :limit::bigint
         FOR UPDATE SKIP LOCKED
-    ))
+    ) AS jobs
+), claimed AS (
+    UPDATE trioboss.job_common
+    SET state = 'active', worker = :worker::uuid, attempt = attempt + 1, lease_extensions = 0,
+        started_on = coalesce(:now::timestamptz, statement_timestamp()),
+        heartbeat_on = coalesce(:now, statement_timestamp())
+    WHERE ctid = ANY ((SELECT jobs FROM picked)::tid[])
     RETURNING *
 )
 SELECT p.next_due, p.policy, c.id, c.name, c.data, c.state::text, c.priority, c.attempt, c.retry_count, c.retry_limit,
@@ -31,11 +34,16 @@ SELECT p.next_due, p.policy, c.id, c.name, c.data, c.state::text, c.priority, c.
 FROM (
     SELECT (SELECT policy FROM asked) AS policy,
            CASE WHEN :lazy::boolean THEN set_config('synchronous_commit', 'off', true) END AS commit,
-           (SELECT greatest(extract(epoch FROM start_after - coalesce(:now, statement_timestamp()))::float8, 0)
-            FROM trioboss.job_common
-            WHERE name = :queue AND gate IN (1, 3) AND state < 'active' AND (SELECT NOT paused FROM asked)
-            ORDER BY start_after
-            LIMIT 1) AS next_due
+           CASE WHEN (SELECT cardinality(jobs) FROM picked) > (SELECT count(*) FROM claimed) THEN 0
+                ELSE (SELECT greatest(extract(epoch FROM min(i.start_after) - coalesce(:now, statement_timestamp()))::float8, 0)
+                      FROM (VALUES (1), (3)) g (gate), LATERAL (
+                          SELECT start_after FROM trioboss.job_common
+                          WHERE name = :queue AND gate = g.gate AND gate IN (1, 3) AND state < 'active'
+                          ORDER BY start_after
+                          LIMIT 1
+                      ) i
+                      WHERE (SELECT NOT paused FROM asked)
+                      HAVING count(*) > 0) END AS next_due
 ) p
 LEFT JOIN claimed c ON true
 ORDER BY c.priority DESC, c.seq;

@@ -23,12 +23,8 @@ WITH RECURSIVE asked AS MATERIALIZED (
     ) j
     WHERE level.priority >= coalesce(:min_priority::int, -2147483648) AND (SELECT NOT paused FROM asked)
     ORDER BY j.seq
-), claimed AS (
-    UPDATE trioboss.job_common
-    SET state = 'active', worker = :worker::uuid, attempt = attempt + 1, lease_extensions = 0,
-        started_on = coalesce(:now::timestamptz, statement_timestamp()),
-        heartbeat_on = coalesce(:now, statement_timestamp())
-    WHERE ctid = ANY (ARRAY (
+), picked AS MATERIALIZED (
+    SELECT ARRAY (
         SELECT j.ctid
         FROM oldest o, LATERAL (
             SELECT ctid FROM trioboss.job_common
@@ -36,7 +32,13 @@ WITH RECURSIVE asked AS MATERIALIZED (
             FOR UPDATE SKIP LOCKED
         ) j
         LIMIT :limit
-    ))
+    ) AS jobs
+), claimed AS (
+    UPDATE trioboss.job_common
+    SET state = 'active', worker = :worker::uuid, attempt = attempt + 1, lease_extensions = 0,
+        started_on = coalesce(:now::timestamptz, statement_timestamp()),
+        heartbeat_on = coalesce(:now, statement_timestamp())
+    WHERE ctid = ANY ((SELECT jobs FROM picked)::tid[])
     RETURNING *
 )
 SELECT p.next_due, p.policy, c.id, c.name, c.data, c.state::text, c.priority, c.attempt, c.retry_count, c.retry_limit,
@@ -47,11 +49,16 @@ SELECT p.next_due, p.policy, c.id, c.name, c.data, c.state::text, c.priority, c.
 FROM (
     SELECT (SELECT policy FROM asked) AS policy,
            CASE WHEN :lazy::boolean THEN set_config('synchronous_commit', 'off', true) END AS commit,
-           (SELECT greatest(extract(epoch FROM start_after - coalesce(:now, statement_timestamp()))::float8, 0)
-            FROM trioboss.job_common
-            WHERE name = :queue AND gate IN (1, 3) AND state < 'active' AND (SELECT NOT paused FROM asked)
-            ORDER BY start_after
-            LIMIT 1) AS next_due
+           CASE WHEN (SELECT cardinality(jobs) FROM picked) > (SELECT count(*) FROM claimed) THEN 0
+                ELSE (SELECT greatest(extract(epoch FROM min(i.start_after) - coalesce(:now, statement_timestamp()))::float8, 0)
+                      FROM (VALUES (1), (3)) g (gate), LATERAL (
+                          SELECT start_after FROM trioboss.job_common
+                          WHERE name = :queue AND gate = g.gate AND gate IN (1, 3) AND state < 'active'
+                          ORDER BY start_after
+                          LIMIT 1
+                      ) i
+                      WHERE (SELECT NOT paused FROM asked)
+                      HAVING count(*) > 0) END AS next_due
 ) p
 LEFT JOIN claimed c ON true
 ORDER BY c.seq;

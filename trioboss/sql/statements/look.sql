@@ -12,9 +12,12 @@ FROM unnest(:queues::text[]) AS q (name), LATERAL (
     SELECT CASE WHEN EXISTS (SELECT FROM trioboss.job WHERE name = q.name AND gate = 0 AND state < 'active')
                   OR EXISTS (SELECT FROM trioboss.freed_key WHERE name = q.name)
                 THEN 0::float8
-                ELSE (SELECT greatest(extract(epoch FROM start_after - coalesce(:now::timestamptz, statement_timestamp()))::float8, 0)
-                      FROM trioboss.job WHERE name = q.name AND gate IN (1, 3) AND state < 'active'
-                      ORDER BY start_after LIMIT 1) END AS next_due
+                ELSE (SELECT greatest(extract(epoch FROM min(i.start_after) - coalesce(:now::timestamptz, statement_timestamp()))::float8, 0)
+                      FROM (VALUES (1), (3)) g (gate), LATERAL (
+                          SELECT start_after FROM trioboss.job WHERE name = q.name AND gate = g.gate AND gate IN (1, 3)
+                            AND state < 'active' ORDER BY start_after LIMIT 1
+                      ) i
+                      HAVING count(*) > 0) END AS next_due
     OFFSET 0
 ) d
 WHERE d.next_due IS NOT NULL;
