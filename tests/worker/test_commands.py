@@ -238,7 +238,8 @@ def test_a_command_that_is_not_understood_is_explained(run, arguments):
 
 
 @pytest.mark.parametrize("command", ["queues", "doctor"])
-def test_a_server_that_is_not_there(run, command):
+def test_a_server_that_is_not_there(run, monkeypatch, command):
+    monkeypatch.setattr(sys.modules["trioboss.cli.main"], "CONNECT_WAIT", 0.0)
     code, printed, complained = run(command, dsn=f"postgresql://me:{PASSWORD}@127.0.0.1:9/x")
 
     assert (code, printed) == (1, "")
@@ -263,6 +264,30 @@ def test_a_job_refused_by_a_policy(run, sync_boss):
 
     assert (code, printed) == (1, "")
     assert "refused" in complained
+
+
+@pytest.mark.parametrize(
+    ("app", "arguments", "complaint"),
+    [
+        ("worker_apps", [], "is not MODULE:APP"),
+        ("no_such_module:app", [], "cannot import"),
+        ("worker_apps:nobody", [], "is not a trioboss.App"),
+        ("worker_apps:nothing", [], "declares no worker"),
+        ("worker_apps:app", ["-q", "other"], "no worker for 'other'"),
+        ("worker_apps:app", ["--processes", "0"], "not a number of processes"),
+        ("worker_apps:app", ["--health", "much"], "is not [HOST:]PORT"),
+        ("worker_apps:app", ["--concurrency", "0"], "concurrency"),
+    ],
+)
+def test_a_mistake_of_the_worker_is_one_sentence_and_exit_code_2(run, monkeypatch, app, arguments, complaint):
+    monkeypatch.setattr("trioboss.cli.worker.set_up_logging", lambda level, as_json: None)
+
+    code, printed, complained = run("worker", app, *arguments)
+
+    assert (code, printed) == (2, "")
+    (line,) = complained.splitlines()
+    assert line.startswith("trioboss: ")
+    assert complaint in line
 
 
 # -- doctor and demo
@@ -295,7 +320,7 @@ def test_doctor_says_what_to_do(run):
     assert findings["durability"]["advice"] == "set fsync = on"
 
 
-def test_demo_needs_nothing_but_itself(run, monkeypatch, tmp_path):
+def test_demo_needs_nothing_and_ends_by_itself_with_a_summary_and_a_hint(run, monkeypatch, tmp_path):
     for name in ("TRIOBOSS_DSN", "DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TRIOBOSS_HOME", str(tmp_path))
@@ -303,13 +328,5 @@ def test_demo_needs_nothing_but_itself(run, monkeypatch, tmp_path):
     code, printed, complained = run("demo", "--seconds", "0.1", dsn=None)
 
     assert (code, complained) == (0, "")
-    assert "an embedded Postgres" in printed
-
-
-def test_demo_ends_by_itself_with_a_summary_and_a_hint(run):
-    code, printed, _ = run("demo", "--seconds", "0.3")
-
-    assert code == 0
-    assert "p99" in printed
-    assert "jobs/s" in printed
-    assert "Try next:" in printed
+    for part in ("an embedded Postgres", "p99", "jobs/s", "Try next:"):
+        assert part in printed

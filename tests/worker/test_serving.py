@@ -94,30 +94,6 @@ async def test_a_database_that_cannot_be_reached_is_told_without_its_password(wo
     assert not worker.matching("Traceback")
 
 
-@pytest.mark.parametrize(
-    ("app", "arguments", "complaint"),
-    [
-        ("worker_apps", [], "is not MODULE:APP"),
-        ("no_such_module:app", [], "cannot import"),
-        ("worker_apps:nobody", [], "is not a trioboss.App"),
-        ("worker_apps:nothing", [], "declares no worker"),
-        ("worker_apps:app", ["-q", "other"], "no worker for 'other'"),
-        ("worker_apps:app", ["--processes", "0"], "not a number of processes"),
-        ("worker_apps:app", ["--health", "much"], "is not [HOST:]PORT"),
-        ("worker_apps:app", ["--concurrency", "0"], "concurrency"),
-    ],
-)
-async def test_a_mistake_of_the_worker_is_one_sentence_and_exit_code_2(
-    workers, boss, app, arguments, complaint
-):
-    worker = await workers.start(*arguments, app=app)
-
-    assert await worker.ends() == 2
-    (line,) = worker.lines
-    assert line.startswith("trioboss: ")
-    assert complaint in line
-
-
 async def test_a_health_port_that_is_taken_is_a_mistake_too(workers, boss):
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     async with listener:

@@ -24,6 +24,8 @@ from trioboss.sql import check_schema
 
 __all__ = ["main"]
 
+CONNECT_WAIT = 5.0  # seconds a command waits for a server that is not there
+
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser of everything."""
@@ -104,7 +106,12 @@ async def _call(command: Command, args: argparse.Namespace) -> int:
     """Run a command that needs a boss, but none of its background work."""
     migrate = args.command == "migrate" or args.dsn is None
     async with open_boss(
-        args.dsn, schema=args.schema, migrate=migrate, supervise=False, schedule=False, connect_wait=5
+        args.dsn,
+        schema=args.schema,
+        migrate=migrate,
+        supervise=False,
+        schedule=False,
+        connect_wait=CONNECT_WAIT,
     ) as boss:
         return await command(boss, args)
     raise AssertionError
