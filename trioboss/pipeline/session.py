@@ -84,6 +84,7 @@ def _defaults() -> dict[str, str]:
         _JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{logging} -Dderby.system.home={folder}",
         "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|dsn",
         "spark.local.dir": str(folder),
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",

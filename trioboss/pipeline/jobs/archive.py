@@ -38,6 +38,8 @@ from trioboss.pipeline.tables import TABLES
 
 __all__ = ["Exported", "archive", "main"]
 
+_HISTORY = tuple(FOLDERS)
+
 
 @attrs.frozen
 class Exported:
@@ -141,14 +143,14 @@ class _Export:
                 "another one; export it to a new lake"
             )
         end, limit = sealed, self._batch_rows
-        for table in TABLES_OF_HISTORY:
+        for table in _HISTORY:
             of = {"archive": table}
             for (cut,) in database.run("find_cut", of=of, first=first, sealed=end, limit=limit):
                 ((new,),) = database.run("find_new", of=of, first=first, sealed=end)
                 end = max(cut, new + 1)
         counts = {
             table: database.run("count_history", of={"archive": table}, first=first, sealed=end)[0][0]
-            for table in TABLES_OF_HISTORY
+            for table in _HISTORY
         }
         return end, counts
 
@@ -182,16 +184,13 @@ class _Export:
 
     def _mark(self, end: int, hold: bool | None = None) -> None:
         with self._database() as database, database.transaction():
-            for table in TABLES_OF_HISTORY:
+            for table in _HISTORY:
                 database.run("mark_exported", lake=self._files.root, history=table, exported=end, holds=hold)
 
     @contextmanager
     def _database(self) -> Iterator[Database]:
         with open_database(self._dsn, self._schema) as database:
             yield database
-
-
-TABLES_OF_HISTORY = tuple(FOLDERS)
 
 
 def main(argv: list[str] | None = None) -> int:
