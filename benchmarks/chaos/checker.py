@@ -223,8 +223,10 @@ def _unexplained_ends(history: History) -> Iterator[str]:
         # A worker reckons from before its claim was on its way, so its own clock may be somewhat ahead.
         if end.outcome == "expired" and lasted < expiries.get(end.id, 0) / 2:
             yield f"{end.id}: attempt {end.attempt} expired after {lasted:.2f} s"
+        # Whoever was killed before it could write down its name is not known; then every fault may have been its.
         if end.outcome == "lost" and not any(
-            fault.target in (None, end.worker) and fault.at <= end.ended_on <= fault.until + _AFTERMATH
+            (fault.target in (None, end.worker) or end.worker is None)
+            and fault.at <= end.ended_on <= fault.until + _AFTERMATH
             for fault in history.faults
         ):
             yield f"{end.id}: attempt {end.attempt} of {end.worker} was given up, and nothing had happened to it"

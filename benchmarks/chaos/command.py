@@ -1,6 +1,7 @@
 """`python -m benchmarks chaos`: break everything, and print what held."""
 
 import argparse
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -36,14 +37,16 @@ _SIZES = (
 def main(arguments: Sequence[str]) -> int:
     """Run one plan; 1 if a promise was broken."""
     plan, results = _parse(arguments)
-    with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
-        history = run(plan, Path(folder), say)
+    folder = Path(tempfile.mkdtemp(prefix="chaos-"))
+    history = run(plan, folder, say)
     verdict = judge(history)
     report = _report(plan, verdict, count(history))
     print(report.render(), flush=True)
-    say(f"kept as {report.save(results, attrs.asdict(plan))}")
-    if not verdict.is_good:
-        print(verdict)
+    say(f"kept as {report.save(results, {'command': 'chaos', **attrs.asdict(plan)})}")
+    if verdict.is_good:
+        shutil.rmtree(folder)
+    else:
+        print(f"{verdict}\nThe journals are in {folder}.")
     return int(not verdict.is_good)
 
 

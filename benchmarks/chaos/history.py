@@ -92,7 +92,7 @@ class Ended:
     token: str | None = None
     """The error that was stored."""
     worker: str | None = None
-    """Who had the lease, by the name in its journal."""
+    """Who had the lease, by the name in its journal; None: it has none."""
 
 
 @attrs.frozen
