@@ -11,7 +11,7 @@ from trioboss.pipeline.jobs import synth as synth_job
 from trioboss.pipeline.jobs.audit import audit
 from trioboss.pipeline.jobs.report import report
 from trioboss.pipeline.jobs.synth import synth, synth_load
-from trioboss.pipeline.synthetic.shapes import SHAPES, facts_of, kind_of
+from trioboss.pipeline.synthetic.shapes import SHAPES, facts_of, kind_of, run_of
 
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
 
@@ -95,9 +95,15 @@ def test_errors_and_dead_letters_are_those_that_were_planted(made, reported):
 
 
 def test_the_hottest_keys_and_the_slowest_job_are_known(made, reported):
-    orders = [key for key in reported.keys if key["queue"] == "orders"]
+    shape, jobs = SHAPES[3], made.queues["sync"].jobs
+    lines, time = shape.lines(jobs, 43200), Counter()
+    for number in range(jobs):
+        tries = 1 if kind_of(shape, number) == "plain" else 2
+        time[f"customer-{number % lines}"] += tries * run_of(shape, number, lines)
+    found = [(key["singleton_key"], key["worker_seconds"]) for key in reported.keys if key["queue"] == "sync"]
 
-    assert orders[0]["singleton_key"] == "customer-0"
+    assert dict(found) == pytest.approx({key: milliseconds / 1000 for key, milliseconds in time.items()})
+    assert found[0][0] == time.most_common(1)[0][0]
     assert reported.slowest[0]["queue"] == "reports"
     assert reported.slowest[0]["run"] == max(made.queues["reports"].runs) / 1000
 

@@ -1,0 +1,98 @@
+"""Audit and report of histories that a real queue has written."""
+
+import json
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from trioboss.pipeline.history import Source
+from trioboss.pipeline.jobs import audit as audit_job
+from trioboss.pipeline.jobs import report as report_job
+from trioboss.pipeline.jobs.audit import audit
+from trioboss.sync import SyncBoss
+from trioboss.testing import temporary_database
+
+
+def live(boss, queue):
+    """What queues do: jobs that complete, fail and are retried, are cancelled, resumed and deleted."""
+    ids = [boss.send(queue, {"n": n}, singleton_key="k") for n in range(4)]
+    for turn in range(9):
+        for job in boss.fetch(queue):
+            if turn in (0, 3):
+                boss.fail(queue, job, ValueError(f"no {turn}"))
+            else:
+                boss.complete(queue, job)
+    return ids
+
+
+@pytest.fixture(scope="module")
+def lived(server_dsn, template):
+    """A database in which queues of all policies have lived, with everything that only looks like a violation."""
+    with temporary_database(server_dsn, template) as dsn, SyncBoss(dsn, migrate=False) as boss:
+        for policy in ("standard", "singleton", "key_strict_fifo"):
+            boss.create_queue(policy, policy=policy, dead_letter=None, retry_limit=2)
+            live(boss, policy)
+        fifo = "key_strict_fifo"
+        first, second = (boss.send(fifo, singleton_key="resumed") for _ in range(2))
+        boss.cancel(fifo, first)
+        (job,) = boss.fetch(fifo)
+        assert job.id == second
+        boss.complete(fifo, job)
+        boss.resume(fifo, first)
+        (job,) = boss.fetch(fifo)
+        boss.complete(fifo, job)
+        boss.send(fifo, singleton_key="deferred", start_after=timedelta(milliseconds=50))
+        boss.send(fifo, singleton_key="deferred")
+        (job,) = boss.fetch(fifo)
+        boss.complete(fifo, job)
+        head = boss.send(fifo, singleton_key="deleted", retry_limit=0)
+        boss.send(fifo, singleton_key="deleted")
+        (job,) = boss.fetch(fifo)
+        assert job.id == head
+        boss.fail(fifo, job, "blocks its key")
+        boss.delete_job(fifo, head)
+        (job,) = boss.fetch(fifo)
+        boss.complete(fifo, job)
+        yield dsn
+
+
+def test_what_a_queue_really_does_is_no_violation(spark, lived):
+    found = audit(Source(dsn=lived), spark=spark)
+
+    assert found.findings == []
+    assert found.is_clean
+    assert found.jobs > 10
+    assert found.attempts > 4
+
+
+def test_a_history_that_was_tampered_with_is_found_and_the_exit_code_says_so(spark, lived, capsys):
+    with SyncBoss(lived, migrate=False) as boss:
+        job = boss.find_jobs("singleton", state="completed")[0]
+        boss.send("singleton", {"forged": True}, singleton_key="k")
+        (forged,) = boss.fetch("singleton")
+        boss.complete("singleton", forged)
+    forge(lived, forged.id, job.started_on)
+
+    assert audit_job.main(["--dsn", lived, "--queue", "singleton", "--tolerance", "0"]) == 1
+
+    out = capsys.readouterr().out
+    assert str(job.id) in out
+    assert str(forged.id) in out
+    assert "overlap: singleton" in out
+
+
+def forge(dsn, id, started_on):
+    """Let an archived job have started when another ran."""
+    with psycopg.connect(dsn) as connection:
+        connection.execute("update trioboss.archive set started_on = %s where id = %s", (started_on, id))
+
+
+def test_the_report_of_a_database_has_its_queues_and_errors(spark, lived, tmp_path, capsys):
+    assert report_job.main(["--dsn", lived, "--out", str(tmp_path), "--json"]) == 0
+
+    said = json.loads(capsys.readouterr().out)
+    assert {"standard", "key_strict_fifo"} <= {queue["queue"] for queue in said["queues"]}
+    assert "ValueError: no <n>" in {error["fingerprint"] for error in said["errors"]}
+    assert "standard" in (tmp_path / "report.html").read_text("utf-8")
+    assert (tmp_path / "hours" / "_SUCCESS").exists()

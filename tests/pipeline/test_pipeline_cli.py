@@ -1,0 +1,83 @@
+"""The command line of the pipeline: short errors, exit codes, help, and no Spark before it is needed."""
+
+import subprocess
+import sys
+
+import pytest
+
+from trioboss.cli import pipeline
+from trioboss.cli.main import main
+
+JOBS = ["archive", "report", "audit", "load", "capacity", "synth"]
+
+
+def test_the_help_lists_all_jobs(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["pipeline", "-h"])
+
+    assert stopped.value.code == 0
+    out = capsys.readouterr().out
+    assert all(f"\n  {job} " in out for job in JOBS)
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_every_job_has_help_of_its_own(job, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["pipeline", job, "-h"])
+
+    assert stopped.value.code == 0
+    out = capsys.readouterr().out
+    assert "--master" in out
+    assert "--conf" in out
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], [], ["report"], ["report", "--from", "yesterday", "--out", "x"]]
+)
+def test_a_mistake_in_the_arguments_is_exit_code_2(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["pipeline", *arguments])
+
+    assert stopped.value.code == 2
+    assert "error:" in capsys.readouterr().err
+
+
+def test_a_lake_that_is_not_there_is_one_sentence(spark, tmp_path, capsys):
+    assert main(["pipeline", "report", "--from-lake", str(tmp_path / "no"), "--out", str(tmp_path)]) == 2
+
+    assert "there is no history at" in capsys.readouterr().err
+
+
+def test_a_database_that_is_not_there_is_one_sentence_without_the_password(spark, tmp_path, capsys):
+    dsn = "postgresql://u:geheim@127.0.0.1:1/x"
+
+    assert main(["pipeline", "audit", "--dsn", dsn]) == 1
+
+    said = capsys.readouterr().err
+    assert "prefer TRIOBOSS_DSN" in said
+    assert "geheim" not in said
+    assert "Traceback" not in said
+    assert len(said.splitlines()) <= 3
+
+
+def test_without_the_extra_the_message_says_what_to_install(monkeypatch, capsys):
+    def import_module(name):
+        raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+
+    monkeypatch.setattr(pipeline, "import_module", import_module)
+
+    assert main(["pipeline", "audit"]) == 2
+    assert "pip install 'trioboss[spark]'" in capsys.readouterr().err
+
+
+def test_other_commands_do_not_import_spark():
+    code = "import sys, trioboss.cli.main as m; m.make_parser(); sys.exit('pyspark' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+def test_what_spark_says_is_told_in_one_line():
+    deep = "[PYTHON_DATA_SOURCE_ERROR] Failed\nTraceback (most recent call last):\n  x\ntrioboss.errors.UsageError: dsn: no"
+
+    assert pipeline._explain(deep) == "dsn: no"
+    assert pipeline._explain("[PATH_NOT_FOUND] no such path\nat java") == "[PATH_NOT_FOUND] no such path"
