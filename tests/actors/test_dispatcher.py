@@ -3,6 +3,7 @@
 import math
 from itertools import pairwise
 
+import attrs
 import pytest
 import trio
 import trio.testing
@@ -406,3 +407,45 @@ async def test_outcomes_of_a_worker_that_leases_ahead_go_with_its_claims(work, o
 
     alone = [exchange for exchange in work.exchanges if exchange.wanted is None]
     assert len(alone) <= 1  # the last ones, when there is nothing left to claim
+
+
+async def test_of_two_attempts_of_a_job_that_end_together_only_the_later_one_counts(
+    work, open_worker, events
+):
+    """The database answers by job: asked for both at once, it would be taken to have accepted both, or none."""
+    (job,) = work.send()
+    release = trio.Event()
+
+    async def handler(job):
+        await release.wait()
+
+    async with open_worker(handler, concurrency=2) as worker:
+        await work.until_running()
+        work.add(attrs.evolve(work.active.pop(job.id), state="retry"))
+        worker.dispatchers["q"].ring()
+        await work.until_running()
+        release.set()
+
+    assert [(id, attempt) for id, attempt, _ in work.outcomes] == [(job.id, 2)]
+    assert [event.attempt for event in events.of(JobCompleted)] == [2]
+    assert [event.attempt for event in events.of(LeaseLostEvent)] == [1]
+    settled = [exchange.settlements.completed for exchange in work.exchanges]
+    assert [[lease.attempt for lease, _ in leases] for leases in settled if leases] == [[2]]
+
+
+async def test_a_beat_of_an_attempt_does_not_keep_an_earlier_one_of_the_same_job_alive(
+    work, open_worker, events
+):
+    (job,) = work.send(heartbeat=10.0)
+
+    async def handler(job):
+        await trio.sleep_forever()
+
+    async with open_worker(handler, concurrency=2, grace=0) as worker:
+        await work.until_running()
+        work.add(attrs.evolve(work.active.pop(job.id), state="retry"))
+        worker.dispatchers["q"].ring()
+        await work.until_running()
+        await trio.sleep(8)
+
+        assert [running.job.attempt for running in worker.slots.running] == [2]

@@ -1,4 +1,4 @@
-"""A server that crashes, stops, refuses, hurries or forgets. Each test has a database of its own on a server of its own."""
+"""A server that crashes, stops, refuses, hurries or forgets."""
 
 import os
 import signal

@@ -1,6 +1,7 @@
 """A worker process that something happens to: `victim.py DSN QUEUE [PLACE]`. Says what it does on standard output."""
 
 import sys
+import time
 
 import trio
 from pauses import POINTS
@@ -14,7 +15,7 @@ async def main(dsn: str, queue: str, place: str = "") -> None:
     if place:
         POINTS[place]()
     async with (
-        trioboss.open_boss(dsn, migrate=False, supervise=False, schedule=False) as boss,
+        trioboss.open_boss(dsn, migrate=False, supervise=False) as boss,
         trio.open_nursery() as nursery,
     ):
 
@@ -33,7 +34,7 @@ async def main(dsn: str, queue: str, place: str = "") -> None:
 
         nursery.start_soon(tell)
         await boss.work(queue, handler, concurrency=50)
-        print("ready", flush=True)
+        print("ready at", time.time(), flush=True)
 
 
 if __name__ == "__main__":

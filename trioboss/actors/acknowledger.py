@@ -9,7 +9,7 @@ import attrs
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import Completed, Failed, Outcome, Released
-from trioboss.actors.running import CancelReason, Running
+from trioboss.actors.running import CancelReason, Running, superseded
 from trioboss.events import JobCompleted, JobFailed, JobReleased, LeaseLostEvent
 from trioboss.model.exchange import Failure, Settlements
 from trioboss.model.job import Lease
@@ -63,9 +63,12 @@ class Acknowledger:
         return lost
 
     def take(self) -> tuple[list[Running], Settlements]:
-        """All that waits, and the same for the database."""
+        """All that waits, and the same for the database. An attempt that a later one has outrun is lost here."""
         entries, self._waiting = self._waiting, []
         self.has_failures = False
+        for running in superseded(entries):
+            entries.remove(running)
+            self._report(running, None)
         completed: list[tuple[Lease, str]] = []
         failed: list[tuple[Lease, Failure]] = []
         released: list[Lease] = []

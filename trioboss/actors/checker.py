@@ -8,7 +8,7 @@ import trio
 from trioboss.actors.doorbell import PACE, Doorbell
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
-from trioboss.actors.running import CancelReason, Running, by_queue
+from trioboss.actors.running import CancelReason, Running, by_queue, superseded
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent
 
@@ -39,6 +39,9 @@ class Checker:
             await self._bell.wait()
             doubted = {r: reason for r, reason in self._doubted.items() if not r.ended and r.reason is None}
             self._doubted = {}
+            for running in superseded(doubted):
+                running.cancel(CancelReason.LEASE_LOST)
+                del doubted[running]
             try:
                 with trio.fail_after(_PATIENCE):
                     held = await self._port.check(by_queue(doubted)) if doubted else set()

@@ -14,7 +14,7 @@ from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import judge_cancelled
-from trioboss.actors.running import CancelReason, Running, by_queue
+from trioboss.actors.running import CancelReason, Running, by_queue, superseded
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, JobStuck, LoopBlocked
 from trioboss.machines.lease import Due
@@ -105,6 +105,9 @@ class Renewer:
         while True:
             await self._bell.wait()
             asked, self._asked = list(self._asked), {}
+            for running in superseded(asked):
+                running.cancel(CancelReason.LEASE_LOST)
+                asked.remove(running)
             sent_at = trio.current_time()
             try:
                 with trio.fail_after(_PATIENCE):

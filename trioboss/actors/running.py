@@ -1,7 +1,7 @@
 """A job that this process has leased, and what a handler can do with it."""
 
 import enum
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from trioboss.model.check import check_duration
 from trioboss.model.job import Duration, Job, Lease
 from trioboss.model.payload import Json
 
-__all__ = ["CancelReason", "DeadLetterJob", "RetryJob", "Running", "RunningJob", "by_queue"]
+__all__ = ["CancelReason", "DeadLetterJob", "RetryJob", "Running", "RunningJob", "by_queue", "superseded"]
 
 T = TypeVar("T")
 
@@ -130,6 +130,19 @@ class Running:
         self.scope = None
         if self.bell is not None:
             self.bell.ring()
+
+
+def superseded(jobs: Collection[Running]) -> set[Running]:
+    """Those of whose job a later attempt is among them: they are lost, whatever becomes of the job.
+
+    The database is asked by job, so it must not be asked for two attempts of one at the same time.
+    """
+    latest: dict[UUID, Running] = {}
+    for running in jobs:
+        other = latest.setdefault(running.job.id, running)
+        if running.lease.attempt > other.lease.attempt:
+            latest[running.job.id] = running
+    return set() if len(latest) == len(jobs) else set(jobs) - set(latest.values())
 
 
 def by_queue(jobs: Iterable[Running]) -> dict[str, list[Lease]]:
