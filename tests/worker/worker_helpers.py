@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 import trio
 
-PATIENCE = 15  # seconds after which something that has to happen has not
+PATIENCE = 60  # seconds after which something that has to happen has not
 HERE = Path(__file__).parent
 
 
