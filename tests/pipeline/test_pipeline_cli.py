@@ -77,7 +77,8 @@ def test_other_commands_do_not_import_spark():
 
 
 def test_what_spark_says_is_told_in_one_line():
-    deep = "[PYTHON_DATA_SOURCE_ERROR] Failed\nTraceback (most recent call last):\n  x\ntrioboss.errors.UsageError: dsn: no"
+    trace = "Traceback (most recent call last):\n  x\ntrioboss.errors.UsageError: dsn: no"
+    deep = f"[PYTHON_DATA_SOURCE_ERROR] Failed\n{trace}"
 
     assert pipeline._explain(deep) == "dsn: no"
     assert pipeline._explain("[PATH_NOT_FOUND] no such path\nat java") == "[PATH_NOT_FOUND] no such path"

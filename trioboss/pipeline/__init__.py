@@ -12,21 +12,43 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trioboss.pipeline.history import Source
     from trioboss.pipeline.jobs.archive import archive
+    from trioboss.pipeline.jobs.audit import audit
+    from trioboss.pipeline.jobs.capacity import capacity
     from trioboss.pipeline.jobs.load import load
+    from trioboss.pipeline.jobs.report import report
+    from trioboss.pipeline.jobs.synth import synth
     from trioboss.pipeline.lake import read_lake
     from trioboss.pipeline.releasing import LoadRefused
     from trioboss.pipeline.session import get_session, register
 
-__all__ = ["LoadRefused", "archive", "get_session", "load", "read_lake", "register"]
+__all__ = [
+    "LoadRefused",
+    "Source",
+    "archive",
+    "audit",
+    "capacity",
+    "get_session",
+    "load",
+    "read_lake",
+    "register",
+    "report",
+    "synth",
+]
 
 _MODULES = {
     "LoadRefused": "releasing",
+    "Source": "history",
     "archive": "jobs.archive",
+    "audit": "jobs.audit",
+    "capacity": "jobs.capacity",
     "get_session": "session",
     "load": "jobs.load",
     "read_lake": "lake",
     "register": "session",
+    "report": "jobs.report",
+    "synth": "jobs.synth",
 }
 
 
