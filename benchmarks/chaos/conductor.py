@@ -68,6 +68,9 @@ class Conductor:
         with self._nemesis() as (nemesis, dsns), self._producers(dsns) as producers:
             while not (self._calm and all(each.is_over for each in producers)):
                 self._watch(nemesis)
+            for each in producers:
+                each.wait("ready")
+                each.wait("done")  # else it ended before its time, and this says why
             self.say("quiet: waiting for the jobs that are left")
             deadline = time.monotonic() + drain_within
             while left := self._watch(nemesis):

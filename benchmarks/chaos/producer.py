@@ -64,7 +64,7 @@ class Producer:
                 committing = True
         except _Undo:
             return "undone"
-        except (trioboss.DatabaseUnavailable, psycopg.OperationalError):
+        except (trioboss.DatabaseUnavailable, psycopg.OperationalError, psycopg.InterfaceError):
             return ("unknown" if sent else "refused") if committing else "undone"
         return "ok" if sent else "refused"
 
