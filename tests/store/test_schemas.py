@@ -6,6 +6,7 @@ import trio
 from store_helpers import fail_for_good, hear, open_quiet_boss, take, take_all
 
 import trioboss
+from trioboss.postgres.databases import drop_database, replace_database
 from trioboss.testing import temporary_database
 
 NAMES = ["Jobs", "jobs", "_select", "a" * 50]
@@ -157,3 +158,44 @@ async def test_a_bad_name_is_refused(dsn, schema):
 def test_a_bad_name_is_refused_in_plans_too(plan):
     with pytest.raises(ValueError, match=r"^schema: "):
         plan("x; drop schema public")
+
+
+async def test_a_schema_may_have_the_name_of_one_of_our_tables(empty_dsn):
+    async with trioboss.open_boss(empty_dsn, schema="job_common", supervise=False, schedule=False) as boss:
+        for name, partition in (("own", True), ("common", False)):
+            await boss.create_queue(name, partition=partition)
+            await boss.send(name, name)
+            job = await take(boss, name)
+            await boss.complete(name, job)
+            assert job.data == name
+
+
+def test_a_name_that_postgres_keeps_for_itself_is_refused(dsn):
+    with pytest.raises(trioboss.UsageError, match=r"^schema: 'pg_jobs'"):
+        trioboss.SyncBoss(dsn, schema="pg_jobs")
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+async def test_a_database_that_cannot_hold_every_text_is_refused(server_dsn, encoding):
+    with psycopg.connect(server_dsn, autocommit=True) as connection:
+        connection.execute(
+            f"create database narrow template template0 encoding '{encoding}' lc_collate 'C' lc_ctype 'C'"
+        )
+    narrow = replace_database(server_dsn, "narrow")
+    try:
+        with pytest.raises(trioboss.UsageError, match=f"encoding of database 'narrow' is {encoding}"):
+            async with trioboss.open_boss(narrow):
+                pass
+        with pytest.raises(trioboss.UsageError, match="trioboss needs UTF8"), trioboss.SyncBoss(narrow):
+            pass
+    finally:
+        drop_database(server_dsn, "narrow")
+
+
+def test_functions_of_others_in_the_schema_keep_their_rights(empty_dsn):
+    with psycopg.connect(empty_dsn, autocommit=True) as connection:
+        connection.execute("create function public.theirs() returns int language sql as 'select 1'")
+        with trioboss.SyncBoss(empty_dsn, schema="public"):
+            pass
+        may = "select has_function_privilege('pg_monitor', 'public.theirs()', 'execute')"
+        assert connection.execute(may).fetchone() == (True,)

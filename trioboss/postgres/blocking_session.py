@@ -6,8 +6,9 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import make_conninfo
 
+from trioboss.errors import UsageError
 from trioboss.postgres.blocking import run_blocking
-from trioboss.postgres.settings import session_parameters, session_step
+from trioboss.postgres.settings import check_encoding, session_parameters, session_step
 from trioboss.postgres.translate import unavailable
 
 __all__ = ["is_usable", "open_blocking"]
@@ -20,6 +21,11 @@ def open_blocking(dsn: str, settings: Mapping[str, str] | None = None) -> psycop
         connection = psycopg.connect(make_conninfo("", **parameters), autocommit=True)
     except psycopg.OperationalError as error:
         raise unavailable(error) from error
+    try:
+        check_encoding(connection.info)
+    except UsageError:
+        connection.close()
+        raise
     run_blocking(connection, [[session_step(parameters, settings or {}, pooled=False)]], prepare=False)
     return connection
 

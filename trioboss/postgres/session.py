@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
+from trioboss.errors import UsageError
 from trioboss.postgres.connection import Connection
-from trioboss.postgres.settings import session_parameters, session_step
+from trioboss.postgres.settings import check_encoding, session_parameters, session_step
 
 __all__ = ["open_connection", "open_session"]
 
@@ -20,6 +21,11 @@ async def open_session(
     connection: Connection[TupleRow] = await Connection.connect(
         make_conninfo("", **params), autocommit=True, prepare_threshold=None, prepare=prepare
     )
+    try:
+        check_encoding(connection.info)
+    except UsageError:
+        await connection.close()
+        raise
     # Automatic preparation by psycopg is off: its DEALLOCATE ALL would take the statements of run() along.
     await connection.begin_session(session_step(params, settings or {}, pooled=not prepare))
     return connection

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 import attrs
-from psycopg import ProgrammingError
+from psycopg import ConnectionInfo, ProgrammingError
 from psycopg.abc import ConnDict
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -24,6 +24,7 @@ __all__ = [
     "RESET",
     "SESSION_SETTINGS",
     "SessionSetting",
+    "check_encoding",
     "parse_dsn",
     "session_conninfo",
     "session_parameters",
@@ -158,3 +159,10 @@ def settings_step(settings: Mapping[str, str]) -> Step:
 def _names_in_options(params: ConnDict) -> set[str]:
     options = str(params.get("options") or os.environ.get("PGOPTIONS", ""))
     return {name.lower().replace("-", "_") for name in _OPTION.findall(options)}
+
+
+def check_encoding(info: ConnectionInfo) -> None:
+    """Refuse a database that cannot hold every text."""
+    encoding = info.parameter_status("server_encoding")  # not every pooler tells
+    if encoding not in (None, "UTF8"):
+        raise UsageError(f"dsn: the encoding of database {info.dbname!r} is {encoding}: trioboss needs UTF8")

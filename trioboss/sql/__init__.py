@@ -12,6 +12,8 @@ from importlib import resources
 
 import attrs
 
+from trioboss.errors import UsageError
+
 __all__ = ["COMMON_LEAF", "Catalog", "Statement", "check_schema", "qualify"]
 
 COMMON_LEAF = "job_common"
@@ -32,12 +34,14 @@ class Statement:
 
 
 def check_schema(schema: str) -> str:
-    """Return ``schema`` if it can be the name of a trioboss schema, else raise ValueError."""
+    """Return ``schema`` if it can be the name of a trioboss schema, else raise UsageError."""
     if not isinstance(schema, str) or not _SCHEMA.fullmatch(schema):
-        raise ValueError(
+        raise UsageError(
             f"schema: {schema!r} is not a schema name: use a letter or underscore, then letters, "
             "digits and underscores, at most 50 in all"
         )
+    if schema.startswith("pg_"):
+        raise UsageError(f"schema: {schema!r} is not a schema name: Postgres keeps names with pg_ for itself")
     return schema
 
 
@@ -77,6 +81,6 @@ class Catalog:
             raise ValueError(f"leaf: {leaf!r} is not a job table")
         source = resources.files(__name__).joinpath("statements", f"{name}.sql").read_text("utf-8")
         text = qualify(_COMMENT.sub("", source), self.schema).strip().rstrip(";")
-        text = re.sub(rf"\b{COMMON_LEAF}\b", leaf, text)
+        text = re.sub(rf"(?<=\.){COMMON_LEAF}\b", leaf, text)
         text, parameters = _number_parameters(text)
         return Statement(name if leaf == COMMON_LEAF else f"{name}@{leaf}", text, parameters)
