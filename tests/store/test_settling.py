@@ -110,6 +110,18 @@ async def test_a_stale_job_settles_nothing(q, verb):
 
 
 @pytest.mark.parametrize("verb", BY_LEASE)
+@pytest.mark.parametrize("order", [1, -1])
+async def test_of_two_attempts_of_one_job_the_later_is_settled_and_the_stale_one_named(q, verb, order):
+    (job,) = await take_some(q, 1)
+    again = await lose(q, job)
+
+    with pytest.raises(trioboss.LeaseLost) as lost:
+        await getattr(q, verb)("q", [job, again][::order])
+    assert lost.value.ids == (job.id,)
+    assert await q.get_job_by_id("q", job.id) != again
+
+
+@pytest.mark.parametrize("verb", BY_LEASE)
 async def test_a_job_that_was_claimed_again_in_the_same_instant_settles_nothing(q, clock, verb):
     (job,) = await take_some(q, 1)
     again = await lose(q, job)

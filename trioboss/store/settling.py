@@ -15,7 +15,7 @@ from trioboss.model.payload import describe_error, encode
 from trioboss.model.queue import Queue
 from trioboss.model.states import JobState
 from trioboss.postgres import Step
-from trioboss.postgres.conversation import Conversation, Flush
+from trioboss.postgres.conversation import Attempt, Conversation, Flush
 from trioboss.postgres.verdicts import unique_is_violated
 from trioboss.store.context import Context
 from trioboss.store.parameters import fence, text_array, uuid_array
@@ -38,6 +38,8 @@ _CHUNK = 10_000  # rows a statement deletes, so that it never holds locks for lo
 def _parse(targets: Targets) -> list[Target]:
     if isinstance(targets, Job | UUID | str):
         return [targets]
+    if not isinstance(targets, Iterable):
+        raise UsageError(f"id: {targets!r} is not a job, nor an id, nor several of them")
     return list(targets)
 
 
@@ -45,12 +47,17 @@ def _entries(targets: Sequence[Target], rest: str) -> list[_Entry]:
     """Fence each job object by its lease, a plain id not at all. In order, so that no two calls deadlock."""
     ids = [check_uuid("id", target) for target in targets if not isinstance(target, Job)]
     entries: dict[UUID, _Entry] = {id: (id, None, None, rest) for id in ids}
-    for target in targets:
-        if isinstance(target, Job):
-            # A job that was not active when it was read has no lease, and never matches.
-            attempt = target.attempt if target.lease else -1
-            entries[target.id] = (target.id, attempt, target.started_on or target.created_on, rest)
+    for target in _latest(targets).values():
+        # A job that was not active when it was read has no lease, and never matches.
+        attempt = target.attempt if target.lease else -1
+        entries[target.id] = (target.id, attempt, target.started_on or target.created_on, rest)
     return sorted(entries.values())
+
+
+def _latest(targets: Iterable[Target]) -> dict[UUID, Job]:
+    """The job objects, and of several attempts of one job the last: the others are stale in any case."""
+    jobs = [target for target in targets if isinstance(target, Job)]
+    return {job.id: job for job in sorted(jobs, key=lambda job: job.attempt)}
 
 
 def _lease_entries(settled: Iterable[tuple[Lease, str]]) -> list[_Entry]:
@@ -63,7 +70,9 @@ def _ids(entries: Sequence[_Entry]) -> list[UUID]:
 
 def _judge(name: str, targets: Sequence[Target], done: set[UUID], wanted: str) -> Settled:
     """Turn what was asked and what was done into the answer, or the error, that the caller gets."""
-    stale = [t.id for t in targets if isinstance(t, Job) and t.id not in done]
+    latest = _latest(targets)
+    jobs = [target for target in targets if isinstance(target, Job)]
+    stale = [job.id for job in jobs if job.id not in done or job.attempt < latest[job.id].attempt]
     if stale:
         raise LeaseLost(name, stale)
     asked = sorted({t.id if isinstance(t, Job) else check_uuid("id", t) for t in targets})
@@ -200,21 +209,20 @@ class SettleVerbs:
     def _fail(self, name: str, entries: Sequence[_Entry], *, own: bool) -> Conversation[dict[UUID, JobState]]:
         def end(queue: Queue) -> Conversation[dict[UUID, JobState]]:
             step = self._context.step("fail", queue.table_name, queue=name, **fence(entries))
-            rows = read_first((yield self._settling(queue, step, _ids(entries), own=own, frees=True)))
+            flush = self._settling(queue, step, _ids(entries), own=own, frees=True)
+            rows = read_first((yield flush if own else Attempt(flush)))
             return {row[0]: JobState(row[1]) for row in rows}
 
-        return (yield from self._finding_room(name, end, own=own))
+        return (yield from self._finding_room(name, end))
 
-    def _finding_room(
-        self, name: str, verb: Callable[[Queue], Conversation[T]], *, own: bool = True
-    ) -> Conversation[T]:
+    def _finding_room(self, name: str, verb: Callable[[Queue], Conversation[T]]) -> Conversation[T]:
         """Run a verb that queues jobs again; once more if one of them finds its place taken."""
         try:
             return (yield from self._context.on_queue(name, verb, may_miss=True))
         except Exception as error:
             # Somebody put a job into the place where one of ours wanted to wait, and committed after we
             # had looked. Now we see it, and the rule for a second retry applies.
-            if not unique_is_violated(error) or not own:
+            if not unique_is_violated(error):
                 raise
         return (yield from self._context.on_queue(name, verb, may_miss=True))
 
@@ -252,11 +260,11 @@ class SettleVerbs:
             else:
                 after = tuple(self._after(queue, own=own, always=True))
                 flush = Flush((step,), after) if own else Flush((step, *after))
-            return {row[0] for row in read_first((yield flush))}
+            return {row[0] for row in read_first((yield flush if own or ends else Attempt(flush)))}
 
         asked = self._check(name, targets)
         ids = sorted({t.id if isinstance(t, Job) else check_uuid("id", t) for t in asked})
-        done: set[UUID] = yield from self._context.on_queue(name, change, may_miss=True)
+        done: set[UUID] = yield from self._finding_room(name, change)
         if ids and not done:
             # One that is as it was wanted and yet was not taken: only its place can have been missing.
             found = read_jobs((yield Flush((self._context.step("get_job", queue=name, id=ids[0]),))))
