@@ -90,3 +90,30 @@ async def test_a_neighbour_in_the_same_worker_is_given_back_as_well(boss, worker
     assert await worker.ends() == 1
     job = await boss.get_job_by_id("mixed/a", other)
     assert (job.state, job.retry_count) == ("retry", 0)
+
+
+# -- several processes
+
+
+async def test_a_supervisor_passes_both_signals_on(boss, workers):
+    id = await boss.send("long")
+    supervisor = await workers.start("-q", "long", "--processes", "2", "--grace", "3600")
+    await supervisor.says("began", id)
+
+    supervisor.signal(signal.SIGTERM)
+    supervisor.signal(signal.SIGINT)
+
+    assert await supervisor.ends() == 0
+    job = await boss.get_job_by_id("long", id)
+    assert (job.state, job.retry_count) == ("retry", 0)
+
+
+async def test_processes_whose_supervisor_is_killed_stop_gracefully(boss, workers):
+    id = await boss.send("long")
+    supervisor = await workers.start("-q", "long", "--processes", "2", "--grace", "0.2")
+    await supervisor.says("began", id)
+
+    supervisor.signal(signal.SIGKILL)
+
+    await supervisor.says("stopping", id)
+    assert (await eventually(boss, "long", id, "retry")).retry_count == 0
