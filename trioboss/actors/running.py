@@ -2,6 +2,7 @@
 
 import enum
 from collections.abc import Awaitable, Collection, Iterable, Sequence
+from datetime import datetime
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
@@ -140,9 +141,14 @@ def superseded(jobs: Collection[Running]) -> set[Running]:
     latest: dict[UUID, Running] = {}
     for running in jobs:
         other = latest.setdefault(running.job.id, running)
-        if running.lease.attempt > other.lease.attempt:
+        # The number alone may have been issued twice, if a crash of the server forgot a claim.
+        if _age(running) > _age(other):
             latest[running.job.id] = running
     return set() if len(latest) == len(jobs) else set(jobs) - set(latest.values())
+
+
+def _age(running: Running) -> tuple[int, datetime]:
+    return running.lease.attempt, running.lease.started_on
 
 
 def by_queue(jobs: Iterable[Running]) -> dict[str, list[Lease]]:
