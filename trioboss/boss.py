@@ -17,9 +17,9 @@ from trioboss.doors.queues import QueueDoor
 from trioboss.doors.runtime import RuntimeSettings, open_runtime
 from trioboss.doors.sending import SendDoor
 from trioboss.doors.working import WorkDoor
-from trioboss.model.check import check_duration
+from trioboss.model.check import check_count, check_duration
 from trioboss.model.payload import MAX_BYTES
-from trioboss.postgres import open_pool
+from trioboss.postgres import Pool, open_pool
 from trioboss.postgres.driving import drive_in
 from trioboss.postgres.embedded import resolve_dsn
 from trioboss.postgres.migrate import check_version
@@ -48,6 +48,11 @@ class Boss(QueueDoor, SendDoor, JobDoor, WorkDoor):
 
     dsn: str
     """What another process needs to join. May hold a password: the repr does not show it."""
+
+    @property
+    def _asides(self) -> Pool:
+        # Not the pool of the caller's transactions: all of its connections may be taken by those that wait for this.
+        return self._runtime.ports.pool
 
     @property
     def schema(self) -> str:
@@ -92,7 +97,8 @@ async def open_boss(
     was missed for ``presence_grace`` seconds. A database that is not there yet is waited for, ``connect_wait``
     seconds at most. ``monitor_interval``: seconds between events that count jobs by state. ``app`` brings workers.
     """
-    context = Context(Catalog(check_schema(schema)), max_bytes=max_payload)
+    check_count("pool_size", pool_size, low=1)
+    context = Context(Catalog(check_schema(schema)), max_bytes=check_count("max_payload", max_payload, low=1))
     store = make_store(context)
     settings = RuntimeSettings(
         **_check_durations(grace, presence_grace, monitor_interval),

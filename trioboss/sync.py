@@ -1,122 +1,28 @@
 """The front door for blocking programs: `SyncBoss`. The same verbs as Boss, driven by blocking."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Self, TypeVar, Unpack
+from collections.abc import Iterable, Mapping
+from typing import Any, Unpack
 from uuid import UUID
 
-from trioboss.doors.base import OWN_SETTINGS
+from trioboss.doors.blocking import AnyConn, BlockingDoor
 from trioboss.doors.sending import deferred, once, throttled
 from trioboss.model.explanation import Explanation
 from trioboss.model.job import Duration, Job, NewJob, SendOptions, Settled, Start
-from trioboss.model.payload import MAX_BYTES, Json
+from trioboss.model.payload import Json
 from trioboss.model.queue import Queue, QueueOptions, QueueStats
-from trioboss.postgres.blocking_session import is_usable, open_blocking
-from trioboss.postgres.conversation import Conversation
-from trioboss.postgres.driving import BlockingConnection, drive_blocking, joined_blocking
-from trioboss.postgres.embedded import resolve_dsn
-from trioboss.postgres.migrate import check_version, read_version
-from trioboss.postgres.migrate import migrate as bring_up_to_date
-from trioboss.postgres.redact import hide_password
-from trioboss.postgres.translate import translated
-from trioboss.sql import Catalog, check_schema
-from trioboss.store import Context, Store, Targets, make_store
+from trioboss.model.schedule import Schedule
+from trioboss.postgres.migrate import read_version
+from trioboss.store import Targets
 
 __all__ = ["SyncBoss"]
 
-T = TypeVar("T")
-AnyConn = BlockingConnection | None
 
-
-class SyncBoss:
+class SyncBoss(BlockingDoor):
     """Sends, settles and reads jobs from code without trio: Django, scripts, Spark executors.
 
-    Use it as a context manager, in one thread at a time; it keeps a connection, and replaces a broken one.
+    Use it as a context manager, or call `close` at the end; any number of threads may share it.
     What each method does stands with its namesake on `Boss`.
     """
-
-    def __init__(
-        self,
-        dsn: str | None = None,
-        *,
-        schema: str = "trioboss",
-        migrate: bool = True,
-        max_payload: int = MAX_BYTES,
-    ) -> None:
-        context = Context(Catalog(check_schema(schema)), max_bytes=max_payload)
-        self._store: Store = make_store(context)
-        self._share: AbstractContextManager[str] = resolve_dsn(dsn)
-        self._migrate = migrate
-        self._own: BlockingConnection | None = None
-        self._spare: list[BlockingConnection] = []
-        self.dsn = ""
-
-    def __enter__(self) -> Self:
-        self.dsn = self._share.__enter__()
-        try:
-            self._prepare_schema()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"<SyncBoss {hide_password(self.dsn)!r} schema={self.schema!r}>"
-
-    @property
-    def schema(self) -> str:
-        """The schema that holds everything."""
-        return self._store.context.catalog.schema
-
-    def close(self) -> None:
-        """Close the connections, and leave the embedded server if there is one."""
-        for connection in (self._own, *self._spare):
-            if connection is not None:
-                connection.close()
-        self._own = None
-        self._spare.clear()
-        self._share.__exit__(None, None, None)
-
-    def _prepare_schema(self) -> None:
-        catalog = self._store.context.catalog
-        if not self._migrate:
-            self._say(check_version(catalog))
-            return
-        with self.transaction() as conn:
-            drive_blocking(conn, bring_up_to_date(catalog), conn)
-
-    def _connection(self) -> BlockingConnection:
-        if self._own is None or not is_usable(self._own):
-            self._own = open_blocking(self.dsn, OWN_SETTINGS)
-        return self._own
-
-    @contextmanager
-    def transaction(self) -> Iterator[BlockingConnection]:
-        """A transaction on a connection of ours, for your own statements and for ``conn=``.
-
-        It commits when the block ends and rolls back when it raises.
-        """
-        # Not the connection of the verbs: what they do without `conn` has to commit by itself.
-        conn = self._spare.pop() if self._spare else None
-        if conn is None or not is_usable(conn):
-            conn = open_blocking(self.dsn)
-        try:
-            with conn.transaction():
-                yield conn
-        finally:
-            self._spare.append(conn)
-
-    def _run(self, verb: Callable[[bool], Conversation[T]], conn: AnyConn) -> T:
-        own = self._connection()
-        is_own = conn is None
-        with translated(own if conn is None else conn, commits=is_own):
-            return drive_blocking(own if conn is None else conn, verb(is_own), own)
-
-    def _say(self, conversation: Conversation[T], conn: AnyConn = None) -> T:
-        return self._run(lambda own: conversation, conn)
 
     # -- queues
 
@@ -167,6 +73,10 @@ class SyncBoss:
     def schema_version(self) -> int | None:
         """The version of the schema, or None."""
         return self._say(read_version(self._store.context.catalog))
+
+    def get_schedules(self, queue: str | None = None) -> list[Schedule]:
+        """The schedules of a queue, or all."""
+        return self._say(self._store.schedules.get_all(queue))
 
     # -- sending
 
@@ -233,11 +143,8 @@ class SyncBoss:
         conn: AnyConn = None,
     ) -> int | list[UUID]:
         """Insert any number of jobs, all or none; return how many the policy let in, or their ids."""
-        own = self._connection()
-        place = own if conn is None else conn
-        with translated(place, commits=conn is None), joined_blocking(place):
-            verb = self._store.loading.insert(queue, jobs, keep_ids=return_ids)
-            loaded = drive_blocking(place, verb, own)
+        verb = self._store.loading.insert(queue, jobs, keep_ids=return_ids)
+        loaded = self._say_all_or_nothing(verb, conn)
         self._run(lambda own: self._store.sending.ring(queue, own=own), conn)
         return loaded.count if loaded.ids is None else loaded.ids
 
@@ -335,6 +242,10 @@ class SyncBoss:
     def delete_all_jobs(self, queue: str | None = None, *, conn: AnyConn = None) -> int:
         """Delete all jobs of a queue, or of all queues."""
         return self._run(lambda own: self._store.settling.delete_all(queue, own=own), conn)
+
+    def clear_storage(self, *, conn: AnyConn = None) -> None:
+        """Delete all jobs of all queues."""
+        self._say(self._store.settling.clear_storage(), conn)
 
     def get_job_by_id(self, queue: str, id: UUID | str) -> Job | None:
         """One job, live or ended."""

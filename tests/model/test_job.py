@@ -147,3 +147,9 @@ def test_the_fields_of_the_contract_are_there():
     )
 
     assert set(promised.split()) <= {field.name for field in attrs.fields(Job)}
+
+
+def test_a_job_can_be_a_member_of_a_set_whatever_its_data():
+    values = {field.name: None for field in attrs.fields(Job)} | {"id": make_id(), "data": {"a": []}}
+
+    assert len({Job(**values), Job(**values)}) == 1

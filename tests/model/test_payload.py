@@ -236,3 +236,11 @@ def test_no_error_is_nothing():
 def test_an_error_document_that_is_no_json_is_refused_with_its_path():
     with pytest.raises(PayloadError, match=r"^error\.code: set is not JSON"):
         describe_error({"code": set()})
+
+
+def test_a_large_number_of_a_class_of_its_own_is_written_as_a_number():
+    class Metres(float):
+        def __repr__(self) -> str:
+            return f"{float(self)} m"
+
+    assert json.loads(encode(Metres(1e17), "data", 1000)) == 1e17

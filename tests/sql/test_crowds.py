@@ -35,8 +35,9 @@ def crowd(
     """So many jobs, as `send` would put them."""
     queue.desk.hands[0].execute(
         "INSERT INTO trioboss.job_common (id, name, priority, retry_limit, retry_delay, retry_backoff, retry_jitter,"
-        " start_after, singleton_key, expire_in, auto_heartbeat, max_lease_extensions, keep_until, delete_after, policy,"
-        " gate) SELECT gen_random_uuid(), q.name, %s, 2, 0, false, 0, now() + %s::interval + n * interval '1 ms',"
+        " start_after, singleton_key, expire_in, auto_heartbeat, max_lease_extensions, keep_until, delete_after,"
+        " policy, gate)"
+        " SELECT gen_random_uuid(), q.name, %s, 2, 0, false, 0, now() + %s::interval + n * '1 ms'::interval,"
         " replace(%s, '#', n::text), '1 h', true, 3, now() + interval '1 day', '1 day', q.policy, %s"
         " FROM trioboss.queue q, generate_series(1, %s) n WHERE q.name = 'q'",
         [priority, start, key, gate, count],

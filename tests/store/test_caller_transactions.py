@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import inspect
 import threading
+import time
 
 import psycopg
 import pytest
@@ -284,3 +285,41 @@ async def test_the_word_to_the_workers_goes_out_when_the_caller_commits(boss, bl
 
     assert before == []
     assert after == (["q"] if commit else [])
+
+
+@pytest.mark.parametrize("policy", ["standard", "singleton"])
+async def test_a_fetch_needs_no_second_connection_of_the_pool(dsn, policy):
+    async with trioboss.open_boss(dsn, pool_size=1, supervise=False, schedule=False) as boss:
+        await boss.create_queue("q", policy=policy)
+        await boss.send("q")
+        with trio.fail_after(20):
+            async with boss.transaction() as conn:
+                assert len(await boss.fetch("q", conn=conn)) == 1
+
+
+def until_somebody_waits(database):
+    """Return when a session of this database waits for a lock."""
+    while not database.execute("select 1 from pg_locks where not granted").fetchall():
+        time.sleep(0.01)
+
+
+async def test_who_finds_the_place_of_a_retry_taken_fails_and_spoils_nothing(boss, database):
+    await boss.create_queue("q", policy="stately", retry_limit=0)
+    first = await boss.send("q")
+    await boss.fail("q", await boss.fetch("q"))
+    second = await boss.send("q", retry_limit=5)
+    running = await boss.fetch("q")
+
+    async def fail_the_second() -> None:
+        async with boss.transaction() as conn:
+            await boss.send("q", "more", conn=conn)
+            await boss.fail("q", running, conn=conn)
+
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery, boss.transaction() as conn:
+            await boss.retry("q", first, conn=conn)
+            nursery.start_soon(fail_the_second)
+            await trio.to_thread.run_sync(until_somebody_waits, database)
+
+    assert (await boss.get_job_by_id("q", second)).state == "failed"
+    assert sorted(job.state for job in await boss.find_jobs("q")) == ["created", "failed", "retry"]

@@ -200,7 +200,7 @@ async def test_a_deleted_job_can_be_sent_again(boss):
 
 
 @pytest.mark.parametrize(
-    "after", [60, 60.0, timedelta(minutes=1), "2030-01-01T12:01:00Z", "2030-01-01 12:01"]
+    "after", [60, 60.0, timedelta(minutes=1), "2030-01-01T12:01:00Z", "2030-01-01 12:01+00:00"]
 )
 async def test_a_deferred_job_starts_when_its_time_has_come(boss, clock, after):
     await boss.create_queue("q")
@@ -251,3 +251,18 @@ async def test_jobs_sent_at_once_are_all_there(boss):
             nursery.start_soon(boss.send, "q", i)
 
     assert sorted(await take_all(boss, "q")) == list(range(50))
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments", "option"),
+    [
+        ("send_after", [60], {"start_after": 5}),
+        ("send_throttled", [60], {"singleton_seconds": 5}),
+        ("send_throttled", [60, "k"], {"singleton_key": "l"}),
+        ("send_debounced", [60], {"singleton_next_slot": False}),
+        ("send_once", ["k"], {"singleton_key": "l"}),
+    ],
+)
+async def test_an_option_that_says_what_an_argument_says_is_refused(offline_boss, verb, arguments, option):
+    with pytest.raises(trioboss.UsageError, match=f"^{next(iter(option))}: "):
+        await getattr(offline_boss, verb)("q", None, *arguments, **option)

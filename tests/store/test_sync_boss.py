@@ -20,6 +20,7 @@ VERBS = [
     *("fetch", "complete", "fail", "touch", "cancel", "resume", "retry", "fetch_completed"),
     *("delete_job", "delete_queued_jobs", "delete_stored_jobs", "delete_all_jobs"),
     *("get_job_by_id", "find_jobs", "why", "is_installed", "schema_version"),
+    *("clear_storage", "get_schedules"),
 ]
 
 
@@ -285,7 +286,8 @@ def test_a_connection_that_the_server_closed_is_replaced(q, database):
 def test_a_connection_that_breaks_under_a_statement_leaves_its_outcome_open(q, dsn):
     with psycopg.connect(dsn) as blocker:
         blocker.execute("lock table trioboss.queue in access exclusive mode")
-        backend = q._connection().info.backend_pid
+        (connection,) = q._idle
+        backend = connection.info.backend_pid
         with psycopg.connect(dsn, autocommit=True) as nemesis:
             nemesis.execute("set lock_timeout = '10s'")
             nemesis.execute(
@@ -323,6 +325,55 @@ def test_leaving_it_closes_its_connections(dsn, database):
     with trioboss.SyncBoss(dsn, migrate=False) as boss:
         with boss.transaction():
             pass
-        connections = [boss._own, *boss._spare]
+        boss.get_queues()
+        connections = [*boss._idle, *boss._spare]
+        assert len(connections) == 2
 
     assert all(connection.closed for connection in connections)
+
+
+def test_it_opens_with_the_first_verb_where_its_dsn_says(dsn, monkeypatch):
+    monkeypatch.setenv("PGDATABASE", "elsewhere")
+    boss = trioboss.SyncBoss(dsn)
+    boss.create_queue("q")
+
+    assert boss.dsn == dsn
+    assert [queue.name for queue in boss.get_queues()] == ["q"]
+    boss.close()
+
+
+def test_it_is_not_used_after_it_was_closed(dsn):
+    with trioboss.SyncBoss(dsn) as boss:
+        pass
+
+    with pytest.raises(trioboss.UsageError, match="closed"):
+        boss.get_queues()
+    with pytest.raises(trioboss.UsageError, match="closed"), boss:
+        pass
+
+
+def test_threads_can_share_it(q):
+    def work():
+        for _ in range(20):
+            q.send("q", 1)
+            with q.transaction() as conn:
+                q.send("q", 2, conn=conn)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert q.get_queue_size("q") == 160
+
+
+def test_all_jobs_of_all_queues_are_deleted(q):
+    q.send("q")
+    q.clear_storage()
+
+    assert q.get_queue_size("q") == 0
+
+
+def test_schedules_are_read(q):
+    assert q.get_schedules() == []

@@ -34,11 +34,16 @@ class Door:
     _pool: Pool
     _store: Store
 
+    @property
+    def _asides(self) -> Pool:
+        """Where a verb does what must not become a part of the caller's transaction."""
+        return self._pool
+
     async def _run(self, verb: Callable[[bool], Conversation[T]], conn: AnyConnection | None) -> T:
         """Run a verb, telling it whether the transaction is our own."""
         if conn is None:
             return await drive(verb(True), self._pool)
-        return await drive_in(conn, verb(False), self._pool)
+        return await drive_in(conn, verb(False), self._asides)
 
     async def _say(self, conversation: Conversation[T], conn: AnyConnection | None = None) -> T:
         """Run a verb that does the same in anybody's transaction."""

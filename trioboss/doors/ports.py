@@ -58,6 +58,11 @@ class Ports:
     the others, and introduces itself again."""
 
     @property
+    def pool(self) -> Pool:
+        """The connections of the runtime, which no caller holds."""
+        return self._pool
+
+    @property
     def _lock(self) -> int | None:
         """The lock by which others see this boss: 63 bits of its own random id."""
         return None if self.pooled else self.boss_id.int & (1 << 63) - 1

@@ -131,7 +131,7 @@ def _parse_instant(field: str, text: str) -> datetime:
         instant = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(f"{field}: {text!r} is not a time in ISO 8601") from None
-    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+    return instant
 
 
 def checked(

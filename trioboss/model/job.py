@@ -104,6 +104,8 @@ class NewJob:
     @classmethod
     def from_options(cls, data: Json, options: Mapping[str, Any]) -> "NewJob":
         """A job from the keyword arguments of `send`."""
+        if unknown := sorted(set(options) - {field.name for field in attrs.fields(cls)}):
+            raise TypeError(f"unexpected option {unknown[0]!r}")
         return cls(data, **options)
 
 
@@ -152,6 +154,10 @@ class Job:
     source_created_on: datetime | None
     source_retry_count: int | None
     seq: int
+
+    def __hash__(self) -> int:
+        # Its data may be a dict or a list, which have no hash.
+        return hash((self.id, self.attempt))
 
     @property
     def lease(self) -> Lease | None:

@@ -126,7 +126,7 @@ def _check_float(value: float) -> bool:
 def _write(value: object) -> str:
     """JSON text with large floats written out, so that jsonb keeps them floats."""
     if isinstance(value, float) and abs(value) >= _EXACT_BELOW:
-        return f"{Decimal(repr(value)):f}.0"
+        return f"{Decimal(float.__repr__(value)):f}.0"
     if isinstance(value, dict):
         return "{" + ",".join(f"{json.dumps(k)}:{_write(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):

@@ -11,7 +11,7 @@ import attrs
 
 from trioboss.postgres.flush import Results, Step
 
-__all__ = ["Aside", "Conversation", "Copy", "Flush", "Request", "Script"]
+__all__ = ["Aside", "Attempt", "Conversation", "Copy", "Flush", "Request", "Script"]
 
 T = TypeVar("T")
 
@@ -43,6 +43,13 @@ class Aside:
 
 
 @attrs.frozen
+class Attempt:
+    """A flush that may fail and be repeated: in the caller's transaction its failure undoes nothing else."""
+
+    flush: Flush
+
+
+@attrs.frozen
 class Copy:
     """A COPY FROM STDIN with blocks of its binary format. Answered with no results."""
 
@@ -57,5 +64,5 @@ class Script:
     text: str
 
 
-Request: TypeAlias = Flush | Aside | Copy | Script
+Request: TypeAlias = Flush | Aside | Attempt | Copy | Script
 Conversation: TypeAlias = Generator[Request, Results, T]

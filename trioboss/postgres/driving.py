@@ -16,7 +16,7 @@ from trioboss.errors import UsageError
 from trioboss.postgres.blocking import run_blocking
 from trioboss.postgres.caller import check_caller, run_in_caller
 from trioboss.postgres.connection import Connection
-from trioboss.postgres.conversation import Aside, Conversation, Copy, Request, Script
+from trioboss.postgres.conversation import Aside, Attempt, Conversation, Copy, Flush, Request, Script
 from trioboss.postgres.flush import Results
 from trioboss.postgres.pool import Pool
 
@@ -40,7 +40,7 @@ async def drive(conversation: Conversation[T], pool: Pool) -> T:
     """Run a conversation on our own connections, each request on whichever is free."""
 
     async def answer(request: Request) -> Results:
-        if isinstance(request, Aside):
+        if isinstance(request, Aside | Attempt):
             request = request.flush
         assert not isinstance(request, Copy | Script), "needs one connection: use drive_in"
         return await pool.run(request.transactions, request.sequel)
@@ -54,6 +54,8 @@ async def drive_in(connection: AnyConnection, conversation: Conversation[T], poo
     async def answer(request: Request) -> Results:
         if isinstance(request, Aside):
             return await pool.run(request.flush.transactions, request.flush.sequel)
+        if isinstance(request, Attempt):
+            return await _attempt(connection, request.flush)
         if isinstance(request, Copy):
             return await _copy(connection, request)
         if isinstance(request, Script):
@@ -120,6 +122,36 @@ async def _drive(conversation: Conversation[T], answer: Callable[[Request], Awai
         return end.value  # type: ignore[no-any-return]
 
 
+async def _attempt(connection: AnyConnection, flush: Flush) -> Results:
+    """Undo what fails, and no more: to a savepoint, or the transaction that would begin with it."""
+    opens = _opens_by_itself(connection)
+    try:
+        async with joined(connection):
+            return await run_in_caller(connection, flush.all)
+    except psycopg.Error:
+        if opens:
+            await _roll_back(connection)
+        raise
+
+
+async def _roll_back(connection: AnyConnection) -> None:
+    if isinstance(connection, psycopg.Connection):
+        await trio.to_thread.run_sync(connection.rollback)
+    else:
+        await connection.rollback()
+
+
+def _attempt_blocking(connection: BlockingConnection, flush: Flush, *, prepare: bool) -> Results:
+    opens = _opens_by_itself(connection)
+    try:
+        with joined_blocking(connection):
+            return run_blocking(connection, flush.all, prepare=prepare)
+    except psycopg.Error:
+        if opens:
+            connection.rollback()
+        raise
+
+
 async def _copy(connection: AnyConnection, request: Copy) -> Results:
     if isinstance(connection, psycopg.Connection):
         return await trio.to_thread.run_sync(_copy_blocking, connection, request)
@@ -146,6 +178,8 @@ def drive_blocking(
     def answer(request: Request) -> Results:
         if isinstance(request, Aside):
             return run_blocking(aside, request.flush.all, prepare=True)
+        if isinstance(request, Attempt):
+            return _attempt_blocking(connection, request.flush, prepare=connection is aside)
         if isinstance(request, Copy):
             return _copy_blocking(connection, request)
         if isinstance(request, Script):

@@ -1,89 +1,32 @@
 """A pool of our sessions: bounded, first come first served, and silent when nothing is due."""
 
-import enum
 import math
-import random
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import attrs
 import psycopg
 import trio
-from psycopg import errors, pq
 from psycopg.rows import TupleRow
 from trio.lowlevel import Task, checkpoint_if_cancelled, current_task
 
 from trioboss.errors import PoolTimeout, UsageError
 from trioboss.postgres.connection import Connection
 from trioboss.postgres.flush import Results, Step, Transactions
-from trioboss.postgres.session import open_session
+from trioboss.postgres.pool_member import Member, is_clean, open_member, undo
+from trioboss.postgres.pool_values import CloseReason, PoolSettings, PoolStatistics
 from trioboss.postgres.settings import parse_dsn
-from trioboss.postgres.translate import is_refusal, translated, unavailable
+from trioboss.postgres.translate import translated
 
 __all__ = ["CloseReason", "Pool", "PoolSettings", "PoolStatistics", "open_pool"]
-
-
-class CloseReason(enum.StrEnum):
-    """Why the pool closed a connection."""
-
-    EXPIRED = "expired"
-    """It had lived for `max_lifetime`."""
-    IDLE = "idle"
-    """Nobody had needed it for `max_idle`."""
-    STALE = "stale"
-    """The server had closed it, or did not answer any more."""
-    BROKEN = "broken"
-    """It came back in a state that could not be undone."""
-    SHUTDOWN = "shutdown"
-    """The pool was closed."""
-
-
-@attrs.frozen
-class PoolStatistics:
-    """What a pool is doing, and what it has done."""
-
-    size: int
-    idle: int
-    in_use: int
-    waiting: int
-    opened: int
-    closed: Mapping[CloseReason, int]
-
-
-@attrs.frozen(kw_only=True)
-class PoolSettings:
-    """How a pool behaves; `open_pool` says what each means."""
-
-    size: int
-    min_size: int
-    timeout: float
-    max_idle: float
-    max_lifetime: float
-    ping_after: float
-    ping_timeout: float
-    prepare: bool
-    session: Mapping[str, str]
-
-    def __attrs_post_init__(self) -> None:
-        if self.size < 1:
-            raise UsageError(f"size: {self.size} is not a number of connections: use 1 or more")
-        if not 0 <= self.min_size <= self.size:
-            raise UsageError(f"min_size: {self.min_size} is not between 0 and size ({self.size})")
-
-
-@attrs.define(eq=False)
-class _Member:
-    connection: Connection[TupleRow]
-    expires: float
-    idle_since: float = math.inf
 
 
 @attrs.define(eq=False)
 class _Checkout(AbstractAsyncContextManager[Connection[TupleRow]]):
     pool: "Pool"
     timeout: float | None
-    member: _Member | None = None
+    member: Member | None = None
 
     async def __aenter__(self) -> Connection[TupleRow]:
         self.member = await self.pool._take(self.timeout, settled=True)
@@ -104,8 +47,8 @@ class Pool:
     # Invariants: a turn is held for every member in use or being opened, so there are never more than `size`.
     # The idle ones are ordered by idle_since and taken from the end, so that the surplus ages at the front.
     _turns: trio.Semaphore = attrs.field(init=False, repr=False)
-    _idle: list[_Member] = attrs.field(factory=list, init=False, repr=False)
-    _in_use: dict[_Member, Task] = attrs.field(factory=dict, init=False, repr=False)
+    _idle: list[Member] = attrs.field(factory=list, init=False, repr=False)
+    _in_use: dict[Member, Task] = attrs.field(factory=dict, init=False, repr=False)
     _waiting: int = attrs.field(default=0, init=False)
     _opened: int = attrs.field(default=0, init=False)
     _closed: Counter[CloseReason] = attrs.field(factory=Counter, init=False)
@@ -149,7 +92,7 @@ class Pool:
 
     # -- checking out
 
-    async def _take(self, timeout: float | None, *, settled: bool = False) -> _Member:
+    async def _take(self, timeout: float | None, *, settled: bool = False) -> Member:
         # `settled`: nothing that was sent along before is still to be read.
         await checkpoint_if_cancelled()
         now = trio.current_time()
@@ -195,7 +138,7 @@ class Pool:
             "raise `pool_size`, or hold connections for shorter"
         )
 
-    def _ready_member(self, now: float, settled: bool) -> _Member | None:
+    def _ready_member(self, now: float, settled: bool) -> Member | None:
         # Nearly every checkout: the member used last, seen alive not long ago.
         if not self._idle:
             return None
@@ -205,7 +148,7 @@ class Pool:
         seen = now < member.expires and now - member.idle_since < self.settings.ping_after
         return self._idle.pop() if seen and not member.connection.is_stale() else None
 
-    async def _fit_member(self, deadline: float) -> _Member | None:
+    async def _fit_member(self, deadline: float) -> Member | None:
         while self._idle:
             member = self._idle.pop()
             reason: CloseReason | None = CloseReason.BROKEN
@@ -218,7 +161,7 @@ class Pool:
                 return member
         return None
 
-    async def _why_unfit(self, member: _Member, deadline: float) -> CloseReason | None:
+    async def _why_unfit(self, member: Member, deadline: float) -> CloseReason | None:
         now = trio.current_time()
         if now >= member.expires:
             return CloseReason.EXPIRED
@@ -237,34 +180,19 @@ class Pool:
                 await self._close(self._idle.pop(), CloseReason.STALE)
             return CloseReason.STALE
 
-    async def _new_member(self, deadline: float) -> _Member:
-        failure: psycopg.Error = errors.ConnectionTimeout("no answer")
-        with trio.move_on_at(deadline):
-            for delay in _backoff():
-                try:
-                    return await self._connect()
-                except psycopg.OperationalError as error:
-                    failure = error
-                    if is_refusal(error):
-                        break
-                await trio.sleep(delay)
-        raise unavailable(failure) from failure
-
-    async def _connect(self) -> _Member:
-        settings = self.settings
-        connection = await open_session(self._dsn, prepare=settings.prepare, settings=settings.session)
+    async def _new_member(self, deadline: float) -> Member:
+        member = await open_member(self._dsn, self.settings, deadline)
         self._opened += 1
-        lifetime = settings.max_lifetime * random.uniform(0.9, 1.0)
-        return _Member(connection, trio.current_time() + lifetime)
+        return member
 
     # -- checking in
 
-    async def _give_back(self, member: _Member) -> None:
+    async def _give_back(self, member: Member) -> None:
         # Runs in cancelled scopes, so whatever waits in here is shielded, and bounded.
         del self._in_use[member]
         try:
             connection = member.connection
-            clean = connection.awaits_sequel or _is_clean(connection) or await _undo(connection)
+            clean = connection.awaits_sequel or is_clean(connection) or await undo(connection)
             now = trio.current_time()
             if self._is_shut:
                 await self._close(member, CloseReason.SHUTDOWN)
@@ -277,13 +205,13 @@ class Pool:
         finally:
             self._turns.release()
 
-    def _keep(self, member: _Member, now: float) -> None:
+    def _keep(self, member: Member, now: float) -> None:
         member.idle_since = now
         self._idle.append(member)
         if min(member.expires, self._idle_due(now)) < self._alarm:
             self._bell.set()
 
-    async def _close(self, member: _Member, reason: CloseReason) -> None:
+    async def _close(self, member: Member, reason: CloseReason) -> None:
         self._closed[reason] += 1
         await member.connection.close()
 
@@ -322,31 +250,6 @@ class Pool:
             await self._close(self._idle.pop(), CloseReason.SHUTDOWN)
 
 
-def _is_clean(connection: Connection[TupleRow]) -> bool:
-    pgconn = connection.pgconn
-    return (
-        pgconn.status == pq.ConnStatus.OK
-        and pgconn.transaction_status == pq.TransactionStatus.IDLE
-        and pgconn.pipeline_status == pq.PipelineStatus.OFF
-        and connection.autocommit
-    )
-
-
-async def _undo(connection: Connection[TupleRow]) -> bool:
-    with trio.move_on_after(connection.cancel_grace, shield=True), suppress(psycopg.Error):
-        await connection.rollback()
-        await connection.set_autocommit(True)
-    return _is_clean(connection)
-
-
-def _backoff() -> Iterator[float]:
-    # Jitter, so that the clients of a server that comes back do not all arrive at once.
-    delay = 0.05
-    while True:
-        yield delay * random.uniform(0.5, 1.0)
-        delay = min(delay * 2, 2.0)
-
-
 @asynccontextmanager
 async def open_pool(
     dsn: str = "",
@@ -366,8 +269,7 @@ async def open_pool(
     A checkout has `timeout` seconds for all its waiting and connecting. A connection idle for `ping_after`
     has to answer within `ping_timeout` before it is handed out. Those above `min_size` are closed after
     `max_idle` without use, and any after `max_lifetime`, less up to a tenth, so that what was opened together
-    is not replaced together. `prepare=False` is for transaction poolers; `settings` are run-time settings
-    over our own.
+    is not replaced together. `prepare=False` is for transaction poolers; `settings` overrule our own.
     """
     parse_dsn(dsn)
     pool = Pool(
