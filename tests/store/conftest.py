@@ -17,7 +17,7 @@ from trioboss.testing import temporary_database
 
 TABLES = (
     *("queue", "job", "archive", "attempt", "freed_key", "throttle", "staging"),
-    *("sleeper", "watcher", "worker", "subscription", "schedule"),
+    *("sleeper", "watcher", "worker", "subscription", "schedule", "tick"),
 )
 
 
