@@ -1,0 +1,215 @@
+"""App: workers and schedules that are declared where their handlers are, and started on a boss."""
+
+import pytest
+import trio
+from worker_helpers import PATIENCE
+
+import trioboss
+
+
+@pytest.fixture
+def app():
+    return trioboss.App()
+
+
+def declare(app, queue, **options):
+    """A worker that returns what it is sent."""
+
+    @app.worker(queue, **options)
+    async def handle(job):
+        return job.data
+
+    return handle
+
+
+async def test_its_queue_options_create_the_queue(app, boss):
+    declare(app, "email", concurrency=20, retry_limit=7, retry_backoff=True)
+
+    await app.start(boss)
+
+    queue = await boss.get_queue("email")
+    assert (queue.retry_limit, queue.retry_backoff) == (7, True)
+    (worker,) = boss.statistics().workers
+    assert worker.queue == "email"
+
+
+async def test_what_was_set_by_hand_stays_and_what_is_declared_is_changed(app, boss):
+    await boss.create_queue("email", retry_limit=1, expire_in=77)
+    declare(app, "email", retry_limit=7)
+
+    await app.start(boss)
+
+    queue = await boss.get_queue("email")
+    assert (queue.retry_limit, queue.expire_in) == (7, 77)
+
+
+async def test_it_can_be_started_twice(app, boss, dsn):
+    declare(app, "email", retry_limit=7)
+    app.schedule("0 3 * * *")(app.workers[0].handler)
+    await app.start(boss)
+
+    async with trioboss.open_boss(dsn, migrate=False, app=app) as another:
+        assert len(another.statistics().workers) == 1
+        assert len(await another.get_schedules()) == 1
+
+
+async def test_a_boss_that_is_opened_with_it_runs_it(app, dsn):
+    declare(app, "email")
+
+    async with trioboss.open_boss(dsn, migrate=False, app=app) as boss:
+        id = await boss.send("email", 5)
+        with trio.fail_after(PATIENCE):
+            assert (await boss.wait_for("email", id)).output == 5
+
+
+async def test_only_some_queues_and_another_concurrency(app, boss):
+    declare(app, "email", concurrency=20)
+    declare(app, "other")
+
+    await app.start(boss, queues=["email"], concurrency=3)
+
+    (worker,) = boss._runtime.board.workers.values()
+    assert (worker.settings.queue, worker.settings.slots.concurrency) == ("email", 3)
+    assert await boss.get_queue("other") is not None
+
+
+async def test_a_pattern_creates_no_queue(app, boss):
+    declare(app, "mail/*")
+
+    await app.start(boss)
+
+    assert not [queue for queue in await boss.get_queues() if "mail" in queue.name]
+
+
+async def test_a_schedule_is_for_the_queue_below_it(app, boss):
+    app.schedule("0 3 * * *", tz="Europe/Berlin", key="k", data=[1])(declare(app, "nightly"))
+
+    await app.start(boss)
+
+    (schedule,) = await boss.get_schedules()
+    assert (schedule.queue, schedule.cron, schedule.timezone, schedule.data) == (
+        "nightly",
+        "0 3 * * *",
+        "Europe/Berlin",
+        [1],
+    )
+
+
+def test_a_schedule_without_a_worker_is_refused(app):
+    with pytest.raises(trioboss.UsageError, match=r"put @app\.schedule above @app\.worker"):
+        app.schedule("0 3 * * *")(lambda job: None)
+
+
+def test_an_unknown_option_is_refused_where_it_is_written(app):
+    with pytest.raises(TypeError, match="unexpected option 'colour'"):
+        app.worker("email", colour="blue")
+
+
+def test_a_bad_queue_option_is_refused_where_it_is_written(app):
+    with pytest.raises(trioboss.UsageError, match="retry_limit"):
+        app.worker("email", retry_limit=-1)
+
+
+# -- what a boss's own `work` takes
+
+
+async def test_only_jobs_of_some_priorities(boss):
+    done = []
+
+    async def handle(job):
+        done.append(job.data)
+
+    await boss.create_queue("q")
+    for priority in (1, 5, 9):
+        await boss.send("q", priority, priority=priority)
+    await boss.work("q", handle, min_priority=5, max_priority=5)
+    last = await boss.send("q", "last", priority=5)
+
+    with trio.fail_after(PATIENCE):
+        await boss.wait_for("q", last)
+    assert done == [5, "last"]
+
+
+@pytest.mark.parametrize("kind", ["thread", "asyncio"])
+async def test_handlers_in_threads_and_of_asyncio(boss, kind):
+    import asyncio
+
+    async def in_asyncio(job):
+        await asyncio.sleep(0)
+        return job.data + 1
+
+    handler = in_asyncio if kind == "asyncio" else lambda job: job.data + 1
+    await boss.create_queue("q")
+    await boss.work("q", handler, **{kind: True})
+    id = await boss.send("q", 1)
+
+    with trio.fail_after(PATIENCE):
+        assert (await boss.wait_for("q", id)).output == 2
+
+
+async def test_a_batch_with_results_of_its_own_for_each(boss):
+    async def handle(jobs):
+        raise trioboss.BatchFailed({job.id: "bad" for job in jobs if job.data == "bad"})
+
+    await boss.create_queue("q", retry_limit=0)
+    good, bad = await boss.send("q", "good"), await boss.send("q", "bad")
+    await boss.work("q", handle, batch_size=10)
+
+    with trio.fail_after(PATIENCE):
+        assert (await boss.wait_for("q", good)).state == "completed"
+        assert (await boss.wait_for("q", bad)).state == "failed"
+
+
+async def test_stop_ends_the_block_gracefully(dsn):
+    ended = []
+    with trio.fail_after(PATIENCE):
+        async with trioboss.open_boss(dsn, migrate=False) as boss:
+            began = trio.Event()
+
+            async def handle(job):
+                began.set()
+                await trio.sleep(0.2)
+                ended.append(job.data)
+
+            await boss.create_queue("q")
+            await boss.work("q", handle)
+            await boss.send("q", 1)
+            await began.wait()
+            boss.stop()
+            await trio.sleep_forever()
+    assert ended == [1]
+
+
+async def test_the_last_event_says_that_it_stopped(dsn):
+    async with trioboss.open_boss(dsn, migrate=False) as boss:
+        stream = boss.events()
+        events = await stream.__aenter__()
+        await boss.create_queue("q")
+
+        async def handle(job):
+            return None
+
+        await boss.work("q", handle)
+        id = await boss.send("q")
+        await boss.wait_for("q", id)
+    with trio.fail_after(PATIENCE):
+        seen = [type(event).__name__ async for event in events]
+    await stream.__aexit__(None, None, None)
+    assert seen[-1] == "Stopped"
+    assert {"JobStarted", "JobCompleted"} <= set(seen)
+
+
+async def test_work_in_progress_is_told_while_it_changes(boss):
+    async def handle(job):
+        await trio.sleep_forever()
+
+    await boss.create_queue("q")
+    worker = await boss.work("q", handle)
+    await boss.send("q")
+    async with boss.events() as events:
+        with trio.fail_after(PATIENCE):
+            told = await anext(event async for event in events if isinstance(event, trioboss.events.Wip))
+
+    (wip,) = told.workers
+    assert (wip.id, wip.queue) == (worker.id, "q")
+    await boss.off_work(worker, grace=0)
