@@ -1,0 +1,33 @@
+"""GUARANTEES.md names tests, files and commands that exist, and every promise has one."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "GUARANTEES.md").read_text()
+NAMED = sorted(set(re.findall(r"tests/[\w/]+\.\w+(?:::\w+)?", PAGE)))
+
+
+def is_there(name: str) -> bool:
+    path, _, test = name.partition("::")
+    file = ROOT / path
+    return file.exists() and (not test or re.search(rf"def {test}\(", file.read_text()) is not None)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_what_is_named_exists(name):
+    assert is_there(name)
+
+
+@pytest.mark.parametrize("number", range(1, 11))
+def test_each_promise_names_a_test(number):
+    promise = PAGE.partition(f"**P{number}. ")[2].partition("\n\n")[0]
+
+    assert "tests/" in promise
+
+
+def test_what_does_not_exist_is_noticed():
+    assert not is_there("tests/test_guarantees.py::test_nobody_wrote")
+    assert not is_there("tests/nowhere.py")
