@@ -2,7 +2,7 @@
 
 import pytest
 import trio
-from worker_helpers import PATIENCE
+from worker_helpers import PATIENCE, next_of
 
 import trioboss
 
@@ -207,8 +207,7 @@ async def test_work_in_progress_is_told_while_it_changes(boss):
     worker = await boss.work("q", handle)
     await boss.send("q")
     async with boss.events() as events:
-        with trio.fail_after(PATIENCE):
-            told = await anext(event async for event in events if isinstance(event, trioboss.events.Wip))
+        told = await next_of(trioboss.events.Wip, events)
 
     (wip,) = told.workers
     assert (wip.id, wip.queue) == (worker.id, "q")

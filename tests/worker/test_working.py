@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 import trio
-from worker_helpers import PATIENCE
+from worker_helpers import PATIENCE, next_of
 
 import trioboss
 
@@ -205,20 +205,9 @@ async def test_with_a_monitor_interval_events_tell_how_many_jobs_are_in_each_sta
         trioboss.open_boss(dsn, migrate=False, monitor_interval=1) as watching,
         watching.events() as events,
     ):
-        with trio.fail_after(PATIENCE):
-            told = [event async for event in first(2, events, trioboss.events.MonitorStates)]
+        told = [await next_of(trioboss.events.MonitorStates, events) for _ in range(2)]
 
     assert [event.queues for event in told] == [{"q": {"created": 2, "completed": 1}}] * 2
-
-
-async def first(count, events, kind):
-    """The first so many events of a kind."""
-    async for event in events:
-        if isinstance(event, kind):
-            yield event
-            count -= 1
-            if not count:
-                return
 
 
 async def test_hundreds_of_idle_queues_cost_no_claim_and_each_is_heard(boss, handle, handled):

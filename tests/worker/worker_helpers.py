@@ -102,6 +102,15 @@ async def first_to_say(workers, *words):
     return found[0]
 
 
+async def next_of(kind, events):
+    """The next event of a kind."""
+    with trio.fail_after(PATIENCE):
+        async for event in events:
+            if isinstance(event, kind):
+                return event
+    raise AssertionError(f"there was no {kind}")
+
+
 async def eventually(boss, queue, id, state):
     """Wait until a job is in a state that has no event of its own to wait for; return it."""
     with trio.fail_after(PATIENCE):
