@@ -48,6 +48,12 @@ def test_a_lake_that_is_not_there_is_one_sentence(spark, tmp_path, capsys):
     assert "there is no history at" in capsys.readouterr().err
 
 
+def test_a_setting_of_spark_without_a_value_is_exit_code_2(capsys):
+    assert main(["pipeline", "audit", "--conf", "spark.ui.enabled"]) == 2
+
+    assert "not of the form KEY=VALUE" in capsys.readouterr().err
+
+
 def test_a_database_that_is_not_there_is_one_sentence_without_the_password(spark, tmp_path, capsys):
     dsn = "postgresql://u:geheim@127.0.0.1:1/x"
 

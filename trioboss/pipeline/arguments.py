@@ -5,6 +5,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from trioboss.errors import UsageError
 from trioboss.pipeline.progress import Progress
 from trioboss.pipeline.session import get_session
 
@@ -23,6 +24,9 @@ def add_session_arguments(parser: argparse.ArgumentParser) -> None:
 
 def session_of(given: argparse.Namespace) -> SparkSession:
     """The session that the arguments ask for."""
+    for entry in given.conf:
+        if "=" not in entry:
+            raise UsageError(f"conf: {entry!r} is not of the form KEY=VALUE")
     return get_session(given.master, dict(entry.split("=", 1) for entry in given.conf))
 
 
