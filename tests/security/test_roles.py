@@ -147,6 +147,8 @@ READING = {
         "find_bounds",
         "find_cut",
         "find_jobs",
+        "find_jobs_by_id",
+        "find_live_jobs",
         "find_new",
         "get_blocked_keys",
     ),
