@@ -15,6 +15,8 @@ from trioboss.pipeline.source import TriobossSource
 
 __all__ = ["get_session", "register"]
 
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set by spark-submit for the scripts that it runs."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGING = """status = error
 rootLogger.level = error
@@ -38,10 +40,13 @@ def get_session(
     """The session that is active, else a new one; either way it knows the data source `trioboss`.
 
     A notebook's own session is used as it is, with ``conf`` set on it. A new one is quiet, and without a master it
-    runs on this machine, on all cores, reachable from nowhere else.
+    runs on this machine, on all cores, reachable from nowhere else. In a script that spark-submit runs, it is as that
+    says.
     """
     spark = SparkSession.getActiveSession()
-    if spark is None:
+    if spark is None and master is None and _SUBMITTED in os.environ:
+        spark = _join(dict(conf or {}))
+    elif spark is None:
         spark = _build(master or "local[*]", dict(conf or {}), name)
     elif master not in (None, spark.sparkContext.master):
         raise UsageError(f"master: a session is running already, on {spark.sparkContext.master}")
@@ -57,6 +62,14 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(TriobossSource)
     for key, value in _ALWAYS.items():
         spark.conf.set(key, value)
+
+
+def _join(conf: dict[str, str]) -> SparkSession:
+    """The session of a script that spark-submit runs: where and how is said there."""
+    builder = SparkSession.Builder()
+    for key, value in {"spark.sql.session.timeZone": "UTC", **_ALWAYS, **conf}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
 
 
 def _build(master: str, conf: dict[str, str], name: str) -> SparkSession:
