@@ -75,6 +75,8 @@ class Verdict:
     best: str | None
     best_value: float | None
     floor_value: float | None
+    is_noisy: bool = False
+    """Whether ours or the best peer's was disturbed: then it has to be measured again."""
 
     @property
     def to_peer(self) -> float | None:
@@ -103,7 +105,8 @@ def judge(contests: dict[str, Contest]) -> Iterator[Verdict]:
         contest = contests.get(aim.workload)
         if contest is not None and (ours := contest.median(aim.ours, aim.key)) is not None:
             best, best_value = _best_peer(contest, aim)
-            yield Verdict(aim, ours, best, best_value, _floor(contest, aim))
+            noisy = contest.is_noisy(aim.ours) or (best is not None and contest.is_noisy(best))
+            yield Verdict(aim, ours, best, best_value, _floor(contest, aim), noisy)
 
 
 def _best_peer(contest: Contest, aim: Aim) -> tuple[str | None, float | None]:
@@ -124,14 +127,18 @@ def _floor(contest: Contest, aim: Aim) -> float | None:
     return None
 
 
+def _in_words(verdict: Verdict) -> str:
+    word = {True: "yes", False: "no", None: "?"}[verdict.is_met]
+    return f"{word} (noisy)" if verdict.is_noisy else word
+
+
 def summarize_aims(contests: dict[str, Contest]) -> Table:
     """The one table: ours, the best peer's, the floor's, their ratios, the aim, and whether it is met."""
     columns = ("work", "trioboss", "best peer", "x peer", "floor", "x floor", "aim", "met")
     table = Table("trioboss, the best peer, and the floor", columns)
-    words = {True: "yes", False: "no", None: "?"}
     for each in judge(contests):
         best = None if each.best_value is None else f"{spell(each.best_value)} ({each.best})"
         cells = (each.ours, best, each.to_peer, each.floor_value, each.to_floor, str(each.aim))
-        table.add(each.aim.work, *cells, words[each.is_met] if str(each.aim) else None)
+        table.add(each.aim.work, *cells, _in_words(each) if str(each.aim) else None)
     table.notes.append("medians; the best peer is the best of those that were run and do the work alike")
     return table

@@ -47,6 +47,10 @@ class Contest:
         """How many runs do not count because the same queue had quieter ones."""
         return sum(len(runs) - len(self.counted(name)) for name, runs in self.results.items())
 
+    def is_noisy(self, name: str) -> bool:
+        """Whether even the runs that count were disturbed."""
+        return any(run.get("noise", 0.0) > NOISY for run in self.counted(name))
+
     def values(self, name: str, key: str) -> list[float]:
         """What the runs of a queue that count gave, where they gave something."""
         return [result[key] for result in self.counted(name) if result.get(key) is not None]

@@ -42,7 +42,7 @@ def _notes(contest: Contest, missing: dict[str, str]) -> Iterator[str]:
         yield f"{name}: cannot be installed: {reason}"
     for name, reason in contest.failures.items():
         yield f"{name}: failed: {reason}"
-    noisy = [name for name in contest.results if max(contest.values(name, "noise"), default=0.0) > NOISY]
+    noisy = [name for name in contest.results if contest.is_noisy(name)]
     if noisy:
         listed = "all" if len(noisy) == len(contest.results) else ", ".join(noisy)
         yield f"noisy, others used more than {NOISY} cores: {listed}"

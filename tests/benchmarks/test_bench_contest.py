@@ -66,6 +66,12 @@ def test_the_summary_has_a_row_for_each_aim_that_was_measured():
     assert table.rows[0][-1] == "yes"
 
 
+def test_a_verdict_on_a_disturbed_run_says_so():
+    found = contest("T1", trioboss=[3.0])
+    found.add("oban", {"rate_1": 2.0, "noise": 1.5})
+    assert summarize_aims({"T1": found}).rows[0][-1] == "yes (noisy)"
+
+
 def test_failures_and_what_cannot_be_installed_are_shown():
     found = contest("T2", trioboss=[1.0])
     found.fail("oban", RuntimeError("no such luck"))
