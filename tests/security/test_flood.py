@@ -13,7 +13,7 @@ FLOOD = """
 do $$ begin
     for i in 1 .. 200 loop
         perform pg_notify('trioboss', word)
-        from unnest(array['q', 'q 0.001', 'q nan', '*queues', '*schedules', '*busy', '*cancel x', '*probe x', 'no']) word;
+        from unnest(array['q', 'q 0.001', 'q nan', '*queues', '*schedules', '*busy', '*cancel x', '*probe x']) word;
         commit;
         perform pg_sleep(0.002);
     end loop;
