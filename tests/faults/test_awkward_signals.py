@@ -33,6 +33,7 @@ async def start(programs, app_folder, dsn, *options):
     return await programs.start(*command, PYTHONPATH=app_folder, TRIOBOSS_DSN=dsn)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process catches is read from /proc")
 async def test_C6_a_signal_while_the_database_is_waited_for_ends_it(app_folder):
     with trio.fail_after(60):
         async with open_programs() as programs:
