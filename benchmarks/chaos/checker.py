@@ -217,19 +217,22 @@ def _unexplained_runs(history: History) -> Iterator[str]:
 
 
 def _unexplained_ends(history: History) -> Iterator[str]:
+    """A lease ends early only by a fault. A worker reckons from when it asked for it, and asking may take long."""
     expiries = {row.id: row.expire_in for row in history.rows}
     for end in history.ended:
         lasted = end.ended_on - end.leased_on
-        # A worker reckons from before its claim was on its way, so its own clock may be somewhat ahead.
-        if end.outcome == "expired" and lasted < expiries.get(end.id, 0) / 2:
-            yield f"{end.id}: attempt {end.attempt} expired after {lasted:.2f} s"
-        # Whoever was killed before it could write down its name is not known; then every fault may have been its.
-        if end.outcome == "lost" and not any(
-            (fault.target in (None, end.worker) or end.worker is None)
-            and fault.at <= end.ended_on <= fault.until + _AFTERMATH
-            for fault in history.faults
-        ):
-            yield f"{end.id}: attempt {end.attempt} of {end.worker} was given up, and nothing had happened to it"
+        early = end.outcome == "lost" or (end.outcome == "expired" and lasted < expiries.get(end.id, 0) / 2)
+        if early and not _was_hurt(end, history):
+            yield f"{end.id}: attempt {end.attempt} of {end.worker} was {end.outcome} after {lasted:.2f} s, unharmed"
+
+
+def _was_hurt(end: Ended, history: History) -> bool:
+    """Whoever was killed before it could write down its name is not known; then every fault may have been its."""
+    return any(
+        (fault.target in (None, end.worker) or end.worker is None)
+        and fault.at <= end.ended_on <= fault.until + _AFTERMATH
+        for fault in history.faults
+    )
 
 
 CHECKS: dict[str, Check] = {

@@ -14,7 +14,7 @@ from benchmarks.chaos.evidence import collect
 from benchmarks.chaos.history import History
 from benchmarks.chaos.plan import QUEUES, Plan
 from benchmarks.chaos.producer import LEDGER
-from benchmarks.harness.processes import Program, python_module
+from benchmarks.harness.processes import Program, ProgramFailed, python_module
 from benchmarks.harness.server import Server, open_server, run_sql
 
 __all__ = ["NotDrained", "run"]
@@ -68,14 +68,21 @@ class Conductor:
         with self._nemesis() as (nemesis, dsns), self._producers(dsns) as producers:
             while not (self._calm and all(each.is_over for each in producers)):
                 self._watch(nemesis)
-            for each in producers:
-                each.wait("ready")
-                each.wait("done")  # else it ended before its time, and this says why
+            self._hear_out(producers)
             self.say("quiet: waiting for the jobs that are left")
             deadline = time.monotonic() + drain_within
             while left := self._watch(nemesis):
                 if time.monotonic() > deadline:
                     raise NotDrained(f"{left} jobs are left: {run_sql(self.boss.dsn, _STUCK)}")
+
+    def _hear_out(self, producers: list[Program]) -> None:
+        """Whoever ended before its time says why. What it did send is judged nevertheless."""
+        for each in producers:
+            try:
+                each.wait("ready")
+                each.wait("done")
+            except ProgramFailed as error:
+                self.say(f"a producer failed: {error}")
 
     @contextlib.contextmanager
     def _nemesis(self) -> Iterator[tuple[Program, list[str]]]:

@@ -189,7 +189,7 @@ FORGED = {
     ),
     "a lease expired long before its time": (
         "unexplained",
-        change(RUN, ended=[over(RUN.starts[0], "expired", at=3.5)]),
+        change(RUN, ended=[over(RUN.starts[0], "expired", at=3.5)], faults=[]),
     ),
     "more attempts than allowed": ("unexplained", a_failure(a_letter(), attempts=4)),
     "fewer attempts than promised": ("unexplained", a_failure(a_letter(), attempts=2)),
