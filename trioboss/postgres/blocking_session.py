@@ -9,7 +9,7 @@ from psycopg.conninfo import make_conninfo
 from trioboss.errors import UsageError
 from trioboss.postgres.blocking import run_blocking
 from trioboss.postgres.settings import check_encoding, session_parameters, session_step
-from trioboss.postgres.translate import unavailable
+from trioboss.postgres.translate import translated, unavailable
 
 __all__ = ["is_usable", "open_blocking"]
 
@@ -26,7 +26,14 @@ def open_blocking(dsn: str, settings: Mapping[str, str] | None = None) -> psycop
     except UsageError:
         connection.close()
         raise
-    run_blocking(connection, [[session_step(parameters, settings or {}, pooled=False)]], prepare=False)
+    try:
+        with translated(connection):
+            run_blocking(
+                connection, [[session_step(parameters, settings or {}, pooled=False)]], prepare=False
+            )
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
