@@ -97,9 +97,11 @@ async def open_boss(
     was missed for ``presence_grace`` seconds. A database that is not there yet is waited for, ``connect_wait``
     seconds at most. ``monitor_interval``: seconds between events that count jobs by state. ``app`` brings workers.
     """
-    check_count("pool_size", pool_size, low=1)
-    context = Context(Catalog(check_schema(schema)), max_bytes=check_count("max_payload", max_payload, low=1))
-    store = make_store(context)
+    size, max_bytes = (
+        check_count("pool_size", pool_size, low=1),
+        check_count("max_payload", max_payload, low=1),
+    )
+    store = make_store(Context(Catalog(check_schema(schema)), max_bytes=max_bytes))
     settings = RuntimeSettings(
         **_check_durations(grace, presence_grace, monitor_interval),
         supervise=supervise,
@@ -110,7 +112,7 @@ async def open_boss(
         pooled, settings = await _prepare_schema(found, store, settings, migrate, connect_wait)
         session = {} if pooled else OWN_SETTINGS
         async with (
-            open_pool(found, size=pool_size, prepare=not pooled, settings=session) as pool,
+            open_pool(found, size=size, prepare=not pooled, settings=session) as pool,
             open_pool(found, size=_RUNTIME_POOL, prepare=not pooled, settings=session) as own_pool,
         ):
             ports = Ports(uuid4(), found, own_pool, store, pooled)
