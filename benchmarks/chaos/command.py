@@ -19,7 +19,7 @@ from benchmarks.harness.tables import Table
 
 __all__ = ["QUICK", "main"]
 
-QUICK = Plan(jobs=500, kills=20, stops=8, restarts=2, others=2, seconds=20.0, poison=1)
+QUICK = Plan(jobs=450, kills=20, stops=8, restarts=2, others=2, seconds=16.0, poison=1)
 _SIZES = (
     "jobs",
     "kills",

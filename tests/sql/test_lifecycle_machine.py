@@ -224,7 +224,7 @@ class Lifecycle(WaitingMachine):
 def test_jobs_live_as_the_model_says(desk):
     # Lives are long, and some of them are spent waiting.
     chosen = settings(
-        max_examples=settings().max_examples * 3 // 2,
+        max_examples=settings().max_examples * 6 // 5,
         stateful_step_count=50,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     )
