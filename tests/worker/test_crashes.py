@@ -3,13 +3,16 @@
 import contextlib
 import os
 import signal
+import sys
 import time
+from functools import partial
 
 import psycopg
 import trio
 from worker_helpers import PATIENCE, first_to_say
 
 import trioboss
+from trioboss.cli.worker import keep_process
 from trioboss.postgres.embedded import EmbeddedPostgres
 
 
@@ -45,13 +48,28 @@ async def test_a_poison_pill_uses_up_its_retries_and_lands_in_the_dead_letter_qu
     assert await supervisor.ends() == 0
 
 
-async def test_processes_that_die_again_and_again_are_given_up(boss, workers):
-    await boss.create_queue("poison", retry_limit=100)
-    await boss.insert("poison", [{} for _ in range(30)])
-    supervisor = await workers.start("--processes", "2", "-q", "poison")
+async def keep(script, stopping):
+    """Supervise a process that runs this script; return its exit code in the end."""
+    codes = []
+    start = partial(trio.lowlevel.open_process, [sys.executable, "-S", "-c", script])
+    with trio.fail_after(PATIENCE):
+        await keep_process(start, set(), stopping, codes)
+    return codes
 
-    assert await supervisor.ends() == 1
-    assert supervisor.matching("end too often")
+
+async def test_a_process_that_dies_again_and_again_is_given_up(capsys):
+    assert await keep("raise SystemExit(3)", trio.Event()) == [1]
+
+    complained = capsys.readouterr().err.splitlines()
+    assert len(complained) == 7
+    assert "end too often" in complained[-1]
+
+
+async def test_a_process_that_is_stopped_before_it_has_begun_has_done_nothing_wrong():
+    stopping = trio.Event()
+    stopping.set()
+
+    assert await keep("import time; time.sleep(600)", stopping) == [0]
 
 
 async def test_when_the_leader_is_killed_another_boss_does_upkeep(workers, dsn):

@@ -21,7 +21,7 @@ from trioboss.errors import TriobossError, UsageError
 from trioboss.machines.restart import RestartMachine
 from trioboss.postgres.verdicts import lacks_privilege
 
-__all__ = ["add_worker_command", "load_app", "run_worker"]
+__all__ = ["add_worker_command", "keep_process", "load_app", "run_worker"]
 
 _logger = logging.getLogger("trioboss.worker")
 
@@ -208,7 +208,7 @@ async def _supervise_processes(args: argparse.Namespace) -> int:
                     stdin=subprocess.PIPE,
                     start_new_session=True,
                 )
-                children.start_soon(_keep_process, child, processes, stopping, codes)
+                children.start_soon(keep_process, child, processes, stopping, codes)
         nursery.cancel_scope.cancel()
     return max(codes, default=0)
 
@@ -232,12 +232,13 @@ def _child_command(args: argparse.Namespace, place: int) -> list[str]:
     return command + (["--no-migrate"] if args.no_migrate else [])
 
 
-async def _keep_process(
+async def keep_process(
     start: Callable[[], Awaitable[trio.Process]],
     processes: set[trio.Process],
     stopping: trio.Event,
     codes: list[int],
 ) -> None:
+    """Run a process, again and again while it dies, until it is told to stop; add its last exit code."""
     machine = RestartMachine()
     while True:
         process = await start()
@@ -247,7 +248,8 @@ async def _keep_process(
         code = await process.wait()
         processes.discard(process)
         if stopping.is_set() or code == 0:
-            codes.append(abs(code))
+            # Whom our signal met before it had begun has done nothing wrong.
+            codes.append(0 if -code in (signal.SIGTERM, signal.SIGINT) else abs(code))
             return
         complain(f"worker process {process.pid} ended with {code}")
         if not machine.crashed(trio.current_time()):
