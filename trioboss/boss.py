@@ -4,7 +4,7 @@ import os
 import platform
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import uuid4
 
 import attrs
@@ -102,12 +102,8 @@ async def open_boss(
         check_count("max_payload", max_payload, low=1),
     )
     store = make_store(Context(Catalog(check_schema(schema)), max_bytes=max_bytes))
-    settings = RuntimeSettings(
-        **_check_durations(grace, presence_grace, monitor_interval),
-        supervise=supervise,
-        schedule=schedule,
-        worker_name=worker_name or f"{platform.node()}:{os.getpid()}",
-    )
+    may = (supervise, schedule)
+    settings = _make_settings(may, worker_name, grace, presence_grace, monitor_interval)
     async with _resolved(dsn) as found:
         pooled, settings = await _prepare_schema(found, store, settings, migrate, connect_wait)
         session = {} if pooled else OWN_SETTINGS
@@ -124,14 +120,17 @@ async def open_boss(
                     yield boss
 
 
-def _check_durations(grace: object, presence_grace: object, monitor_interval: object) -> dict[str, Any]:
-    return {
-        "grace": check_duration("grace", grace),
-        "presence_grace": check_duration("presence_grace", presence_grace, low=2.0),
-        "monitor_interval": None
-        if monitor_interval is None
-        else check_duration("monitor_interval", monitor_interval, low=1.0),
-    }
+def _make_settings(
+    may: tuple[bool, bool], name: str | None, grace: object, presence_grace: object, interval: object
+) -> RuntimeSettings:
+    return RuntimeSettings(
+        supervise=may[0],
+        schedule=may[1],
+        worker_name=name or f"{platform.node()}:{os.getpid()}",
+        grace=check_duration("grace", grace),
+        presence_grace=check_duration("presence_grace", presence_grace, low=2.0),
+        monitor_interval=None if interval is None else check_duration("monitor_interval", interval, low=1.0),
+    )
 
 
 @asynccontextmanager
