@@ -9,6 +9,7 @@ from test_waiting import CALLER, Queue, keys
 
 from trioboss.model.exchange import Claim, Wanted
 from trioboss.model.policy import Policy
+from trioboss.postgres.conversation import Conversation, Flush
 from trioboss.testing import temporary_database
 
 # A session that has looked at the time, and not yet at the jobs.
@@ -48,6 +49,12 @@ def fetch(queue: Queue, hand: int = 0, **options) -> list:
     options = {"batch_size": 1, "priority": True, "ignore_start_after": False, **options}
     criteria = {"min_priority": None, "max_priority": None, **options}
     return queue.desk.say(hand, lambda own: queue.desk.store.claiming.fetch("q", own=own, **criteria))
+
+
+def claim_only(desk: Desk) -> Conversation[Claim]:
+    """A claim that makes nothing ready first."""
+    queue, verbs = (yield from desk.store.context.know("q")), desk.store.claiming
+    return verbs.read(queue, (yield Flush((verbs.claiming(queue, Wanted(1), lazy=True),))))
 
 
 def until_waiting(connection, process: int) -> None:
@@ -210,9 +217,7 @@ def test_what_was_changed_between_the_look_and_the_claim_is_looked_for_again_at_
         own.execute(SLOW_TO_READ_ITS_QUEUE)
         other.execute("SELECT pg_advisory_lock(1)")
         claims: list[Claim] = []
-        thread = threading.Thread(
-            target=lambda: claims.append(desk.say(0, lambda own: desk.store.claiming.claim("q", Wanted(1))))
-        )
+        thread = threading.Thread(target=lambda: claims.append(desk.say(0, lambda own: claim_only(desk))))
         thread.start()
         until_waiting(other, own.info.backend_pid)
         other.execute("UPDATE trioboss.job SET progress = '1'")
