@@ -66,16 +66,23 @@ class UnknownQueue(UsageError):
     """There is no queue of that name: create it with `create_queue` first."""
 
     def __init__(self, queue: str) -> None:
-        super().__init__(f"queue {queue!r} does not exist: create it with create_queue({queue!r})")
+        remedy = f"create it with create_queue({queue!r})"
+        if queue.startswith("__state__completed__"):
+            remedy = (
+                f"fetch_completed or on_complete of {queue.removeprefix('__state__completed__')!r} makes it"
+            )
+        super().__init__(f"queue {queue!r} does not exist: {remedy}")
         self.queue = queue
 
 
 class QueueExists(UsageError):
-    """The queue exists with other options: change them with `update_queue`."""
+    """The queue exists with other options: change them with `update_queue`, if they can be changed."""
 
     def __init__(self, queue: str, differing: Mapping[str, tuple[object, object]]) -> None:
         listed = ", ".join(f"{k} is {was!r}, not {asked!r}" for k, (was, asked) in differing.items())
-        super().__init__(f"queue {queue!r} exists with other options ({listed}): use update_queue")
+        fixed = [name for name in ("policy", "partition") if name in differing]
+        remedy = f"delete it first, {' and '.join(fixed)} cannot be changed" if fixed else "use update_queue"
+        super().__init__(f"queue {queue!r} exists with other options ({listed}): {remedy}")
         self.queue = queue
         self.differing = dict(differing)
 

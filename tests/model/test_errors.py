@@ -78,3 +78,12 @@ def test_of_many_ids_the_message_shows_a_few():
 
     assert "and 995 more" in str(lost)
     assert len(lost.ids) == 1000
+
+
+def test_the_remedy_is_one_that_helps():
+    with_policy = {"policy": ("standard", "short"), "retry_limit": (1, 2)}
+    assert str(trioboss.QueueExists("q", with_policy)).endswith("delete it first, policy cannot be changed")
+    assert str(trioboss.QueueExists("q", {"retry_limit": (1, 2)})).endswith("use update_queue")
+    assert str(trioboss.UnknownQueue("__state__completed__q")).endswith(
+        "fetch_completed or on_complete of 'q' makes it"
+    )

@@ -15,7 +15,14 @@ from trioboss.sql import Catalog
 
 RENAMED = {"queue": "name", "source_queue": "source_name"}
 SECONDS = {"expire_in", "heartbeat"}  # an interval there, seconds here: such a column has no name
-WHOLE_JOBS = {"claim": 2, "claim_in_order": 2, "find_jobs": 0, "get_job": 0}  # and how many columns go before
+WHOLE_JOBS = {
+    "claim": 2,
+    "claim_in_order": 2,
+    "find_jobs": 0,
+    "find_jobs_by_id": 0,
+    "find_live_jobs": 0,
+    "get_job": 0,
+}  # and how many columns go before
 NOT_ARCHIVED = {"gate"}
 
 

@@ -88,6 +88,7 @@ CASES = [
     Case("retry", "backlog", 450, "state = 'failed'", "archive"),
     Case("drop_if_ended", "backlog", 300, "state = 'failed'", "archive"),
     Case("get_job", "backlog", 60, values={"id": make_id()}),
+    Case("find_jobs_by_id", "backlog", 60, values={"id": make_id(), "limit": 10}),
     Case("explain_refusal", "backlog", 60, values={"id": make_id()}),
     Case("send", "backlog", 50, values={"id": make_id()}),
     Case("send", "keys", 50, values={"id": make_id(), "singleton_key": "k77"}),

@@ -223,3 +223,14 @@ async def test_a_deferred_job_that_is_due_goes_by_the_order_of_sending(boss, clo
     clock.advance(5)
 
     assert await take_all(boss, "q") == ["deferred", "sent later"]
+
+
+async def test_a_queue_that_another_boss_made_anew_with_turns_is_fetched_from_at_once(boss, dsn):
+    await boss.create_queue("q")
+    assert await boss.fetch("q") == []
+    async with open_quiet_boss(dsn) as other:
+        await other.delete_queue("q")
+        await other.create_queue("q", policy="singleton")
+        await other.send("q", "first", singleton_key="k")
+
+    assert await take_all(boss, "q") == ["first"]

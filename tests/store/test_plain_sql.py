@@ -308,3 +308,9 @@ async def test_unreadable_data_can_be_looked_at(boss, unreadable):
     jobs = await boss.find_jobs("q")
     assert [jobs[0].data, type(jobs[1].data), jobs[2].data] == ["first", Unreadable, "last"]
     assert (await boss.get_job_by_id("q", unreadable)).id == unreadable
+
+
+async def test_unreadable_data_does_not_stop_who_fetches_by_hand(boss, unreadable):
+    assert await take_all(boss, "q") == ["first", "last"]
+    job = await boss.get_job_by_id("q", unreadable)
+    assert (job.state, job.output["name"]) == ("failed", "PayloadError")

@@ -171,15 +171,16 @@ async def test_a_schema_may_have_the_name_of_one_of_our_tables(empty_dsn):
 
 
 def test_a_name_that_postgres_keeps_for_itself_is_refused(dsn):
-    with pytest.raises(trioboss.UsageError, match=r"^schema: 'pg_jobs'"):
+    with pytest.raises(ValueError, match=r"^schema: 'pg_jobs'"):
         trioboss.SyncBoss(dsn, schema="pg_jobs")
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
 async def test_a_database_that_cannot_hold_every_text_is_refused(server_dsn, encoding):
     with psycopg.connect(server_dsn, autocommit=True) as connection:
+        provider = "locale_provider libc" if connection.info.server_version >= 150000 else ""
         connection.execute(
-            f"create database narrow template template0 encoding '{encoding}' lc_collate 'C' lc_ctype 'C'"
+            f"create database narrow template template0 encoding '{encoding}' {provider} lc_collate 'C' lc_ctype 'C'"
         )
     narrow = replace_database(server_dsn, "narrow")
     try:
@@ -199,3 +200,13 @@ def test_functions_of_others_in_the_schema_keep_their_rights(empty_dsn):
             pass
         may = "select has_function_privilege('pg_monitor', 'public.theirs()', 'execute')"
         assert connection.execute(may).fetchone() == (True,)
+
+
+async def test_a_connection_to_another_database_is_told_what_is_missing_there(boss, empty_dsn):
+    await boss.create_queue("q")
+    await boss.send("q")
+    with psycopg.connect(empty_dsn) as elsewhere:
+        for verb in (lambda: boss.send("q", conn=elsewhere), lambda: boss.fetch("q", conn=elsewhere)):
+            with pytest.raises(psycopg.errors.UndefinedTable, match="trioboss"):
+                await verb()
+            elsewhere.rollback()

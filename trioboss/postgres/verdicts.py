@@ -2,7 +2,14 @@
 
 from psycopg import errors
 
-__all__ = ["is_deadlock", "lacks_privilege", "lock_is_taken", "table_is_gone", "unique_is_violated"]
+__all__ = [
+    "is_deadlock",
+    "lacks_privilege",
+    "lock_is_taken",
+    "table_is_gone",
+    "transaction_is_spoilt",
+    "unique_is_violated",
+]
 
 
 def table_is_gone(error: BaseException) -> bool:
@@ -10,6 +17,11 @@ def table_is_gone(error: BaseException) -> bool:
     return isinstance(error, errors.UndefinedTable) or (
         isinstance(error, errors.CheckViolation) and error.diag.constraint_name is None
     )
+
+
+def transaction_is_spoilt(error: BaseException) -> bool:
+    """True if nothing was tried, because an error before had ended the transaction."""
+    return isinstance(error, errors.InFailedSqlTransaction)
 
 
 def unique_is_violated(error: BaseException) -> bool:

@@ -12,8 +12,6 @@ from importlib import resources
 
 import attrs
 
-from trioboss.errors import UsageError
-
 __all__ = ["COMMON_LEAF", "Catalog", "Statement", "check_schema", "qualify"]
 
 COMMON_LEAF = "job_common"
@@ -34,14 +32,14 @@ class Statement:
 
 
 def check_schema(schema: str) -> str:
-    """Return ``schema`` if it can be the name of a trioboss schema, else raise UsageError."""
+    """Return ``schema`` if it can be the name of a trioboss schema, else raise ValueError."""
     if not isinstance(schema, str) or not _SCHEMA.fullmatch(schema):
-        raise UsageError(
+        raise ValueError(
             f"schema: {schema!r} is not a schema name: use a letter or underscore, then letters, "
             "digits and underscores, at most 50 in all"
         )
     if schema.startswith("pg_"):
-        raise UsageError(f"schema: {schema!r} is not a schema name: Postgres keeps names with pg_ for itself")
+        raise ValueError(f"schema: {schema!r} is not a schema name: Postgres keeps names with pg_ for itself")
     return schema
 
 

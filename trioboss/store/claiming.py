@@ -5,11 +5,11 @@ from uuid import UUID
 
 import attrs
 
-from trioboss.errors import LeaseLost, UnknownQueue, UsageError
+from trioboss.errors import LeaseLost, PayloadError, UnknownQueue, UsageError
 from trioboss.model.check import check_count, check_duration, check_flag, check_name, check_priority
-from trioboss.model.exchange import Claim, Wanted
+from trioboss.model.exchange import Claim, Failure, Wanted
 from trioboss.model.job import Job, Lease
-from trioboss.model.payload import Json, encode
+from trioboss.model.payload import Json, Unreadable, describe_error, encode
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
 from trioboss.postgres import Results, Step
@@ -19,6 +19,7 @@ from trioboss.postgres.verdicts import table_is_gone
 from trioboss.store.context import Context
 from trioboss.store.parameters import fence, text_array
 from trioboss.store.rows import read_claim, read_first
+from trioboss.store.settling import SettleVerbs
 
 __all__ = ["ClaimVerbs"]
 
@@ -54,15 +55,23 @@ class ClaimVerbs:
         claim = yield from self.claim(name, wanted, own=own)
         if not claim.jobs and (yield from self._context.has_moved((yield from self._context.know(name)))):
             claim = yield from self.claim(name, wanted, own=own)
-        missing = wanted.limit - len(claim.jobs)
-        if not ignore_start_after or not missing:
-            return claim.jobs
-        return claim.jobs + (yield from self._claim_early(name, attrs.evolve(wanted, limit=missing), own=own))
+        jobs = claim.jobs
+        if ignore_start_after and len(jobs) < wanted.limit:
+            rest = attrs.evolve(wanted, limit=wanted.limit - len(jobs))
+            jobs = jobs + (yield from self._claim_early(name, rest, own=own))
+        yield from self._fail_unreadable(name, jobs)
+        return [job for job in jobs if not isinstance(job.data, Unreadable)]
 
     def claim(self, name: str, wanted: Wanted, *, own: bool = True) -> Conversation[Claim]:
         """Make ready what can be ready, and lease what is wanted, in one round trip if that is enough."""
 
         def take(queue: Queue) -> Conversation[Claim]:
+            first = yield from self._take(queue, wanted, own)
+            claim = yield from self.look_again(queue, wanted, first, own=own)
+            if claim.jobs or claim.policy in (None, queue.policy):
+                return claim
+            # It was made anew, with another policy: what we made ready was not what had to be.
+            queue = yield from self._context.look(name)
             return (
                 yield from self.look_again(
                     queue, wanted, (yield from self._take(queue, wanted, own)), own=own
@@ -98,6 +107,17 @@ class ClaimVerbs:
         prepared = yield Aside(Flush(tuple(prepare)))
         results = yield Flush((step,))
         return self.read(queue, [[*prepared[-1], *results[-1]]])
+
+    def _fail_unreadable(self, name: str, jobs: Iterable[Job]) -> Conversation[None]:
+        """Fail for good what nobody can work on, now or later."""
+        failed: list[tuple[Lease, Failure]] = []
+        for job in jobs:
+            data: object = job.data
+            if isinstance(data, Unreadable) and job.lease is not None:
+                error = describe_error(PayloadError("data", data.problem))
+                failed.append((job.lease, Failure(error, dead=True)))
+        if failed:
+            yield from SettleVerbs(self._context).fail_leases(name, failed)
 
     def _claim_early(self, name: str, wanted: Wanted, *, own: bool) -> Conversation[list[Job]]:
         """Lease deferred jobs. Those it does not get stay deferred."""

@@ -11,7 +11,7 @@ from trioboss.model.payload import MAX_BYTES
 from trioboss.model.queue import Queue
 from trioboss.postgres import Step
 from trioboss.postgres.conversation import Conversation, Flush
-from trioboss.postgres.verdicts import table_is_gone
+from trioboss.postgres.verdicts import table_is_gone, transaction_is_spoilt
 from trioboss.sql import COMMON_LEAF, Catalog
 from trioboss.store.parameters import step
 from trioboss.store.rows import read_queues
@@ -83,7 +83,18 @@ class Context:
             if not table_is_gone(error):
                 raise
             self.forget(name)
+            return (yield from self._once_more(name, verb, error))
         return (yield from verb((yield from self.know(name))))
+
+    def _once_more(
+        self, name: str, verb: Callable[[Queue], Conversation[T]], first: Exception
+    ) -> Conversation[T]:
+        try:
+            return (yield from verb((yield from self.know(name))))
+        except Exception as error:
+            if transaction_is_spoilt(error):
+                raise first from None  # it was the caller's transaction, and this is what spoilt it
+            raise
 
     def has_moved(self, queue: Queue) -> Conversation[bool]:
         """Whether the jobs of a queue that was remembered are in another table now: it was made anew."""

@@ -19,6 +19,7 @@ from trioboss.store.rows import read_first, read_jobs
 
 __all__ = ["ReadVerbs"]
 
+_LIVE = (JobState.CREATED, JobState.RETRY, JobState.ACTIVE)
 _FILTERS = ("id", "state", "singleton_key", "data", "source_id", "after", "limit")
 
 
@@ -41,7 +42,12 @@ class ReadVerbs:
         if unknown := set(filters) - set(_FILTERS):
             raise TypeError(f"find_jobs() got an unexpected filter {min(unknown)!r}; there are {_FILTERS}")
         values = _checked_filters(filters)
-        return read_jobs((yield Flush((self._context.step("find_jobs", queue=name, **values),))))
+        statement = "find_jobs"
+        if "id" in values:
+            statement = "find_jobs_by_id"
+        elif values.get("state") in _LIVE:
+            statement = "find_live_jobs"
+        return read_jobs((yield Flush((self._context.step(statement, queue=name, **values),))))
 
     def why(self, name: str, id: object) -> Conversation[Explanation]:
         """What stands between a job and its start."""

@@ -7,7 +7,6 @@ SELECT id, name, data, state::text, priority, attempt, retry_count, retry_limit,
        source_created_on, source_retry_count, seq
 FROM trioboss.all_jobs
 WHERE name = :queue::text
-  AND (:id::uuid IS NULL OR id = :id)
   AND (:state::text IS NULL OR state = :state::text::trioboss.job_state)
   AND (:singleton_key::text IS NULL OR singleton_key = :singleton_key)
   AND (:source_id::uuid IS NULL OR source_id = :source_id)
