@@ -7,6 +7,7 @@ there is nothing to guess: without an intent, what is aside is rubbish; with one
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from uuid import uuid4
 
 import attrs
 
@@ -38,11 +39,8 @@ class Manifest:
     """The book of a lake."""
 
     files: Files
-
-    @property
-    def aside(self) -> str:
-        """Where the files of the next batch are written."""
-        return _ASIDE
+    aside: str = attrs.field(factory=lambda: f"{_ASIDE}/{uuid4().hex}", init=False)
+    """Where the files of the next batch are written. Tasks of a killed export may still write to another folder."""
 
     def last(self) -> Batch | None:
         """The last batch that the lake has."""

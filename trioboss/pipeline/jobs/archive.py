@@ -76,7 +76,8 @@ def archive(
     it no longer does; None: as it was.
     """
     spark, address, stopped = spark or get_session(), need_dsn(dsn), stop or threading.Event()
-    export = _Export(spark, Files(spark, to), address, schema, batch_rows, task_rows, concurrency, progress)
+    manifest = Manifest(Files(spark, to))
+    export = _Export(spark, manifest, address, schema, batch_rows, task_rows, concurrency, progress)
     with export.alone():
         total = export.recover(hold)
         while not stopped.is_set():
@@ -93,13 +94,17 @@ class _Export:
     """One export, from its beginning to its end."""
 
     _spark: SparkSession
-    _files: Files
+    _manifest: Manifest
     _dsn: Secret
     _schema: str
     _batch_rows: int
     _task_rows: int
     _concurrency: int
     _progress: Reporter | None
+
+    @property
+    def _files(self) -> Files:
+        return self._manifest.files
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -111,7 +116,7 @@ class _Export:
 
     def recover(self, hold: bool | None) -> Exported:
         """Finish what was begun before."""
-        last = Manifest(self._files).recover()
+        last = self._manifest.recover()
         end = last.end if last else 0
         self._mark(end, hold)
         return Exported(end=end)
@@ -122,14 +127,13 @@ class _Export:
             end, counts = self._choose(database, first)
         if not any(counts.values()):
             return None
-        began, manifest = time.monotonic(), Manifest(self._files)
-        last = manifest.last()
+        began, last = time.monotonic(), self._manifest.last()
         number = last.number + 1 if last else 1
         rows = {
             FOLDERS[table]: self._write(table, count, first, end) for table, count in counts.items() if count
         }
         batch = Batch(number, first, end, rows, tuple(self._moves(number)))
-        manifest.add(batch)
+        self._manifest.add(batch)
         self._mark(end)
         say(self._progress, f"batch {number}", sum(rows.values()), time.monotonic() - began)
         return batch
@@ -159,7 +163,7 @@ class _Export:
         written = Observation(f"trioboss {table}")
         rows = self._read(table, count, first, end).observe(written, F.count(F.lit(1)).alias("rows"))
         dated = rows.withColumn("date", utc_day(TABLES[table].time or ""))
-        folder = self._files.at(f"{Manifest(self._files).aside}/{FOLDERS[table]}")
+        folder = self._files.at(f"{self._manifest.aside}/{FOLDERS[table]}")
         with watch_stages(self._spark, f"export {FOLDERS[table]}", self._progress):
             dated.write.mode("overwrite").partitionBy("date", "queue").parquet(folder)
         return int(written.get["rows"])
@@ -177,7 +181,7 @@ class _Export:
         return self._spark.read.format("trioboss").options(**options).load()
 
     def _moves(self, number: int) -> Iterator[tuple[str, str]]:
-        aside = Manifest(self._files).aside
+        aside = self._manifest.aside
         for place, path in enumerate(sorted(self._files.walk(aside, ".parquet"))):
             folder = path.rpartition("/")[0]
             yield f"{aside}/{path}", f"{folder}/part-{number:010}-{place:05}.parquet"
