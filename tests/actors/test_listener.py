@@ -390,7 +390,7 @@ async def test_words_reach_who_they_are_for(open_worker, work):
         "a 1e999",
         "*cancel",
         "*cancel nonsense",
-        f"*cancel {uuid4()}",
+        "*cancel 00000000-0000-7000-8000-000000000000",
         "*ended",
         "*ended nonsense",
         "*probe",

@@ -1,6 +1,7 @@
 """Dead letters: what a job leaves behind when it fails for good."""
 
 from datetime import timedelta
+from functools import partial
 
 import psycopg
 import pytest
@@ -197,22 +198,42 @@ async def test_a_letter_whose_own_queue_is_gone_goes_where_those_of_its_queue_go
     assert await take_all(boss, "usual") == ["data"]
 
 
-async def test_letters_to_a_strict_queue_stand_in_the_order_of_commit(boss, database, dsn):
+@pytest.fixture
+async def strict(boss):
+    """A boss with an active job `letter`, of the key `k`, whose dead letters go to a strict FIFO queue."""
     await boss.create_queue("letters", policy="key_strict_fifo")
     await boss.create_queue("q", retry_limit=0, dead_letter="letters")
     await boss.send("q", "letter", singleton_key="k")
-    job = await take(boss, "q")
+    return boss, await take(boss, "q")
+
+
+async def read_in_order(boss, queue):
+    """Run all jobs of a queue one after the other, and return their data."""
+    order = []
+    while jobs := await boss.fetch(queue):
+        order += [job.data for job in jobs]
+        await boss.complete(queue, jobs)
+    return order
+
+
+async def test_letters_to_a_strict_queue_stand_in_the_order_of_commit(strict, database, dsn):
+    boss, job = strict
     with trio.fail_after(60), psycopg.connect(dsn) as caller:
-        await boss.send("letters", "first", singleton_key="k", conn=caller)
+        await boss.fail("q", job, conn=caller)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(boss.fail, "q", job)
+            nursery.start_soon(partial(boss.send, "letters", "later", singleton_key="k"))
             await until_blocked(database)
-            await boss.send("letters", "second", singleton_key="k", conn=caller)
             caller.commit()
 
-    order = []
-    for _ in range(3):
-        job = await take(boss, "letters")
-        order.append(job.data)
-        await boss.complete("letters", job)
-    assert order == ["first", "second", "letter"]
+    assert await read_in_order(boss, "letters") == ["letter", "later"]
+
+
+async def test_a_job_fails_beside_an_open_transaction_that_sends_to_its_dead_letter_queue(strict, dsn):
+    boss, job = strict
+    with trio.fail_after(60), psycopg.connect(dsn) as caller:
+        await boss.send("letters", "open", singleton_key="k", conn=caller)
+        await boss.fail("q", job)
+        assert await read_in_order(boss, "letters") == ["letter"]
+        caller.commit()
+
+    assert await read_in_order(boss, "letters") == ["open"]

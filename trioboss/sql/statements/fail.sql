@@ -86,7 +86,8 @@ WITH clock AS MATERIALIZED (
     WHERE g.final
 ), turn AS MATERIALIZED (
     -- Letters to a strict FIFO queue stand in the order of commit, like everything that is sent there (see send.sql).
-    SELECT count(pg_advisory_xact_lock(w.lock)) AS waited
+    -- But a worker never waits for somebody's open transaction: beside one, a letter takes its place without the lock.
+    SELECT count(*) FILTER (WHERE pg_try_advisory_xact_lock(w.lock)) AS held
     FROM (
         SELECT DISTINCT trioboss.turn(d.name, coalesce(g.singleton_key, g.name)) AS lock
         FROM judged g JOIN post d ON d.job_id = g.id
