@@ -37,7 +37,8 @@ def hour_of(instant: Column | str) -> Column:
 def hours_between(begin: Column | str, end: Column | str) -> Column:
     """The hours that a span of time touches, as an array."""
     first, last = hour_of(begin), hour_of(end)
-    return F.sequence(F.least(first, last), last, F.expr("interval 1 hour"))
+    # Most spans are within an hour, and a sequence of timestamps is slow to make.
+    return F.when(first >= last, F.array(last)).otherwise(F.sequence(first, last, F.expr("interval 1 hour")))
 
 
 def percentiles(value: Column, prefix: str) -> Column:
