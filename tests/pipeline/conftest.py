@@ -3,7 +3,6 @@
 import importlib.util
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,7 +21,6 @@ SMALL = {
 }
 
 
-HERE = Path(__file__).parent
 MISSING = importlib.util.find_spec("pyspark") is None
 if MISSING and os.environ.get("TRIOBOSS_REQUIRE_SPARK") == "1":
     raise ImportError("TRIOBOSS_REQUIRE_SPARK=1, and there is no pyspark: pip install 'trioboss[spark]'")
@@ -39,12 +37,9 @@ def pytest_pycollect_makemodule(module_path, parent):
     return Skipped.from_parent(parent, path=module_path) if MISSING else None
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_itemcollected(item):
     """Keep them together where tests run in several processes: one session serves all of them."""
-    for item in items:
-        if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+    item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
