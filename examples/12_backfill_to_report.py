@@ -4,7 +4,6 @@ Needs `pip install trioboss[spark]`. In a shell it is: trioboss pipeline load|ar
 """
 
 import tempfile
-from functools import partial
 from pathlib import Path
 
 import trio
@@ -15,36 +14,33 @@ from trioboss.pipeline import Source, archive, audit, get_session, load, report
 ORDERS = 200
 
 
-async def charge(job, left, done):
-    if job.data["order"] == "13" and job.attempt == 1:
-        raise ConnectionError("no answer from 10.0.0.7:443")
-    left.discard(job.data["order"])
-    if not left:
-        done.set()
+async def charge_all(boss):
+    left, done = {str(n) for n in range(ORDERS)}, trio.Event()
+
+    async def charge(job):
+        if job.data["order"] == "13" and job.attempt == 1:
+            raise ConnectionError("no answer from 10.0.0.7:443")
+        left.discard(job.data["order"])
+        if not left:
+            done.set()
+
+    await boss.work("charges", charge, concurrency=5)
+    await done.wait()
+    await boss.off_work("charges")  # returns when the last job is settled
 
 
 async def main(folder):
-    spark = get_session()
-    orders = folder / "orders.csv"
+    spark, orders, lake = get_session(), folder / "orders.csv", folder / "lake"
     lines = [f"{n},customer-{n % 10},{n / 4}" for n in range(ORDERS)]
     orders.write_text("\n".join(["order,customer,amount", *lines]))
 
+    # load and archive block, and this script has nothing else to do meanwhile.
     async with trioboss.open_boss() as boss:
         await boss.create_queue("charges", policy="key_strict_fifo", retry_limit=3)
-
-        fill = partial(
-            load, [str(orders)], "charges", boss.dsn, spark=spark, mapping={"singleton_key": "customer"}
-        )
-        loaded = await trio.to_thread.run_sync(fill)
-        print("loaded", loaded.released)
-
-        left, done = {str(n) for n in range(ORDERS)}, trio.Event()
-        await boss.work("charges", partial(charge, left=left, done=done), concurrency=5)
-        await done.wait()
-        await boss.off_work("charges")  # returns when the last job is settled
-
-        lake = folder / "lake"
-        await trio.to_thread.run_sync(partial(archive, boss.dsn, lake, spark=spark))
+        mapping = {"singleton_key": "customer"}
+        print("loaded", load([str(orders)], "charges", boss.dsn, spark=spark, mapping=mapping).released)
+        await charge_all(boss)
+        archive(boss.dsn, lake, spark=spark)
 
     found = audit(Source(lake=lake), spark=spark)
     print("audit:", found.violations.total(), "violations in", found.jobs, "jobs")

@@ -80,21 +80,7 @@ def order_of_starts(trace: DataFrame, tolerance: float, loose: Sequence[str] = (
     ``loose`` are the queues with `commit_order` off. A job with retries no longer says when it was first in line, and
     is not judged as the one that was passed.
     """
-    line = Window.partitionBy("queue", "singleton_key").orderBy("started_on", "seq")
-    first = (
-        in_line(trace)
-        .where((F.col("life.policy") == _FIFO) & F.col("is_first") & ~F.col("queue").isin(*loose))
-        .select(
-            "queue", "singleton_key", "job_id", "attempt", "started_on", F.col("life.seq").alias("seq"),
-            F.when(_once(), F.col("life.start_after")).alias("due"),
-            F.greatest(
-                F.col("before.ended_on"), F.when(_once(), F.col("life.start_after")).otherwise(F.col("life.created_on"))
-            ).alias("ready"),
-            F.col("life.source_queue").isNotNull().alias("is_letter"),
-        )
-        .withColumn("highest_before", F.max("seq").over(line.rowsBetween(Window.unboundedPreceding, -1)))
-        .withColumn("lowest_after", F.min("seq").over(line.rowsBetween(1, Window.unboundedFollowing)))
-    )  # fmt: skip
+    first = _first_starts(trace, loose)
     passed = first.where(
         (F.col("highest_before") > F.col("seq")) & F.col("due").isNotNull() & ~F.col("is_letter")
     )
@@ -127,6 +113,25 @@ def order_of_starts(trace: DataFrame, tolerance: float, loose: Sequence[str] = (
         at=F.col("started_on"),
         detail=F.lit("started before a job of its key that was sent before it"),
     )
+
+
+def _first_starts(trace: DataFrame, loose: Sequence[str]) -> DataFrame:
+    """The first start of each job of strict FIFO, with when it was in line, and whose numbers come before and after."""
+    line = Window.partitionBy("queue", "singleton_key").orderBy("started_on", "seq")
+    return (
+        in_line(trace)
+        .where((F.col("life.policy") == _FIFO) & F.col("is_first") & ~F.col("queue").isin(*loose))
+        .select(
+            "queue", "singleton_key", "job_id", "attempt", "started_on", F.col("life.seq").alias("seq"),
+            F.when(_once(), F.col("life.start_after")).alias("due"),
+            F.greatest(
+                F.col("before.ended_on"), F.when(_once(), F.col("life.start_after")).otherwise(F.col("life.created_on"))
+            ).alias("ready"),
+            F.col("life.source_queue").isNotNull().alias("is_letter"),
+        )
+        .withColumn("highest_before", F.max("seq").over(line.rowsBetween(Window.unboundedPreceding, -1)))
+        .withColumn("lowest_after", F.min("seq").over(line.rowsBetween(1, Window.unboundedFollowing)))
+    )  # fmt: skip
 
 
 def passed_retries(trace: DataFrame, tolerance: float) -> DataFrame:
