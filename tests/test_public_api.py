@@ -35,8 +35,8 @@ PUBLIC = [
     ),
     *(
         "PoolTimeout",
-        "QueueBusy",
         "Queue",
+        "QueueBusy",
         "QueueExists",
         "QueueInUse",
         "QueueStats",

@@ -23,7 +23,8 @@ WITH asked AS MATERIALIZED (
         SELECT j.row
         FROM (SELECT * FROM first ORDER BY start_after) f, LATERAL (
             SELECT ctid AS row FROM trioboss.job_common
-            WHERE name = :queue AND id = f.id AND gate = 3 AND state < 'active'
+            -- By its id, and not by an index of gates: so says IS NOT DISTINCT.
+            WHERE name = :queue AND id = f.id AND gate IS NOT DISTINCT FROM 3 AND state < 'active'
               AND priority >= coalesce(:min_priority, -2147483648) AND priority <= coalesce(:max_priority, 2147483647)
             FOR UPDATE SKIP LOCKED
         ) j

@@ -141,7 +141,8 @@ WITH RECURSIVE asked AS MATERIALIZED (
         SELECT j.row
         FROM key k, LATERAL (
             SELECT ctid AS row FROM trioboss.job_common
-            WHERE name = :queue AND id = k.holder AND gate = 0 AND state < 'active'
+            -- By its id, and not by an index of gates: so says IS NOT DISTINCT.
+            WHERE name = :queue AND id = k.holder AND gate IS NOT DISTINCT FROM 0 AND state < 'active'
             FOR UPDATE SKIP LOCKED
         ) j
         WHERE k.is_ready AND k.best < k.rank

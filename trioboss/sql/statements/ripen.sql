@@ -31,7 +31,8 @@ WITH asked AS MATERIALIZED (
     SELECT j.row
     FROM due d, LATERAL (
         SELECT ctid AS row FROM trioboss.job_common
-        WHERE name = :queue AND id = d.id AND gate = 3 AND state < 'active'
+        -- By its id, and not by an index of gates: so says IS NOT DISTINCT.
+        WHERE name = :queue AND id = d.id AND gate IS NOT DISTINCT FROM 3 AND state < 'active'
         FOR UPDATE SKIP LOCKED
     ) j
     LIMIT (SELECT most FROM asked)

@@ -13,7 +13,8 @@ WHERE ctid = ANY (ARRAY (
         LIMIT 5000
     ) h, LATERAL (
         SELECT ctid AS row FROM trioboss.job_common
-        WHERE name = :queue AND id = h.id AND gate = 0 AND state < 'active'
+        -- By its id, and not by an index of gates: so says IS NOT DISTINCT.
+        WHERE name = :queue AND id = h.id AND gate IS NOT DISTINCT FROM 0 AND state < 'active'
         FOR UPDATE SKIP LOCKED
     ) j
     WHERE (
