@@ -118,6 +118,8 @@ STATEMENTS = {path.stem for path in Path(plans.__file__).with_name("statements")
 HARMLESS = {
     *(
         "announce",
+        "examine",
+        "examine_tables",
         "explain_refusal",
         "find_live",
         "get_queues",

@@ -5,6 +5,7 @@ import trio
 from worker_helpers import Workers
 
 import trioboss
+from trioboss.cli import main
 
 QUEUES = {"short": 2, "long": 1, "stubborn": 2, "failing": 0, "blocking": 2, "graves": 2}
 
@@ -27,3 +28,26 @@ async def workers(dsn):
         yield started
         await started.kill()
         nursery.cancel_scope.cancel()
+
+
+@pytest.fixture
+def queue(sync_boss):
+    """The name of a queue, with one job."""
+    sync_boss.create_queue("mail", retry_limit=0)
+    return "mail"
+
+
+@pytest.fixture
+def run(dsn, capsys):
+    """Run a command on the test's database; return its exit code, what it printed and what it complained of."""
+
+    def run(command, *arguments, dsn=dsn):
+        try:
+            code = main([command, *arguments, *(["--dsn", dsn] if dsn else [])])
+        except SystemExit as exit:  # argparse
+            code = exit.code
+        printed, complained = capsys.readouterr()
+        assert "Traceback" not in complained
+        return code, printed, complained
+
+    return run

@@ -4,11 +4,11 @@ import json
 import subprocess
 import sys
 
+import psycopg
 import pytest
 import trio
 
 import trioboss
-from trioboss.cli import main
 
 PASSWORD = "pw-canary-7341"
 COMMANDS = (
@@ -28,29 +28,6 @@ COMMANDS = (
     ),
     *("schedules", "migrate", "doctor", "grants"),
 )
-
-
-@pytest.fixture
-def queue(sync_boss):
-    """The name of a queue, with one job."""
-    sync_boss.create_queue("mail", retry_limit=0)
-    return "mail"
-
-
-@pytest.fixture
-def run(dsn, capsys):
-    """Run a command on the test's database; return its exit code, what it printed and what it complained of."""
-
-    def run(command, *arguments, dsn=dsn):
-        try:
-            code = main([command, *arguments, *(["--dsn", dsn] if dsn else [])])
-        except SystemExit as exit:  # argparse
-            code = exit.code
-        printed, complained = capsys.readouterr()
-        assert "Traceback" not in complained
-        return code, printed, complained
-
-    return run
 
 
 # -- what they do
@@ -158,6 +135,16 @@ def test_migrate_makes_the_schema_and_the_plan_only_tells(run, empty_dsn):
     assert run("queues", dsn=empty_dsn)[0] == 0
 
 
+def test_a_server_named_by_the_environment_is_not_migrated_unasked(run, dsn, monkeypatch):
+    monkeypatch.setenv("TRIOBOSS_DSN", dsn)
+
+    code, _, complained = run("queues", "--schema", "typo_schema", dsn=None)
+
+    assert (code, "trioboss migrate" in complained) == (1, True)
+    with psycopg.connect(dsn) as conn:
+        assert conn.execute("select to_regnamespace('typo_schema')").fetchone() == (None,)
+
+
 def test_grants_prints_sql(run):
     code, printed, _ = run("grants", "--worker", "somebody")
 
@@ -214,7 +201,6 @@ ID = "00000000-0000-7000-8000-000000000000"
         (["unpause", "nowhere"], 2, "does not exist"),
         (["queues", "--schema", "a b"], 2, "schema"),
         (["queues", "--schema", "missing"], 1, "trioboss migrate"),
-        (["doctor", "--schema", "missing"], 1, "trioboss migrate"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -236,10 +222,9 @@ def test_a_command_that_is_not_understood_is_explained(run, arguments):
     assert complained.startswith("usage: ")
 
 
-@pytest.mark.parametrize("command", ["queues", "doctor"])
-def test_a_server_that_is_not_there(run, monkeypatch, command):
-    monkeypatch.setattr(sys.modules["trioboss.cli.main"], "CONNECT_WAIT", 0.0)
-    code, printed, complained = run(command, dsn=f"postgresql://me:{PASSWORD}@127.0.0.1:9/x")
+def test_a_server_that_is_not_there(run, monkeypatch):
+    monkeypatch.setattr("trioboss.cli.opening.CONNECT_WAIT", 0.0)
+    code, printed, complained = run("queues", dsn=f"postgresql://me:{PASSWORD}@127.0.0.1:9/x")
 
     assert (code, printed) == (1, "")
     assert PASSWORD not in complained
@@ -289,34 +274,7 @@ def test_a_mistake_of_the_worker_is_one_sentence_and_exit_code_2(run, monkeypatc
     assert complaint in line
 
 
-# -- doctor and demo
-
-
-def test_doctor_finds_a_good_database_good(run, queue, server_dsn):
-    code, printed, _ = run("doctor")
-
-    # Servers for tests are not durable, and that is what it finds.
-    assert code == 1
-    failures = [line for line in printed.splitlines() if line.startswith("failure")]
-    assert all("durability" in line for line in failures)
-    for check in (
-        "connection",
-        "schema",
-        "notify",
-        "pooler",
-        "clock",
-        "encryption",
-        "vacuum",
-        "table job_common",
-    ):
-        assert f"ok       {check}: " in printed
-
-
-def test_doctor_says_what_to_do(run):
-    findings = {finding["check"]: finding for finding in json.loads(run("doctor", "--json")[1])}
-
-    assert findings["durability"]["verdict"] == "failure"
-    assert findings["durability"]["advice"] == "set fsync = on"
+# -- demo
 
 
 def test_demo_needs_nothing_and_ends_by_itself_with_a_summary_and_a_hint(run, monkeypatch, tmp_path):

@@ -10,7 +10,10 @@ import attrs
 import trio
 
 from trioboss.boss import Boss
-from trioboss.cli.output import print_json
+from trioboss.cli.opening import open_for
+from trioboss.cli.output import print_json, printable
+from trioboss.errors import DatabaseUnavailable, SchemaOutOfDate
+from trioboss.sql import Catalog
 from trioboss.sql.plans import LATEST
 
 __all__ = ["doctor"]
@@ -28,69 +31,76 @@ class Finding:
     advice: str = ""
 
 
-async def doctor(boss: Boss, args: argparse.Namespace) -> int:
+async def doctor(args: argparse.Namespace) -> int:
     """Check everything; exit code 1 if something fails."""
-    findings = [finding async for finding in examine(boss)]
+    findings = await _find(args)
     if args.json:
         print_json([attrs.asdict(finding) for finding in findings])
     else:
         for finding in findings:
-            print(f"{finding.verdict:<8} {finding.check}: {finding.text}")
+            print(printable(f"{finding.verdict:<8} {finding.check}: {finding.text}"))
             if finding.advice:
                 print(f"{'':<8} → {finding.advice}")
     return 1 if any(finding.verdict == "failure" for finding in findings) else 0
 
 
+async def _find(args: argparse.Namespace) -> list[Finding]:
+    """What there is to find; also that there is nothing to be examined."""
+    findings: list[Finding] = []
+    try:
+        async with open_for(args) as boss:
+            async for finding in examine(boss):
+                findings.append(finding)  # noqa: PERF401 - what was found before something failed counts
+    except SchemaOutOfDate as error:
+        findings.append(Finding("connection", "ok", "the server answers"))
+        findings.append(_blame_schema(error))
+    except DatabaseUnavailable as error:
+        advice = "see that the server runs, and that --dsn, TRIOBOSS_DSN or DATABASE_URL is meant"
+        findings.append(Finding("connection", "failure", str(error), advice))
+    return findings
+
+
+def _blame_schema(error: SchemaOutOfDate) -> Finding:
+    if error.found is None:
+        text, advice = f"{error.schema!r} is not installed", "trioboss migrate, or another --schema"
+    else:
+        text = f"{error.schema!r} is at version {error.found}, not {error.needed}"
+        advice = "trioboss migrate" if error.found < error.needed else "upgrade trioboss"
+    return Finding("schema", "failure", text, advice)
+
+
 async def examine(boss: Boss) -> AsyncIterator[Finding]:
     """All findings, one after the other."""
-    yield await _check_connection(boss)
+    catalog = Catalog(boss.schema)
+    began = time.perf_counter()
+    async with boss.transaction() as conn:
+        facts = await (await conn.execute(catalog.get("examine").text.encode())).fetchone()
+    assert facts is not None
+    version, backend, now, ssl, ssl_version, local, commit, fsync, autovacuum, oldest, usage = facts
+    yield _check_connection(version, time.perf_counter() - began)
+    yield _check_clock(now)
     yield await _check_schema(boss)
     yield await _check_notify(boss)
+    yield _check_pooler(boss, backend)
+    yield _check_encryption(ssl, ssl_version, local)
+    yield _check_durability(commit, fsync)
+    yield _check_vacuum(autovacuum, oldest)
+    yield _check_notify_queue(usage)
     async with boss.transaction() as conn:
-        facts = await (await conn.execute(_FACTS)).fetchone()
-        tables = await (await conn.execute(_TABLES, (boss.schema,))).fetchall()
-    assert facts is not None
-    yield _check_pooler(boss, facts[0])
-    yield _check_clock(facts[1])
-    yield _check_encryption(facts[2], facts[3], facts[9])
-    yield _check_durability(facts[4], facts[5])
-    yield _check_vacuum(facts[6], facts[7])
-    yield _check_notify_queue(facts[8])
+        tables = await (await conn.execute(catalog.get("examine_tables").text.encode())).fetchall()
     for table, live, dead in tables:
         yield _check_bloat(table, live, dead)
 
 
-_FACTS = """
-SELECT pg_backend_pid(), clock_timestamp(), s.ssl, s.version, current_setting('synchronous_commit'),
-       current_setting('fsync'), current_setting('autovacuum'),
-       (SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0)::float8 FROM pg_stat_activity
-        WHERE backend_xmin IS NOT NULL AND backend_type = 'client backend' AND pid <> pg_backend_pid()),
-       pg_notification_queue_usage(),
-       coalesce(inet_client_addr() <<= ANY (ARRAY['127.0.0.0/8', '::1/128']::inet[]), true)
-FROM (SELECT) one LEFT JOIN pg_stat_ssl s ON s.pid = pg_backend_pid()
-"""
-_TABLES = """
-SELECT relname, n_live_tup, n_dead_tup FROM pg_stat_user_tables
-WHERE schemaname = %s AND (relname ~ '^job_common$|^j[0-9a-f]{32}$' OR relname = 'freed_key') ORDER BY relname
-"""
-
-
-async def _check_connection(boss: Boss) -> Finding:
-    began = time.perf_counter()
-    async with boss.transaction() as conn:
-        version = await (await conn.execute("SHOW server_version")).fetchone()
-    assert version is not None
-    milliseconds = (time.perf_counter() - began) * 1000
-    return Finding("connection", "ok", f"Postgres {version[0]}, a transaction takes {milliseconds:.1f} ms")
+def _check_connection(version: str, seconds: float) -> Finding:
+    return Finding("connection", "ok", f"Postgres {version}, a transaction takes {seconds * 1000:.1f} ms")
 
 
 async def _check_schema(boss: Boss) -> Finding:
     version = await boss.schema_version()
     if version == LATEST:
         return Finding("schema", "ok", f"{boss.schema!r} is at version {version}")
-    return Finding(
-        "schema", "failure", f"{boss.schema!r} is at version {version}, not {LATEST}", "trioboss migrate"
-    )
+    return _blame_schema(SchemaOutOfDate(boss.schema, version, LATEST))
 
 
 async def _check_notify(boss: Boss) -> Finding:

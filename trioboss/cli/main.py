@@ -9,11 +9,11 @@ from functools import partial
 import trio
 
 from trioboss._version import __version__
-from trioboss.boss import open_boss
 from trioboss.cli.admin import Command, add_admin_commands, print_plan
 from trioboss.cli.demo import demo
 from trioboss.cli.doctor import doctor
 from trioboss.cli.grants import add_grants_command, grants
+from trioboss.cli.opening import open_for
 from trioboss.cli.output import complain
 from trioboss.cli.pipeline import add_pipeline_command, run_pipeline
 from trioboss.cli.worker import add_worker_command, run_worker
@@ -23,8 +23,6 @@ from trioboss.postgres.verdicts import lacks_privilege
 from trioboss.sql import check_schema
 
 __all__ = ["main"]
-
-CONNECT_WAIT = 5.0  # seconds a command waits for a server that is not there
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -51,7 +49,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser_demo.add_argument(
         "--seconds", type=float, default=8.0, help="how long jobs are sent, one after the other"
     )
-    add("doctor", "check connection, schema, notifications and health, and say what to do", doctor, json=True)
+    add("doctor", "check connection, schema, notifications and health, and say what to do", None, json=True)
     add_admin_commands(add)
     add_grants_command(add)
     add_pipeline_command(commands.add_parser)
@@ -95,6 +93,8 @@ def _run(args: argparse.Namespace) -> int:
         return run_pipeline(args)
     if args.command == "demo":
         return trio.run(demo, args)
+    if args.command == "doctor":
+        return trio.run(doctor, args)
     if args.command == "grants":
         return grants(args)
     if args.command == "migrate" and args.plan:
@@ -104,24 +104,14 @@ def _run(args: argparse.Namespace) -> int:
 
 async def _call(command: Command, args: argparse.Namespace) -> int:
     """Run a command that needs a boss, but none of its background work."""
-    migrate = args.command == "migrate" or args.dsn is None
-    async with open_boss(
-        args.dsn,
-        schema=args.schema,
-        migrate=migrate,
-        supervise=False,
-        schedule=False,
-        connect_wait=CONNECT_WAIT,
-    ) as boss:
+    async with open_for(args, migrate=True if args.command == "migrate" else None) as boss:
         return await command(boss, args)
     raise AssertionError
 
 
 async def _plan(args: argparse.Namespace) -> int:
     try:
-        async with open_boss(
-            args.dsn, schema=args.schema, migrate=False, supervise=False, schedule=False
-        ) as boss:
+        async with open_for(args, migrate=False) as boss:
             return print_plan(args.schema, await boss.schema_version() or 0)
     except SchemaOutOfDate as error:
         return print_plan(args.schema, error.found or 0)
