@@ -152,7 +152,7 @@ class QueueWarning(Event):
 
     queue: str | None
     warning: str
-    """What kind: queue_size, old_snapshot, notify_unavailable, …"""
+    """What kind: queue_size, oldest_age, queue_gone, old_snapshot, notify_unavailable, …"""
     message: str
 
 

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,6 +20,7 @@ from trioboss.actors.worker import Worker, WorkerSettings
 from trioboss.model.exchange import Wanted
 from trioboss.testing import Recorder, record
 
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 WorkerOpener = Callable[..., AbstractAsyncContextManager[Worker]]
 
 
@@ -91,7 +93,7 @@ def open_worker(work: ScriptedWork, reporter: Reporter) -> WorkerOpener:
             name="test",
         )
         worker = Worker(uuid4(), settings, work, reporter, Presence())
-        worker.set_queues(list(queues))
+        worker.set_queues(dict.fromkeys(queues, LONG_AGO))
         async with trio.open_nursery() as nursery:
             await nursery.start(worker.run)
             yield worker

@@ -101,6 +101,23 @@ async def test_an_actor_that_ends_well_stays_ended(reporter):
     assert len(starts) == 1
 
 
+async def test_an_actor_that_has_ended_is_forgotten_and_not_its_successor(reporter, nursery):
+    first, second = trio.Event(), trio.Event()
+    supervisor = Supervisor(nursery, reporter)
+    supervisor.start("actor", first.wait)
+    supervisor.start("actor", second.wait)
+    assert supervisor.statistics().actors == ("actor", "actor")
+
+    first.set()
+    await trio.sleep(1)
+    assert supervisor.statistics().actors == ("actor",)
+
+    second.set()
+    await trio.sleep(1)
+    assert supervisor.statistics().actors == ()
+    assert supervisor.statistics().restarts == {}
+
+
 async def test_being_cancelled_is_no_crash(reporter, events):
     async with trio.open_nursery() as nursery:
         Supervisor(nursery, reporter).start("actor", trio.sleep_forever)

@@ -1,13 +1,21 @@
 """One `work` call: in which order it stops, and that what it has leased is given back whatever happens."""
 
 import math
+from datetime import UTC, datetime
 
 import pytest
 import trio
 import trio.testing
 from scripted_ports import Fault, ids, make_job
 
-from trioboss.events import ErrorEvent, JobReleased, JobStuck
+from trioboss.events import ErrorEvent, JobReleased, JobStuck, QueueWarning
+
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def made(*queues, at=LONG_AGO):
+    """These queues, made then."""
+    return dict.fromkeys(queues, at)
 
 
 async def sleep_as_told(job):
@@ -214,10 +222,10 @@ async def test_a_pattern_picks_up_queues_that_come_and_drops_those_that_go(work,
     work.add(make_job(1, queue="mail/a"), make_job(1, queue="mail/b"), make_job(1, queue="other"))
     async with open_worker(sleep_as_told, queue="mail/*", queues=("mail/a", "other")) as worker:
         await work.until(lambda: len(work.outcomes) == 1)
-        worker.set_queues(["mail/a", "mail/b", "other"])
+        worker.set_queues(made("mail/a", "mail/b", "other"))
         await work.until(lambda: len(work.outcomes) == 2)
         assert sorted(worker.dispatchers) == ["mail/a", "mail/b"]
-        worker.set_queues(["mail/b"])
+        worker.set_queues(made("mail/b"))
         assert sorted(worker.dispatchers) == ["mail/b"]
         await trio.testing.wait_all_tasks_blocked()
 
@@ -229,7 +237,7 @@ async def test_a_job_of_a_queue_that_went_is_settled_all_the_same(work, open_wor
     work.add(job)
     async with open_worker(sleep_as_told, queue="*", queues=("a", "b")) as worker:
         await work.until_running()
-        worker.set_queues(["a"])
+        worker.set_queues(made("a"))
         await work.until(lambda: work.outcomes)
 
     assert [id for id, _, _ in work.outcomes] == ids([job])
@@ -239,10 +247,51 @@ async def test_a_job_of_a_queue_that_went_is_given_back_at_the_end(work, open_wo
     work.add(make_job(500, queue="b"))
     async with open_worker(sleep_as_told, queue="*", queues=("a", "b"), grace=10) as worker:
         await work.until_running()
-        worker.set_queues(["a"])
+        worker.set_queues(made("a"))
         await trio.testing.wait_all_tasks_blocked()
 
     assert accepted(work) == ["released"]
+
+
+async def test_a_queue_that_goes_is_told_once_and_served_when_it_is_back(work, open_worker, events):
+    async with open_worker(sleep_as_told) as worker:
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(2):
+            worker.set_queues({})
+            assert not worker.dispatchers
+        work.add(make_job(1))
+        worker.set_queues(made("q", at=LONG_AGO.replace(year=2027)))
+        await work.until(lambda: work.outcomes)
+
+    assert [(event.queue, event.warning) for event in events.of(QueueWarning)] == [("q", "queue_gone")]
+
+
+@pytest.mark.parametrize("pattern", ["q", "*"])
+async def test_a_queue_that_was_made_again_unnoticed_is_marked_again(work, open_worker, pattern):
+    async with open_worker(sleep_as_told, queue=pattern) as worker:
+        await trio.testing.wait_all_tasks_blocked()
+        before = len(work.exchanges)
+        worker.set_queues(made("q"))
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(work.exchanges) == before
+        worker.set_queues(made("q", at=LONG_AGO.replace(year=2027)))
+        await trio.testing.wait_all_tasks_blocked()
+        again = [exchange.asleep for exchange in work.exchanges[before:]]
+
+    assert again == [True]
+
+
+async def test_who_serves_a_queue_that_is_gone_ends_though_its_successor_is_busy(work, open_worker):
+    work.add(make_job(5))
+    async with open_worker(sleep_as_told, concurrency=2) as worker:
+        await work.until_running()
+        worker.set_queues({})
+        worker.set_queues(made("q", at=LONG_AGO.replace(year=2027)))
+        work.add(make_job(1000))
+        await work.until(lambda: len(work.outcomes) == 1)
+        await trio.testing.wait_all_tasks_blocked()
+        assert worker.statistics().running == 1
+        assert worker._intake.statistics().actors == ("dispatcher q",)
 
 
 @pytest.mark.parametrize(

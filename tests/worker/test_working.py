@@ -60,6 +60,38 @@ async def test_a_pattern_survives_that_a_queue_is_deleted(boss, handle, handled)
     assert await handled() == ("mail/left", 1)
 
 
+async def test_a_queue_that_is_made_again_is_heard_at_once(boss, handle, handled):
+    await boss.create_queue("q")
+    worker = await boss.work("q", handle)
+    await boss.send("q", 1)
+    assert await handled() == ("q", 1)
+
+    await boss.delete_queue("q")
+    await boss.create_queue("q")
+    await boss.send("q", 2)
+
+    assert await handled() == ("q", 2)
+    assert [shown.woken_by_look for shown in worker.statistics().dispatchers] == [0]
+
+
+async def test_a_queue_that_is_gone_is_told_once_and_its_worker_is_there_when_it_is_back(
+    boss, handle, handled
+):
+    await boss.create_queue("q")
+    worker = await boss.work("q", handle)
+    async with boss.events() as events:
+        await boss.delete_queue("q")
+        warning = await next_of(trioboss.events.QueueWarning, events)
+    assert (warning.queue, warning.warning) == ("q", "queue_gone")
+    assert not worker.dispatchers
+
+    await boss.create_queue("q")
+    await boss.send("q", 2)
+
+    assert await handled() == ("q", 2)
+    assert [shown.woken_by_look for shown in worker.statistics().dispatchers] == [0]
+
+
 async def test_on_complete_gets_the_document_of_each_job_that_ends(boss, done, handled):
     async def listen(job):
         await done[0].send((job.data["request"]["id"], job.data["state"], job.data["response"]))

@@ -105,6 +105,12 @@ class Dispatcher:
         self.machine.unfence()
         self.bell.ring()
 
+    def begin_anew(self) -> None:
+        """The queue was deleted and made again: the mark is gone, and what could not work may work now."""
+        self.machine.answered()
+        self.machine.forget_mark()
+        self.bell.ring()
+
     @property
     def is_sure(self) -> bool:
         """Whether it knows of all its leases, so that it need not ask before somebody rings."""
@@ -169,7 +175,7 @@ class Dispatcher:
                 await self._exchange(plan)
             elif self.tray and now >= self._settles_at(plan):
                 await self._exchange(None)
-            elif self._stopping and not self.tray and not self._runs_any():
+            elif self._stopping and not self.tray and not self._awaits_any():
                 return
             else:
                 await self._rest(plan)
@@ -196,6 +202,10 @@ class Dispatcher:
 
     def _runs_any(self) -> bool:
         return any(running.job.queue == self.queue for running in self._slots.running)
+
+    def _awaits_any(self) -> bool:
+        """Whether an outcome may still come. A queue that is made again has another dispatcher beside this one."""
+        return any(running.tray is self.tray for running in self._slots.running)
 
     async def _exchange(self, ask: Ask | None) -> None:
         """Settle what has ended, and claim what is asked for. What goes wrong is tried again later."""

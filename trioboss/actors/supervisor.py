@@ -1,5 +1,6 @@
 """Restarts actors that crash, or gives up."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import attrs
@@ -22,24 +23,44 @@ class SupervisorStatistics:
 
 
 @attrs.define(eq=False)
+class _Supervised:
+    """An actor that runs. Two may have one name, while the first comes to its end."""
+
+    name: str
+    restarts: int = 0
+
+
+@attrs.define(eq=False)
 class Supervisor:
     """Watches over the services of a boss. A crash is a bug or a surprise: it is reported, and survived a few times."""
 
     _nursery: trio.Nursery
     _reporter: Reporter
-    _restarts: dict[str, int] = attrs.field(factory=dict, init=False)
+    _actors: set[_Supervised] = attrs.field(factory=set, init=False)
 
     def start(self, name: str, actor: Callable[[], Awaitable[None]]) -> None:
         """Run an actor under supervision."""
-        self._restarts[name] = 0
-        self._nursery.start_soon(self._watch, name, actor, name=f"{name} (supervised)")
+        supervised = _Supervised(name)
+        self._actors.add(supervised)
+        self._nursery.start_soon(self._watch, supervised, actor, name=f"{name} (supervised)")
 
     def statistics(self) -> SupervisorStatistics:
         """Which actors run, and how often each was restarted."""
-        return SupervisorStatistics(tuple(self._restarts), dict(self._restarts))
+        restarts: Counter[str] = Counter()
+        for actor in self._actors:
+            restarts[actor.name] += actor.restarts
+        return SupervisorStatistics(
+            tuple(sorted(actor.name for actor in self._actors)), dict(sorted(restarts.items()))
+        )
 
-    async def _watch(self, name: str, actor: Callable[[], Awaitable[None]]) -> None:
-        machine = RestartMachine()
+    async def _watch(self, supervised: _Supervised, actor: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await self._keep_running(supervised, actor)
+        finally:
+            self._actors.discard(supervised)
+
+    async def _keep_running(self, supervised: _Supervised, actor: Callable[[], Awaitable[None]]) -> None:
+        machine, name = RestartMachine(), supervised.name
         while True:
             try:
                 await actor()
@@ -47,5 +68,5 @@ class Supervisor:
             except Exception as error:
                 if not machine.crashed(trio.current_time()):
                     raise SupervisorGaveUp(f"{name} crashed {machine.limit + 1} times in a row") from error
-                self._restarts[name] += 1
+                supervised.restarts += 1
                 self._reporter.report(ActorRestarted(name, f"{type(error).__name__}: {error}"))

@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -21,7 +22,7 @@ from trioboss.actors.slots import Slots, SlotSettings
 from trioboss.actors.supervisor import Supervisor
 from trioboss.actors.surveyor import CROWD, Surveyor
 from trioboss.errors import DatabaseUnavailable
-from trioboss.events import ErrorEvent, WorkerWip
+from trioboss.events import ErrorEvent, QueueWarning, WorkerWip
 from trioboss.model.exchange import Wanted
 
 __all__ = ["Worker", "WorkerSettings", "WorkerStatistics"]
@@ -85,6 +86,7 @@ class Worker:
     slots: Slots = attrs.field(init=False)
     checker: Checker = attrs.field(init=False)
     dispatchers: dict[str, Dispatcher] = attrs.field(factory=dict, init=False)
+    _made: Mapping[str, datetime] = attrs.field(factory=dict, init=False)
     _renewer: Renewer = attrs.field(init=False)
     _surveyor: Surveyor = attrs.field(init=False)
     _wards: Wards = attrs.field(factory=Wards, init=False)
@@ -111,17 +113,28 @@ class Worker:
             return asyncio_handler(self.settings.handler)
         return self.settings.handler
 
-    def set_queues(self, names: list[str]) -> None:
-        """Dispatch for those of these queues that match, and no others."""
-        matching = {name for name in names if self.settings.matches(name)}
-        new = [self._add(name) for name in matching - self.dispatchers.keys()]
+    def set_queues(self, made: Mapping[str, datetime]) -> None:
+        """Dispatch for those of these queues that match, and no others. Each comes with the time when it was made:
+        one that was deleted and made again knows nothing of our marks.
+        """
+        matching = {name: since for name, since in made.items() if self.settings.matches(name)}
+        for name in self.dispatchers.keys() - matching.keys():
+            self._drop(name)
+        for name, dispatcher in self.dispatchers.items():
+            if self._made[name] != matching[name]:
+                dispatcher.begin_anew()
+        new = [self._add(name) for name in matching.keys() - self.dispatchers.keys()]
+        self._made = matching
         if len(new) >= CROWD:
             self._surveyor.survey(new)
         for dispatcher in new:
             self._start(dispatcher)
-        if self.settings.is_pattern:
-            for name in self.dispatchers.keys() - matching:
-                self.dispatchers.pop(name).stop()
+
+    def _drop(self, name: str) -> None:
+        self.dispatchers.pop(name).stop()
+        if not self.settings.is_pattern:
+            text = "the queue is gone: its worker waits until it is made again"
+            self._reporter.report(QueueWarning(name, "queue_gone", text))
 
     def listen_again(self) -> None:
         """The connection was lost and is back: marks may be gone, words may have been missed, leases be short."""

@@ -118,10 +118,10 @@ class Runtime:
         # On the board first, so that it hears of queues that come while those that are there are read.
         self.board.workers[worker.id] = worker
         try:
-            names = [queue.name for queue in await self.ports.get_queues()]
-            if not worker.settings.is_pattern and worker.settings.queue not in names:
+            made = {queue.name: queue.created_on for queue in await self.ports.get_queues()}
+            if not worker.settings.is_pattern and worker.settings.queue not in made:
                 raise UnknownQueue(worker.settings.queue)
-            worker.set_queues(names)
+            worker.set_queues(made)
             await worker.run(task_status=task_status)
         finally:
             del self.board.workers[worker.id]
@@ -146,20 +146,20 @@ class Runtime:
         )
 
     async def _follow_queues(self) -> None:
-        """Workers on patterns pick up queues as they come and go."""
+        """Workers pick up queues as they come and go."""
         while True:
             await self.board.queues_changed.wait()
             if not self.board.workers:
                 continue
             try:
-                names = [queue.name for queue in await self.ports.get_queues()]
+                made = {queue.name: queue.created_on for queue in await self.ports.get_queues()}
             except DatabaseUnavailable as error:
                 self.reporter.report(ErrorEvent("queue watcher", str(error)))
                 self.board.queues_changed.ring()
                 await trio.sleep(_RETRY_DELAY)
                 continue
             for worker in self.board.workers.values():
-                worker.set_queues(names)
+                worker.set_queues(made)
 
     async def _report_wip(self) -> None:
         """Work in progress, as long as it changes and somebody listens."""
