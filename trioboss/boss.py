@@ -33,6 +33,7 @@ __all__ = ["Boss", "open_boss"]
 
 # The actors have connections of their own, so that a program that uses up its pool does not lose its leases.
 _RUNTIME_POOL = 4
+_RUNTIME_IDLE = 5.0  # seconds after which the actors give a connection back that they did not need
 
 
 class Startable(Protocol):
@@ -97,10 +98,8 @@ async def open_boss(
     was missed for ``presence_grace`` seconds. A database that is not there yet is waited for, ``connect_wait``
     seconds at most. ``monitor_interval``: seconds between events that count jobs by state. ``app`` brings workers.
     """
-    size, max_bytes = (
-        check_count("pool_size", pool_size, low=1),
-        check_count("max_payload", max_payload, low=1),
-    )
+    size = check_count("pool_size", pool_size, low=1)
+    max_bytes = check_count("max_payload", max_payload, low=1)
     store = make_store(Context(Catalog(check_schema(schema)), max_bytes=max_bytes))
     may = (supervise, schedule)
     settings = _make_settings(may, worker_name, grace, presence_grace, monitor_interval)
@@ -109,7 +108,9 @@ async def open_boss(
         session = {} if pooled else OWN_SETTINGS
         async with (
             open_pool(found, size=size, prepare=not pooled, settings=session) as pool,
-            open_pool(found, size=_RUNTIME_POOL, prepare=not pooled, settings=session) as own_pool,
+            open_pool(
+                found, size=_RUNTIME_POOL, max_idle=_RUNTIME_IDLE, prepare=not pooled, settings=session
+            ) as own_pool,
         ):
             ports = Ports(uuid4(), found, own_pool, store, pooled)
             async with open_runtime(settings, ports, (pool, own_pool)) as runtime:
