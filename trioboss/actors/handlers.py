@@ -1,9 +1,11 @@
 """Handlers of other kinds, as trio handlers: plain functions in threads, and asyncio functions."""
 
+import asyncio
 import inspect
 import math
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import attrs
@@ -116,10 +118,53 @@ def asyncio_handler(handler: Callable[[Any], Any]) -> Handler:
     return call
 
 
-def open_asyncio(wanted: bool) -> AbstractAsyncContextManager[Any]:
+@asynccontextmanager
+async def open_asyncio(wanted: bool) -> AsyncIterator[None]:
     """The asyncio loop that asyncio handlers need, for the length of a block; nothing if none is wanted."""
     if not wanted:
-        return nullcontext()
+        yield
+        return
     import trio_asyncio
 
-    return trio_asyncio.open_loop()  # type: ignore[no-any-return]
+    async with trio_asyncio.open_loop() as loop:
+        _harden(loop)
+        try:
+            yield
+        finally:
+            del loop.stop
+
+
+def _harden(loop: Any) -> None:
+    """Nothing that a handler does ends the loop: its neighbours would wait for ever for what runs in it."""
+    loop.set_exception_handler(asyncio.BaseEventLoop.default_exception_handler)
+    for name in ("call_soon", "call_soon_threadsafe"):
+        setattr(loop, name, partial(_call_soon, loop, getattr(loop, name)))
+    for name in ("call_later", "call_at"):
+        setattr(loop, name, partial(_call_later, loop, getattr(loop, name)))
+    loop.stop = _refuse_to_stop
+
+
+def _call_soon(loop: Any, call: Callable[..., Any], callback: Any, *args: Any, **context: Any) -> Any:
+    return call(_guarded, loop, callback, *args, **context)
+
+
+def _call_later(
+    loop: Any, call: Callable[..., Any], when: float, callback: Any, *args: Any, **context: Any
+) -> Any:
+    return call(when, _guarded, loop, callback, *args, **context)
+
+
+def _refuse_to_stop() -> None:
+    raise RuntimeError("this loop is not the handler's to stop: others run in it")
+
+
+@trio.lowlevel.enable_ki_protection
+def _guarded(loop: Any, callback: Callable[..., Any], *args: Any) -> None:
+    """Asyncio lets these two through its loop. As in slots, they are the handler's: the terminal's go elsewhere."""
+    try:
+        callback(*args)
+    except (SystemExit, KeyboardInterrupt) as error:
+        # A task keeps what it raised for whoever waits for it.
+        if not isinstance(getattr(callback, "__self__", None), asyncio.Task):
+            message = f"{type(error).__name__} in a callback of a handler"
+            loop.call_exception_handler({"message": message, "exception": error})
