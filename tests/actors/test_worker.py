@@ -88,6 +88,27 @@ async def test_what_still_runs_after_the_grace_is_cancelled_and_given_back(work,
     assert trio.current_time() == 10
 
 
+async def test_a_second_stop_shortens_the_grace(work, open_worker):
+    work.add(make_job(100))
+    async with open_worker(sleep_as_told, grace=50) as worker:
+        await work.until_running()
+        worker.stop(50)
+        await trio.sleep(5)
+        worker.stop(2)
+
+    assert accepted(work) == ["released"]
+    assert trio.current_time() == 7
+
+
+async def test_a_second_stop_does_not_lengthen_the_grace(work, open_worker):
+    work.add(make_job(100))
+    async with open_worker(sleep_as_told, grace=50) as worker:
+        await work.until_running()
+        worker.stop(2)
+
+    assert trio.current_time() == 2
+
+
 async def test_an_idle_worker_stops_at_once(work, open_worker):
     async with open_worker(sleep_as_told, grace=1000):
         await trio.sleep(50)

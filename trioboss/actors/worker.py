@@ -23,6 +23,7 @@ from trioboss.actors.supervisor import Supervisor
 from trioboss.actors.surveyor import CROWD, Surveyor
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, QueueWarning, WorkerWip
+from trioboss.model.check import check_duration
 from trioboss.model.exchange import Wanted
 
 __all__ = ["Worker", "WorkerSettings", "WorkerStatistics"]
@@ -93,7 +94,8 @@ class Worker:
     _intake: Supervisor | None = attrs.field(default=None, init=False)
     _keepers: Supervisor | None = attrs.field(default=None, init=False)
     _stop: trio.Event = attrs.field(factory=trio.Event, init=False)
-    _grace: float = attrs.field(default=0.0, init=False)
+    _patience: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    """Ends with the grace of running jobs."""
     _last: float = attrs.field(default=math.inf, init=False)
     """When everything has to be over."""
     _intake_over: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -163,8 +165,12 @@ class Worker:
             self._intake.start(f"dispatcher {dispatcher.queue}", dispatcher.run)
 
     def stop(self, grace: float) -> None:
-        """Take no more jobs; running ones have ``grace`` seconds. `stopped` says when it is over."""
-        self._grace = grace
+        """Take no more jobs; running ones have ``grace`` seconds. `stopped` says when it is over.
+
+        Whoever asks again can shorten the grace, and not lengthen it.
+        """
+        ends = trio.current_time() + check_duration("grace", grace)
+        self._patience.deadline = min(self._patience.deadline, ends)
         self._stop.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -232,7 +238,7 @@ class Worker:
         for dispatcher in self.dispatchers.values():
             dispatcher.stop()
         self.slots.give_back()
-        with trio.move_on_after(self._grace):
+        with self._patience:
             await self._wait_until_empty()
         for running in list(self.slots.running):
             running.cancel(CancelReason.STOPPING)

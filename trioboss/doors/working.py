@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -15,9 +15,9 @@ from trioboss.actors.slots import SlotSettings
 from trioboss.actors.worker import Worker, WorkerSettings
 from trioboss.doors.base import Door
 from trioboss.doors.runtime import BossStatistics, Runtime
-from trioboss.errors import JobNotFound, UsageError
+from trioboss.errors import DatabaseUnavailable, JobNotFound
 from trioboss.events import Event
-from trioboss.model.check import check_count, check_name, check_priority, check_uuid
+from trioboss.model.check import check_count, check_duration, check_name, check_priority, check_uuid
 from trioboss.model.exchange import Wanted
 from trioboss.model.job import Duration, Job
 from trioboss.postgres.conversation import Conversation, Flush
@@ -80,11 +80,17 @@ class WorkDoor(Door):
         )
         return await self._runtime.work(settings)
 
-    async def off_work(self, queue_or_worker: str | Worker | UUID, *, grace: float | None = None) -> None:
-        """Stop a worker, or all workers of a queue, gracefully, and wait until it is done."""
+    async def off_work(self, queue_or_worker: str | Worker | UUID, *, grace: Duration | None = None) -> None:
+        """Stop a worker, or all workers of a queue, gracefully, and wait until it is done.
+
+        Running jobs have ``grace`` seconds, that of the boss if none is given; who asks again may shorten it. A handler
+        that stops its own worker waits for itself, until the grace cancels it and its job is given back: there, call
+        ``worker.stop(grace)``, which does not wait.
+        """
+        seconds = self._runtime.settings.grace if grace is None else check_duration("grace", grace)
         stopping = self._workers(queue_or_worker)
         for worker in stopping:
-            worker.stop(self._runtime.settings.grace if grace is None else grace)
+            worker.stop(seconds)
         for worker in stopping:
             await worker.stopped.wait()
 
@@ -123,19 +129,26 @@ class WorkDoor(Door):
         """
         wanted = check_uuid("id", id)
         check_name("queue", queue)
-        seconds = math.inf if timeout is None else _seconds(timeout)
-        watcher = uuid4()
-        await self._runtime.listener.wait_listening()
-        ended = self._runtime.board.watch(wanted)
-        try:
-            with trio.move_on_after(seconds):
-                await drive(self._mark("watch", wanted, watcher), self._pool)
+        seconds = math.inf if timeout in (None, math.inf) else check_duration("timeout", timeout)
+        with trio.move_on_after(seconds):
+            await self._runtime.listener.wait_listening()
+            async with self._watching(wanted) as ended:
                 return await self._wait_ended(queue, wanted, ended)
-        finally:
-            self._runtime.board.unwatch(wanted, ended)
-            with trio.move_on_after(1, shield=True):
-                await drive(self._mark("unwatch", wanted, watcher), self._pool)
         raise TimeoutError(f"job {wanted} in queue {queue!r} has not ended within {seconds:g} s")
+
+    @asynccontextmanager
+    async def _watching(self, id: UUID) -> AsyncIterator[Doorbell]:
+        """A bell that rings when the job has ended."""
+        watcher = uuid4()
+        ended = self._runtime.board.watch(id)
+        try:
+            await drive(self._mark("watch", id, watcher), self._pool)
+            yield ended
+        finally:
+            self._runtime.board.unwatch(id, ended)
+            # A mark that cannot be taken back is forgotten within a day.
+            with trio.move_on_after(1, shield=True), suppress(DatabaseUnavailable):
+                await drive(self._mark("unwatch", id, watcher), self._pool)
 
     def _mark(self, statement: str, id: UUID, watcher: UUID) -> Conversation[None]:
         yield Flush((self._store.context.step(statement, id=id, watcher=watcher),))
@@ -167,10 +180,3 @@ class WorkDoor(Door):
     def stop(self) -> None:
         """End the block of `open_boss` gracefully: as if its body had come to its end here."""
         self._body.cancel()
-
-
-def _seconds(timeout: Duration) -> float:
-    seconds = timeout.total_seconds() if not isinstance(timeout, int | float) else float(timeout)
-    if seconds < 0:
-        raise UsageError(f"timeout: {timeout!r} is negative")
-    return seconds

@@ -1,0 +1,99 @@
+"""Waiting for jobs, and for workers that stop: it ends when it was said to, and a wrong time is refused."""
+
+import math
+from contextlib import contextmanager
+from datetime import timedelta
+from uuid import uuid4
+
+import psycopg
+import pytest
+import trio
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.sql import SQL, Identifier
+from worker_helpers import PATIENCE, next_of
+
+import trioboss
+from trioboss.events import ListenerDown
+
+WRONG = ["abc", math.nan, -1, True, timedelta(seconds=-1)]
+
+
+@contextmanager
+def closed(server_dsn, dsn):
+    """The database lets nobody in, and has thrown out who was there."""
+    name = conninfo_to_dict(dsn)["dbname"]
+    with psycopg.connect(server_dsn, autocommit=True) as owner:
+        allow = SQL("alter database {} allow_connections {}")
+        owner.execute(allow.format(Identifier(name), SQL("false")))
+        try:
+            owner.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name])
+            yield
+        finally:
+            owner.execute(allow.format(Identifier(name), SQL("true")))
+
+
+async def test_a_timeout_holds_while_the_database_is_away(boss, dsn, server_dsn):
+    id = await boss.send("long", start_after=3600)
+    async with boss.events() as events:
+        with closed(server_dsn, dsn):
+            await next_of(ListenerDown, events)
+            with trio.fail_after(PATIENCE), pytest.raises(TimeoutError):
+                await boss.wait_for("long", id, timeout=0.1)
+
+
+@pytest.mark.parametrize("timeout", WRONG)
+async def test_a_timeout_that_is_none_is_named(boss, timeout):
+    with pytest.raises(trioboss.UsageError, match=r"^timeout: "):
+        await boss.wait_for("long", uuid4(), timeout=timeout)
+
+
+async def test_a_timeout_may_be_a_timedelta(boss):
+    id = await boss.send("long", start_after=3600)
+
+    with pytest.raises(TimeoutError):
+        await boss.wait_for("long", id, timeout=timedelta(milliseconds=10))
+
+
+@pytest.mark.parametrize("grace", WRONG)
+async def test_a_grace_that_is_none_is_named_and_stops_nobody(boss, grace):
+    await boss.work("long", trio.sleep)
+
+    with pytest.raises(trioboss.UsageError, match=r"^grace: "):
+        await boss.off_work("long", grace=grace)
+
+    assert [worker.stopping for worker in boss.statistics().workers] == [False]
+
+
+async def test_a_second_off_work_shortens_the_first(boss):
+    began = trio.Event()
+
+    async def handle(job):
+        began.set()
+        await trio.sleep_forever()
+
+    await boss.work("long", handle)
+    id = await boss.send("long")
+    await began.wait()
+
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: boss.off_work("long", grace=3600))
+            while not boss.statistics().workers[0].stopping:  # noqa: ASYNC110 (it has no event)
+                await trio.sleep(0.01)
+            await boss.off_work("long", grace=0)
+
+    job = await boss.get_job_by_id("long", id)
+    assert (job.state, job.retry_count) == ("retry", 0)
+
+
+async def test_a_handler_may_tell_its_own_worker_to_stop(boss):
+    async def handle(job):
+        worker.stop(60)
+        return "done"
+
+    worker = await boss.work("long", handle)
+    id = await boss.send("long")
+
+    with trio.fail_after(PATIENCE):
+        assert (await boss.wait_for("long", id)).output == "done"
+        await worker.stopped.wait()
