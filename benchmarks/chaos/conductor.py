@@ -1,6 +1,7 @@
 """One run: a server of its own, the nemesis with the workers, the producers; then quiet, then the history."""
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +27,7 @@ _STUCK = """
     from trioboss.job order by seq limit 10"""
 _BLOCKING = "select id from trioboss.job where name = 'chaos.fifo' and state = 'failed'"
 _PAUSE = 0.2  # seconds between two looks
+_SAY_EVERY = 2.0  # seconds
 
 Say = Callable[[str], None]
 
@@ -62,6 +64,7 @@ class Conductor:
     say: Say
     _calm: bool = attrs.field(default=False, init=False)
     _restarts: int = attrs.field(default=0, init=False)
+    _said_at: float = attrs.field(default=-math.inf, init=False)
 
     def play(self, drain_within: float) -> None:
         """From the first send to the end of the last job."""
@@ -129,5 +132,7 @@ class Conductor:
             if blocking := [id for (id,) in conn.execute(_BLOCKING)]:
                 self.boss.retry("chaos.fifo", blocking)
             ((left,),) = conn.execute(_LEFT).fetchall()
-        self.say(f"{left} jobs left, {self._restarts} restarts")
+        if time.monotonic() > self._said_at + _SAY_EVERY:
+            self._said_at = time.monotonic()
+            self.say(f"{left} jobs left, {self._restarts} restarts")
         return int(left)

@@ -47,6 +47,8 @@ class Producer:
                     return "unknown"
                 unsure = True
                 time.sleep(_BREATH)
+            except psycopg.errors.DeadlockDetected:
+                time.sleep(_BREATH)  # with the nemesis, who locks tables: nothing was sent
             else:
                 # What was sent before may still be on its way: a refusal of the second says nothing of the first.
                 return "ok" if sent else "unknown" if unsure else "refused"
