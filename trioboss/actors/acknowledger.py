@@ -9,7 +9,7 @@ import attrs
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import Completed, Failed, Outcome, Released
-from trioboss.actors.running import CancelReason, Running, superseded
+from trioboss.actors.running import ByHand, CancelReason, Running, superseded
 from trioboss.events import JobCompleted, JobFailed, JobReleased, LeaseLostEvent
 from trioboss.model.exchange import Failure, Settlements
 from trioboss.model.job import Lease
@@ -48,7 +48,9 @@ class Acknowledger:
 
     def put(self, running: Running, outcome: Outcome, now: float) -> None:
         """Take an outcome. What is settled already, or is nobody's any more, needs nothing."""
-        if outcome is not None and not running.settled:
+        if running.by_hand is not None and running.settled:
+            self._settled_by_hand(running, now)
+        elif outcome is not None and not running.settled:
             running.settle(outcome, now)
             self._waiting.append(running)
             if type(outcome) is not Completed:
@@ -56,6 +58,12 @@ class Acknowledger:
         elif running.reason is CancelReason.LEASE_LOST:
             self._lost_any = True
         self._bell.ring()
+
+    def _settled_by_hand(self, running: Running, now: float) -> None:
+        """By a verb, and for certain: counted once, although a handler that got stuck may still come to its end."""
+        if running.outcome is None:
+            running.ended_at = now
+            self.settled([running], {})
 
     def take_lost(self) -> bool:
         """Whether leases were given up as lost since this was asked last."""
@@ -68,7 +76,7 @@ class Acknowledger:
         self.has_failures = False
         for running in superseded(entries):
             entries.remove(running)
-            self._report(running, None)
+            self.settled([running], {})
         completed: list[tuple[Lease, str]] = []
         failed: list[tuple[Lease, Failure]] = []
         released: list[Lease] = []
@@ -94,6 +102,9 @@ class Acknowledger:
         tell = self._reporter.wants(JobCompleted)
         for running in entries:
             state = states.get(running.job.id)
+            if state is None and running.by_hand is not None:
+                state = running.by_hand.state
+                running.outcome = _as_outcome(running.by_hand)
             if state is JobState.COMPLETED:
                 self.completed += 1
                 if tell:
@@ -124,6 +135,12 @@ class Acknowledger:
             end: Literal["failed", "retry"] = "failed" if state is JobState.FAILED else "retry"
             event = JobFailed(job.queue, job.id, job.attempt, waited(running), ran, outcome.error, end)
             self._reporter.report(event)
+
+
+def _as_outcome(by_hand: ByHand) -> Outcome:
+    if by_hand.state is JobState.COMPLETED:
+        return Completed("null")
+    return Failed(Failure(None), by_hand.error)
 
 
 def waited(running: Running) -> float:

@@ -14,8 +14,10 @@ import trio
 from trioboss.actors.runner import Handler
 from trioboss.actors.running import RunningJob
 from trioboss.errors import UsageError
-from trioboss.model.job import Duration
+from trioboss.model.check import shown
+from trioboss.model.job import Duration, HandedJob, Job
 from trioboss.model.payload import Json
+from trioboss.model.states import JobState
 
 __all__ = ["ThreadJob", "asyncio_handler", "check_handler", "open_asyncio", "thread_handler"]
 
@@ -25,7 +27,7 @@ def check_handler(handler: object, *, thread: bool, asyncio: bool) -> None:
     if thread and asyncio:
         raise UsageError("thread, asyncio: a handler is run in a thread or by asyncio, not both")
     if not callable(handler):
-        raise UsageError(f"handler: {handler!r} cannot be called")
+        raise UsageError(f"handler: {shown(handler)} cannot be called")
     call = handler if inspect.isroutine(handler) else handler.__call__
     is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)
     if thread and is_async:
@@ -35,13 +37,30 @@ def check_handler(handler: object, *, thread: bool, asyncio: bool) -> None:
 
 
 @attrs.frozen(eq=False)
-class ThreadJob:
-    """A RunningJob for handlers in threads: its methods block."""
+class _WrappedJob(HandedJob):
+    """A RunningJob for handlers of another kind."""
 
     _job: RunningJob
 
+    def __repr__(self) -> str:
+        return repr(self._job)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._job, name)
+
+    @property
+    def job(self) -> Job:
+        """The job as it was claimed."""
+        return self._job.job
+
+    def settled_by_hand(self, state: JobState, error: str, *, certain: bool) -> None:
+        """A verb has settled the attempt, on behalf of the handler."""
+        self._job.settled_by_hand(state, error, certain=certain)
+
+
+@attrs.frozen(eq=False, repr=False)
+class ThreadJob(_WrappedJob):
+    """A RunningJob for handlers in threads: its methods block."""
 
     def extend(self, seconds: Duration) -> None:
         """Let the lease expire later."""
@@ -91,11 +110,9 @@ def _for_thread(job: Any) -> Any:
     return [ThreadJob(each) for each in job] if isinstance(job, list) else ThreadJob(job)
 
 
-@attrs.frozen(eq=False)
-class _AsyncioJob:
+@attrs.frozen(eq=False, repr=False)
+class _AsyncioJob(_WrappedJob):
     """A RunningJob for asyncio handlers: its methods can be awaited there."""
-
-    _job: RunningJob
 
     def __getattr__(self, name: str) -> Any:
         import trio_asyncio

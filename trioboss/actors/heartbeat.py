@@ -61,7 +61,7 @@ async def keep_lease(running: Running, renewer: "Renewer", reporter: Reporter) -
     """The heartbeat of one job, until its handler has ended."""
     assert running.bell is not None
     while not running.ended:
-        at, due = running.machine.next()
+        at, due = running.machine.next(held=running.by_hand is None)
         now = trio.current_time()
         if now < at:
             # Then it looks again: the lease may have been touched or extended in the meantime, the job cancelled.

@@ -14,10 +14,20 @@ from trioboss.actors.ports import LeasePort
 from trioboss.errors import LeaseLost
 from trioboss.machines.lease import LeaseMachine
 from trioboss.model.check import check_duration
-from trioboss.model.job import Duration, Job, Lease
+from trioboss.model.job import Duration, HandedJob, Job, Lease
 from trioboss.model.payload import Json
+from trioboss.model.states import JobState
 
-__all__ = ["CancelReason", "DeadLetterJob", "RetryJob", "Running", "RunningJob", "by_queue", "superseded"]
+__all__ = [
+    "ByHand",
+    "CancelReason",
+    "DeadLetterJob",
+    "RetryJob",
+    "Running",
+    "RunningJob",
+    "by_queue",
+    "superseded",
+]
 
 T = TypeVar("T")
 
@@ -55,6 +65,14 @@ class Tray(Protocol):
         """Take an outcome; None if there is nothing to settle."""
 
 
+@attrs.frozen
+class ByHand:
+    """What a handler has made of its job with a verb, before its end."""
+
+    state: JobState
+    error: str
+
+
 @attrs.define(eq=False)
 class Running:
     """One lease of ours, from the claim to its settlement. Has one slot and, if it lasts, one heartbeat."""
@@ -73,6 +91,9 @@ class Running:
     reason: CancelReason | None = attrs.field(default=None, init=False)
     settled: bool = attrs.field(default=False, init=False)
     """Its outcome is in the tray, or in the database, or nobody's business any more."""
+    by_hand: ByHand | None = attrs.field(default=None, init=False)
+    """Its handler has settled it with a verb; only if `settled`, too, for certain: the handler's own transaction may
+    come to nothing, and then what becomes of the handler counts after all."""
     outcome: Any = attrs.field(default=None, init=False)
     """What is to be settled."""
     unsure: bool = attrs.field(default=False, init=False)
@@ -85,6 +106,9 @@ class Running:
     lingering: trio.Event | None = attrs.field(default=None, init=False)
     """Set when what the handler left running, a thread, has ended, too."""
     _machine: LeaseMachine | None = attrs.field(default=None, init=False)
+
+    def __repr__(self) -> str:
+        return f"<Running {self.job.queue!r} {self.job.id} attempt {self.job.attempt}>"
 
     @property
     def machine(self) -> LeaseMachine:
@@ -110,14 +134,23 @@ class Running:
         """Tell the handler to stop; the first reason counts. Its slot's scope is not its own once it has ended."""
         if self.reason is not None or self.ended:
             return
+        gone = reason in (CancelReason.CANCELLED, CancelReason.LEASE_LOST)
+        if gone and self.by_hand is not None:
+            return  # by the handler itself, which has the rest of its time to clean up
         self.reason = reason
         self.machine.cancelled(trio.current_time())
-        if reason in (CancelReason.CANCELLED, CancelReason.LEASE_LOST):
+        if gone:
             self.settled = True  # somebody else has settled it, or will
         if self.scope is not None and all(mate.reason is not None for mate in self.mates):
             self.scope.cancel()
         if self.bell is not None:
             self.bell.ring()
+
+    def settle_by_hand(self, state: JobState, error: str, *, certain: bool) -> None:
+        """Its handler has settled it with a verb. May be called from any thread."""
+        self.by_hand = ByHand(state, error)
+        if certain:
+            self.settled = True
 
     def settle(self, outcome: Any, now: float) -> None:
         """Its outcome is known, and counts."""
@@ -160,13 +193,15 @@ def by_queue(jobs: Iterable[Running]) -> dict[str, list[Lease]]:
 
 
 @attrs.define(eq=False)
-class RunningJob:
+class RunningJob(HandedJob):
     """What a handler gets: the job, by its attributes (`job.data`, `job.attempt`, …), and what to do with it."""
 
     job: Job
-    """The job as it was claimed."""
     _running: Running
     _port: LeasePort
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.queue!r} {self.id} attempt {self.job.attempt}>"
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.job, name)
@@ -207,7 +242,11 @@ class RunningJob:
     async def complete(self, output: Json = None) -> None:
         """Settle the job now; what the handler returns afterwards does not count."""
         await self._held(self._port.complete(self.job.queue, self._running.lease, output))
-        self._running.settled = True
+        self.settled_by_hand(JobState.COMPLETED, "", certain=True)
+
+    def settled_by_hand(self, state: JobState, error: str, *, certain: bool) -> None:
+        """A verb has settled the attempt, on behalf of the handler."""
+        self._running.settle_by_hand(state, error, certain=certain)
 
     def retry(self, delay: Duration | None = None, reason: str | None = None) -> RetryJob:
         """To be raised: fail this attempt, and try again after ``delay`` instead of the job's own."""

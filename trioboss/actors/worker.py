@@ -102,6 +102,9 @@ class Worker:
     """No dispatcher runs any more."""
     stopped: trio.Event = attrs.field(factory=trio.Event, init=False)
 
+    def __repr__(self) -> str:
+        return f"<Worker {self.settings.queue!r} {self.id}>"
+
     def __attrs_post_init__(self) -> None:
         self.slots = Slots(self.settings.slots, self._make_handler(), self._port, self._wards)
         self.checker = Checker(self._port, self._reporter)
@@ -149,7 +152,7 @@ class Worker:
             dispatcher.listen_again()
         self.checker.doubt(self.slots.running, CancelReason.LEASE_LOST)
         for running in self.slots.running:
-            if running.job.heartbeat and running.job.auto_heartbeat:
+            if running.job.heartbeat and running.job.auto_heartbeat and running.by_hand is None:
                 self._renewer.renew(running)
 
     def _add(self, name: str) -> Dispatcher:

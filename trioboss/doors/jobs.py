@@ -57,7 +57,11 @@ class JobDoor(Door):
     async def complete(
         self, queue: str, job_or_id: Targets, output: Json = None, *, conn: AnyConnection | None = None
     ) -> Settled:
-        """End active jobs well. A `Job` settles only its own attempt: a stale one raises LeaseLost."""
+        """End active jobs well. A `Job` settles only its own attempt: a stale one raises LeaseLost.
+
+        A handler may pass the job it was given. What becomes of it then counts only if it did so in a transaction
+        (``conn``) that was rolled back.
+        """
         verb = self._store.settling.complete
         return await self._run(lambda own: verb(queue, job_or_id, output, own=own), conn)
 

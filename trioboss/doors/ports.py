@@ -43,7 +43,7 @@ _PATIENCE = 30.0  # seconds in which the server has to answer anybody else
 _ANSWER_TIMEOUT = 4.0  # seconds in which the server has to answer a listener
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Ports:
     """What the actors need, for one boss."""
 

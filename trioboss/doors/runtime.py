@@ -53,7 +53,7 @@ class BossStatistics:
     pools: tuple[PoolStatistics, ...]
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Runtime:
     """Starts and stops the actors. One for each boss."""
 

@@ -44,11 +44,16 @@ class LeaseMachine:
         self._confirmed = self.began
         self._next_beat = self.began + self.heartbeat / _BEATS if self.heartbeat and self.beats else math.inf
 
-    def next(self) -> tuple[float, Due]:
-        """What is due next, and when."""
+    def next(self, *, held: bool = True) -> tuple[float, Due]:
+        """What is due next, and when. If it is not held any more, because the handler has settled the job and goes on,
+        only the handler's time still runs.
+        """
         if self._cancelled_at < math.inf:
             return (math.inf if self._settled else self._cancelled_at + _STUCK_AFTER, Due.STUCK)
-        candidates = [(self.began + self.expire_in, Due.EXPIRED), (self._next_beat, Due.BEAT)]
+        expiry = (self.began + self.expire_in, Due.EXPIRED)
+        if not held:
+            return expiry
+        candidates = [expiry, (self._next_beat, Due.BEAT)]
         if self.heartbeat is not None:
             candidates.append((self._confirmed + self.heartbeat * (1 - _MARGIN), Due.UNCONFIRMED))
         return min(candidates, key=lambda candidate: candidate[0])

@@ -21,6 +21,7 @@ __all__ = [
     "check_start",
     "check_uuid",
     "checked",
+    "shown",
 ]
 
 # The queue of a queue's completion jobs (see tell_completions.sql) may have a name that much longer.
@@ -29,7 +30,14 @@ _LONGEST = 100 * 365.25 * 86400.0  # seconds; more is a unit mistaken for anothe
 _EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)  # before that, something else was meant
 _LATEST = datetime(2200, 1, 1, tzinfo=UTC)  # later instants do not survive 64-bit nanoseconds
 _INT4 = 2**31 - 1
+_SHOWN = 200  # characters of a value that an error shows
 _KEY_BYTES = 1000  # keys are indexed, and an index entry has at most 2704 bytes
+
+
+def shown(value: object) -> str:
+    """A value as an error shows it: errors are stored and logged, and a value can be of any length."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def check_name(field: str, value: object) -> str:
@@ -37,14 +45,14 @@ def check_name(field: str, value: object) -> str:
     if isinstance(value, str) and _NAME.fullmatch(value):
         return value
     raise UsageError(
-        f"{field}: {value!r} is not a name: use 1 to 200 ASCII letters, digits and any of _ . - /"
+        f"{field}: {shown(value)} is not a name: use 1 to 200 ASCII letters, digits and any of _ . - /"
     )
 
 
 def check_key(field: str, value: object) -> str:
     """A singleton key: any text Postgres can hold."""
     if not isinstance(value, str) or not value:
-        raise UsageError(f"{field}: {value!r} is not a key: use a string that is not empty")
+        raise UsageError(f"{field}: {shown(value)} is not a key: use a string that is not empty")
     if "\0" in value:
         raise UsageError(f"{field}: a key cannot contain the NUL character")
     try:
@@ -65,20 +73,20 @@ def check_uuid(field: str, value: object) -> UUID:
             return UUID(value)
         except ValueError:
             pass
-    raise UsageError(f"{field}: {value!r} is not a UUID")
+    raise UsageError(f"{field}: {shown(value)} is not a UUID")
 
 
 def check_flag(field: str, value: object) -> bool:
     """A yes or no."""
     if isinstance(value, bool):
         return value
-    raise UsageError(f"{field}: {value!r} is not True or False")
+    raise UsageError(f"{field}: {shown(value)} is not True or False")
 
 
 def _check_int(field: str, value: object, low: int) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and low <= value <= _INT4:
         return int(value)
-    raise UsageError(f"{field}: {value!r} is not a whole number from {low} to {_INT4}")
+    raise UsageError(f"{field}: {shown(value)} is not a whole number from {low} to {_INT4}")
 
 
 def check_count(field: str, value: object, low: int = 0) -> int:
@@ -95,19 +103,21 @@ def check_fraction(field: str, value: object) -> float:
     """A number from 0 to 1."""
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
         return float(value)
-    raise UsageError(f"{field}: {value!r} is not a number from 0 to 1")
+    raise UsageError(f"{field}: {shown(value)} is not a number from 0 to 1")
 
 
 def check_duration(field: str, value: object, low: float = 0.0, above: bool = False) -> float:
     """A length of time in seconds, from a number or a timedelta; ``above`` excludes ``low`` itself."""
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     if not isinstance(seconds, int | float) or isinstance(seconds, bool):
-        raise UsageError(f"{field}: {value!r} is not a duration: use seconds or a timedelta")
+        raise UsageError(f"{field}: {shown(value)} is not a duration: use seconds or a timedelta")
     # Postgres keeps microseconds. What it would round is rounded here, so that it comes back as it was given.
     seconds = round(float(seconds), 6) if low <= seconds <= _LONGEST else -1.0
     if seconds < low or (above and seconds == low):
         bound = f"more than {low:g}" if above else f"at least {low:g}"
-        raise UsageError(f"{field}: {value!r} is out of range: use {bound} seconds and less than 100 years")
+        raise UsageError(
+            f"{field}: {shown(value)} is out of range: use {bound} seconds and less than 100 years"
+        )
     return seconds
 
 
@@ -118,11 +128,13 @@ def check_start(field: str, value: object) -> float | datetime:
     if not isinstance(value, datetime):
         return check_duration(field, value)
     if value.tzinfo is None:
-        raise UsageError(f"{field}: {value!r} has no time zone: say which is meant, e.g. with tzinfo=UTC")
+        raise UsageError(
+            f"{field}: {shown(value)} has no time zone: say which is meant, e.g. with tzinfo=UTC"
+        )
     if value < _EARLIEST:
-        raise UsageError(f"{field}: {value!r} is too long ago: use an instant after {_EARLIEST.year}")
+        raise UsageError(f"{field}: {shown(value)} is too long ago: use an instant after {_EARLIEST.year}")
     if value >= _LATEST:
-        raise UsageError(f"{field}: {value!r} is too far away: use an instant before {_LATEST.year}")
+        raise UsageError(f"{field}: {shown(value)} is too far away: use an instant before {_LATEST.year}")
     return value
 
 
@@ -130,7 +142,7 @@ def _parse_instant(field: str, text: str) -> datetime:
     try:
         instant = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"{field}: {text!r} is not a time in ISO 8601") from None
+        raise UsageError(f"{field}: {shown(text)} is not a time in ISO 8601") from None
     return instant
 
 

@@ -1,5 +1,6 @@
 """A job: as it is sent, and as it stands in the database."""
 
+import abc
 import os
 import time
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ from trioboss.model.check import (
 from trioboss.model.payload import Json
 from trioboss.model.states import JobState
 
-__all__ = ["Duration", "Job", "Lease", "NewJob", "SendOptions", "Settled", "Start", "make_id"]
+__all__ = ["Duration", "HandedJob", "Job", "Lease", "NewJob", "SendOptions", "Settled", "Start", "make_id"]
 
 
 Duration = float | timedelta
@@ -165,6 +166,21 @@ class Job:
         if self.state is JobState.ACTIVE and self.started_on is not None:
             return Lease(self.id, self.attempt, self.started_on)
         return None
+
+
+class HandedJob(abc.ABC):
+    """A job in the hands of its handler. Verbs take it for the job, and let it know what they have made of it."""
+
+    __slots__ = ()
+
+    @property
+    @abc.abstractmethod
+    def job(self) -> Job:
+        """The job as it was claimed."""
+
+    @abc.abstractmethod
+    def settled_by_hand(self, state: JobState, error: str, *, certain: bool) -> None:
+        """A verb has settled the attempt; not for certain as long as the caller's transaction is open."""
 
 
 @attrs.frozen

@@ -3,6 +3,7 @@
 import enum
 
 from trioboss.errors import UsageError
+from trioboss.model.check import shown
 
 __all__ = ["Policy"]
 
@@ -35,7 +36,7 @@ class Policy(enum.StrEnum):
         known = {**older, **{policy.value: policy for policy in cls}}
         if isinstance(value, str) and value in known:
             return known[value]
-        raise UsageError(f"policy: {value!r} is not a policy: use one of {', '.join(known)}")
+        raise UsageError(f"policy: {shown(value)} is not a policy: use one of {', '.join(known)}")
 
     @property
     def is_keyed(self) -> bool:

@@ -9,6 +9,7 @@ import attrs
 from croniter import CroniterError, croniter
 
 from trioboss.errors import UsageError
+from trioboss.model.check import shown
 from trioboss.model.payload import Json
 
 __all__ = ["Missed", "Schedule", "check_cron", "check_missed", "check_timezone"]
@@ -41,13 +42,13 @@ def check_cron(value: object) -> str:
     """A cron expression of five fields, or six with seconds first."""
     fields = value.split() if isinstance(value, str) else []
     if len(fields) not in (5, 6):
-        raise UsageError(f"cron: {value!r} is not a cron expression of five or six fields")
+        raise UsageError(f"cron: {shown(value)} is not a cron expression of five or six fields")
     if any(field[0] in "HhRr" for field in fields):
-        raise UsageError(f"cron: {value!r}: H and R would mean another time in each process")
+        raise UsageError(f"cron: {shown(value)}: H and R would mean another time in each process")
     try:
         croniter.expand(value, second_at_beginning=True, strict=True)
     except CroniterError as error:
-        raise UsageError(f"cron: {value!r}: {error}") from None
+        raise UsageError(f"cron: {shown(value)}: {error}") from None
     return str(value)
 
 
@@ -56,7 +57,7 @@ def check_timezone(value: object) -> str:
     try:
         return ZoneInfo(value).key  # type: ignore[arg-type]
     except (LookupError, OSError, TypeError, ValueError):
-        raise UsageError(f"tz: {value!r} is not a time zone: use a name like Europe/Berlin") from None
+        raise UsageError(f"tz: {shown(value)} is not a time zone: use a name like Europe/Berlin") from None
 
 
 def check_missed(value: object) -> Missed:
@@ -64,4 +65,4 @@ def check_missed(value: object) -> Missed:
     try:
         return Missed(value)  # type: ignore[arg-type]
     except ValueError:
-        raise UsageError(f"missed: {value!r} is not one of {', '.join(Missed)}") from None
+        raise UsageError(f"missed: {shown(value)} is not one of {', '.join(Missed)}") from None

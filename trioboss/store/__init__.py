@@ -19,8 +19,8 @@ from trioboss.store.reading import ReadVerbs as ReadVerbs
 from trioboss.store.schedules import ScheduleVerbs as ScheduleVerbs
 from trioboss.store.sending import SendVerbs as SendVerbs
 from trioboss.store.settling import SettleVerbs as SettleVerbs
-from trioboss.store.settling import Target as Target
-from trioboss.store.settling import Targets as Targets
+from trioboss.store.targets import Target as Target
+from trioboss.store.targets import Targets as Targets
 from trioboss.store.upkeep import UpkeepVerbs as UpkeepVerbs
 
 __all__ = [

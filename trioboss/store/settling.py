@@ -1,17 +1,16 @@
 """Verbs that end, cancel, revive and delete jobs."""
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
 from typing import TypeVar
 from uuid import UUID
 
 import attrs
 
-from trioboss.errors import JobNotFound, LeaseLost, UsageError
-from trioboss.model.check import check_name, check_uuid
+from trioboss.errors import JobNotFound
+from trioboss.model.check import check_name
 from trioboss.model.exchange import Failure
-from trioboss.model.job import Job, Lease, Settled
-from trioboss.model.payload import describe_error, encode
+from trioboss.model.job import Lease, Settled
+from trioboss.model.payload import describe_error, encode, error_line
 from trioboss.model.queue import Queue
 from trioboss.model.states import JobState
 from trioboss.postgres import Step
@@ -20,65 +19,15 @@ from trioboss.postgres.verdicts import unique_is_violated
 from trioboss.store.context import Context
 from trioboss.store.parameters import fence, text_array, uuid_array
 from trioboss.store.rows import read_first, read_jobs
+from trioboss.store.targets import Entry, Targets, ids_of, lease_entries, parse_targets
 
-__all__ = ["SettleVerbs", "Target", "Targets"]
+__all__ = ["SettleVerbs"]
 
 T = TypeVar("T")
 
-Target = Job | UUID | str
-Targets = Target | Iterable[Target]
-
-_Entry = tuple[UUID, int | None, datetime | None, str]
-"""An attempt to be settled, for `fence`: id, attempt, start, and what the statement is to know of it."""
-
 _ALL_JOBS = ("delete_active_jobs", "delete_queued_jobs", "delete_stored_jobs")
+_NO_REASON = "failed by its handler"
 _CHUNK = 10_000  # rows a statement deletes, so that it never holds locks for long
-
-
-def _parse(targets: Targets) -> list[Target]:
-    if isinstance(targets, Job | UUID | str):
-        return [targets]
-    if not isinstance(targets, Iterable):
-        raise UsageError(f"id: {targets!r} is not a job, nor an id, nor several of them")
-    return list(targets)
-
-
-def _entries(targets: Sequence[Target], rest: str) -> list[_Entry]:
-    """Fence each job object by its lease, a plain id not at all. In order, so that no two calls deadlock."""
-    ids = [check_uuid("id", target) for target in targets if not isinstance(target, Job)]
-    entries: dict[UUID, _Entry] = {id: (id, None, None, rest) for id in ids}
-    for target in _latest(targets).values():
-        # A job that was not active when it was read has no lease, and never matches.
-        attempt = target.attempt if target.lease else -1
-        entries[target.id] = (target.id, attempt, target.started_on or target.created_on, rest)
-    return sorted(entries.values())
-
-
-def _latest(targets: Iterable[Target]) -> dict[UUID, Job]:
-    """The job objects, and of several attempts of one job the last: the others are stale in any case."""
-    jobs = [target for target in targets if isinstance(target, Job)]
-    return {job.id: job for job in sorted(jobs, key=lambda job: job.attempt)}
-
-
-def _lease_entries(settled: Iterable[tuple[Lease, str]]) -> list[_Entry]:
-    return sorted((lease.id, lease.attempt, lease.started_on, rest) for lease, rest in settled)
-
-
-def _ids(entries: Sequence[_Entry]) -> list[UUID]:
-    return [entry[0] for entry in entries]
-
-
-def _judge(name: str, targets: Sequence[Target], done: set[UUID], wanted: str) -> Settled:
-    """Turn what was asked and what was done into the answer, or the error, that the caller gets."""
-    latest = _latest(targets)
-    jobs = [target for target in targets if isinstance(target, Job)]
-    stale = [job.id for job in jobs if job.id not in done or job.attempt < latest[job.id].attempt]
-    if stale:
-        raise LeaseLost(name, stale)
-    asked = sorted({t.id if isinstance(t, Job) else check_uuid("id", t) for t in targets})
-    if asked and not done:
-        raise JobNotFound(name, asked, wanted)
-    return Settled(len(asked), len(done), tuple(sorted(done)))
 
 
 @attrs.frozen
@@ -91,17 +40,19 @@ class SettleVerbs:
 
     def complete(self, name: str, targets: Targets, output: object, *, own: bool) -> Conversation[Settled]:
         """End active jobs well."""
-        asked = self._check(name, targets)
+        asked = parse_targets(name, targets)
         text = "null" if output is None else encode(output, "output", self._context.max_bytes)
-        done = yield from self._complete(name, _entries(asked, text), own=own)
-        return _judge(name, asked, done, "active")
+        done = yield from self._complete(name, asked.entries(text), own=own)
+        asked.tell(dict.fromkeys(done, JobState.COMPLETED), own=own)
+        return asked.judge(done, "active")
 
     def fail(self, name: str, targets: Targets, error: object, *, own: bool) -> Conversation[Settled]:
         """End active attempts badly."""
-        asked = self._check(name, targets)
+        asked = parse_targets(name, targets)
         failure = Failure(describe_error(error))
-        states = yield from self._fail(name, _entries(asked, failure.as_json()), own=own)
-        return _judge(name, asked, set(states), "active")
+        states = yield from self._fail(name, asked.entries(failure.as_json()), own=own)
+        asked.tell(states, error_line(_NO_REASON if error is None else error), own=own)
+        return asked.judge(set(states), "active")
 
     def touch(self, name: str, targets: Targets, *, own: bool) -> Conversation[Settled]:
         """Renew the leases of active jobs."""
@@ -110,10 +61,10 @@ class SettleVerbs:
             step = self._context.step("touch", queue.table_name, lazy=own, **values)
             return {row[0] for row in read_first((yield Flush((step,))))}
 
-        asked = self._check(name, targets)
-        values = fence(_entries(asked, "null")) | {"queues": text_array([name])}
+        asked = parse_targets(name, targets)
+        values = fence(asked.entries("null")) | {"queues": text_array([name])}
         done = yield from self._context.on_queue(name, renew, may_miss=True)
-        return _judge(name, asked, done, "active")
+        return asked.judge(done, "active")
 
     def cancel(self, name: str, targets: Targets, *, own: bool) -> Conversation[Settled]:
         """Take queued or active jobs out."""
@@ -168,13 +119,13 @@ class SettleVerbs:
 
     def complete_leases(self, name: str, completed: Iterable[tuple[Lease, str]]) -> Conversation[set[UUID]]:
         """End attempts well; return the ids of those that were still theirs to end."""
-        return (yield from self._complete(name, _lease_entries(completed), own=True))
+        return (yield from self._complete(name, lease_entries(completed), own=True))
 
     def fail_leases(
         self, name: str, failed: Iterable[tuple[Lease, Failure]]
     ) -> Conversation[dict[UUID, JobState]]:
         """End attempts badly; return what became of those that were still theirs to end."""
-        entries = _lease_entries((lease, failure.as_json()) for lease, failure in failed)
+        entries = lease_entries((lease, failure.as_json()) for lease, failure in failed)
         return (yield from self._fail(name, entries, own=True))
 
     def release_leases(self, name: str, leases: Iterable[Lease]) -> Conversation[None]:
@@ -186,7 +137,7 @@ class SettleVerbs:
             return {row[0] for row in read_first((yield Flush((step,), after)))}
 
         held = {lease.id: lease for lease in leases}
-        entries = _lease_entries((lease, "null") for lease in held.values())
+        entries = lease_entries((lease, "null") for lease in held.values())
         released = yield from self._finding_room(name, release)
         if left := [lease for id, lease in held.items() if id not in released]:
             failure = Failure(describe_error("released, but the place to wait for a retry is taken"))
@@ -194,11 +145,11 @@ class SettleVerbs:
 
     # -- how
 
-    def _complete(self, name: str, entries: Sequence[_Entry], *, own: bool) -> Conversation[set[UUID]]:
+    def _complete(self, name: str, entries: Sequence[Entry], *, own: bool) -> Conversation[set[UUID]]:
         def end(queue: Queue) -> Conversation[set[UUID]]:
             statement = "complete_and_tell" if queue.on_complete else "complete"
             step = self._context.step(statement, queue.table_name, queue=name, **fence(entries))
-            rows = read_first((yield self._settling(queue, step, _ids(entries), own=own)))
+            rows = read_first((yield self._settling(queue, step, ids_of(entries), own=own)))
             if rows and rows[0][1] and not queue.on_complete:
                 self._context.forget(name)
                 return (yield from end((yield from self._context.know(name))))
@@ -206,10 +157,10 @@ class SettleVerbs:
 
         return (yield from self._context.on_queue(name, end, may_miss=True))
 
-    def _fail(self, name: str, entries: Sequence[_Entry], *, own: bool) -> Conversation[dict[UUID, JobState]]:
+    def _fail(self, name: str, entries: Sequence[Entry], *, own: bool) -> Conversation[dict[UUID, JobState]]:
         def end(queue: Queue) -> Conversation[dict[UUID, JobState]]:
             step = self._context.step("fail", queue.table_name, queue=name, **fence(entries))
-            flush = self._settling(queue, step, _ids(entries), own=own, frees=True)
+            flush = self._settling(queue, step, ids_of(entries), own=own, frees=True)
             rows = read_first((yield flush if own else Attempt(flush)))
             return {row[0]: JobState(row[1]) for row in rows}
 
@@ -225,14 +176,6 @@ class SettleVerbs:
             if not unique_is_violated(error):
                 raise
         return (yield from self._context.on_queue(name, verb, may_miss=True))
-
-    def _check(self, name: str, targets: Targets) -> list[Target]:
-        check_name("queue", name)
-        asked = _parse(targets)
-        for target in asked:
-            if isinstance(target, Job) and target.queue != name:
-                raise UsageError(f"queue: job {target.id} is of queue {target.queue!r}, not {name!r}")
-        return asked
 
     def _by_id(
         self,
@@ -262,8 +205,7 @@ class SettleVerbs:
                 flush = Flush((step,), after) if own else Flush((step, *after))
             return {row[0] for row in read_first((yield flush if own or ends else Attempt(flush)))}
 
-        asked = self._check(name, targets)
-        ids = sorted({t.id if isinstance(t, Job) else check_uuid("id", t) for t in asked})
+        ids = parse_targets(name, targets).ids
         done: set[UUID] = yield from self._finding_room(name, change)
         if ids and not done:
             # One that is as it was wanted and yet was not taken: only its place can have been missing.

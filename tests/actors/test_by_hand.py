@@ -1,0 +1,133 @@
+"""A job that its handler settles itself, with a verb: it is counted once, and the handler may go on."""
+
+import pytest
+import trio
+from scripted_ports import Fault, make_job
+
+from trioboss.actors.running import CancelReason
+from trioboss.errors import LeaseLost
+from trioboss.events import JobCompleted, JobFailed, JobStuck
+from trioboss.model.states import JobState
+
+
+def counted(worker):
+    ((counted),) = worker.statistics().dispatchers
+    return counted.completed, counted.failed, counted.lost
+
+
+async def run_one(work, open_worker, handler, **options):
+    """Run a job until its handler is over; return its worker."""
+    work.add(make_job(**options))
+    async with open_worker(handler) as worker:
+        await work.until_running()
+        while worker.slots.running:
+            await worker.slots.empty.wait()
+    return worker
+
+
+async def test_a_handler_that_has_completed_its_job_goes_on_and_needs_no_beats(work, open_worker):
+    cleaned_up = []
+
+    async def handler(job):
+        await job.complete("early")
+        await trio.sleep(100)
+        cleaned_up.append(job.cancelled)
+
+    await run_one(work, open_worker, handler, heartbeat=8.0)
+
+    assert cleaned_up == [None]
+    assert not work.renewals
+
+
+async def test_a_beat_that_comes_too_late_for_a_job_that_is_settled_harms_nobody(work, open_worker):
+    cleaned_up = []
+    work.go_wrong("renew", Fault(error=None, seconds=1.0))
+
+    async def handler(job):
+        await trio.sleep(2.5)  # a beat is under way
+        await job.complete("early")
+        await trio.sleep(100)
+        cleaned_up.append(job.cancelled)
+
+    await run_one(work, open_worker, handler, heartbeat=8.0)
+
+    assert cleaned_up == [None]
+
+
+async def test_a_check_does_not_stop_a_handler_that_has_settled_its_job(work, open_worker):
+    work.add(make_job())
+    cleaned_up = []
+
+    async def handler(job):
+        await job.complete("early")
+        await trio.sleep(10)
+        cleaned_up.append(job.cancelled)
+
+    async with open_worker(handler) as worker:
+        await work.until(lambda: work.outcomes)
+        worker.checker.doubt(worker.slots.running, CancelReason.CANCELLED)
+        await work.until(lambda: work.checks)
+
+    assert cleaned_up == [None]
+
+
+async def test_a_handler_that_has_completed_its_job_has_only_the_time_of_the_job(work, open_worker, events):
+    ended = []
+
+    async def handler(job):
+        await job.complete("early")
+        try:
+            await trio.sleep_forever()
+        finally:
+            ended.append((trio.current_time(), job.cancelled))
+
+    worker = await run_one(work, open_worker, handler, expire_in=30.0)
+
+    assert ended == [(30.0, "expired")]
+    assert counted(worker) == (1, 0, 0)
+    (event,) = await events.wait_for(JobCompleted)
+    assert event.ran == 30.0
+
+
+async def test_a_job_that_was_completed_is_counted_once_although_its_handler_gets_stuck(
+    work, open_worker, events
+):
+    async def handler(job):
+        await job.complete("early")
+        with trio.CancelScope(shield=True):
+            await trio.sleep(100)
+
+    worker = await run_one(work, open_worker, handler, expire_in=30.0)
+
+    await events.wait_for(JobStuck)
+    assert counted(worker) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("state", [JobState.RETRY, JobState.FAILED])
+async def test_a_job_that_was_failed_by_a_verb_is_reported_as_that(work, open_worker, events, state):
+    (job,) = work.send()
+
+    async def handler(handed):
+        work.lose(job)
+        handed.settled_by_hand(state, "why", certain=True)
+
+    async with open_worker(handler) as worker:
+        (event,) = await events.wait_for(JobFailed)
+
+    assert (event.error, event.state) == ("why", state)
+    assert counted(worker) == (0, 1, 0)
+
+
+async def test_who_asks_for_more_after_the_end_is_told_so_and_may_still_clean_up(work, open_worker):
+    cleaned_up = []
+
+    async def handler(job):
+        await job.complete("early")
+        with pytest.raises(LeaseLost):
+            await job.progress(1)
+        await trio.sleep(1)
+        cleaned_up.append(job.cancelled)
+
+    await run_one(work, open_worker, handler)
+
+    assert cleaned_up == [None]
