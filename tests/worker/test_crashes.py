@@ -8,6 +8,7 @@ import time
 from functools import partial
 
 import psycopg
+import pytest
 import trio
 from worker_helpers import PATIENCE, first_to_say
 
@@ -57,8 +58,10 @@ async def keep(script, stopping):
     return codes
 
 
-async def test_a_process_that_dies_again_and_again_is_given_up(capsys):
-    assert await keep("raise SystemExit(3)", trio.Event()) == [1]
+@pytest.mark.parametrize("code", [3, 0])
+async def test_a_process_that_ends_again_and_again_unasked_is_given_up(capsys, code):
+    """Also one that ends well: nobody has told it to."""
+    assert await keep(f"raise SystemExit({code})", trio.Event()) == [1]
 
     complained = capsys.readouterr().err.splitlines()
     assert len(complained) == 7

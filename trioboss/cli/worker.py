@@ -247,7 +247,7 @@ async def keep_process(
             process.terminate()
         code = await process.wait()
         processes.discard(process)
-        if stopping.is_set() or code == 0:
+        if stopping.is_set():
             # Whom our signal met before it had begun has done nothing wrong.
             codes.append(0 if -code in (signal.SIGTERM, signal.SIGINT) else abs(code))
             return
