@@ -36,7 +36,7 @@ class NotDrained(Exception):
     """Some jobs have not come to their end."""
 
 
-def run(plan: Plan, folder: Path, say: Say, *, drain_within: float = 120.0) -> History:
+def run(plan: Plan, folder: Path, say: Say, *, drain_within: float = 600.0) -> History:
     """Make it all happen; return what happened. Journals and complaints stay in the folder."""
     wall_ahead = time.time() - time.monotonic()
     with open_server(None, _SETTINGS) as server, server.database() as dsn:
