@@ -19,7 +19,7 @@ from trioboss.actors.switchboard import Switchboard
 from trioboss.actors.upkeep import Upkeep, UpkeepStatistics
 from trioboss.actors.worker import Worker, WorkerSettings, WorkerStatistics
 from trioboss.doors.ports import Ports
-from trioboss.errors import DatabaseUnavailable, UnknownQueue
+from trioboss.errors import DatabaseUnavailable, UnknownQueue, UsageError
 from trioboss.events import ErrorEvent, Stopped, Wip
 from trioboss.postgres import Pool, PoolStatistics
 
@@ -69,6 +69,7 @@ class Runtime:
     scheduler: Scheduler | None = attrs.field(default=None, init=False)
     _supervisor: Supervisor = attrs.field(init=False)
     _presence: Presence = attrs.field(factory=Presence, init=False)
+    _stopping: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         settings = self.settings
@@ -115,6 +116,8 @@ class Runtime:
         return worker
 
     async def _run_worker(self, worker: Worker, *, task_status: trio.TaskStatus[None]) -> None:
+        if self._stopping:
+            raise UsageError("this boss is stopping: it takes no more workers")
         # On the board first, so that it hears of queues that come while those that are there are read.
         self.board.workers[worker.id] = worker
         try:
@@ -125,9 +128,11 @@ class Runtime:
             await worker.run(task_status=task_status)
         finally:
             del self.board.workers[worker.id]
+            worker.stopped.set()  # also if it never ran: somebody may wait for it
 
     async def stop(self, grace: float) -> None:
-        """Stop all workers: no new claims, running jobs have ``grace`` seconds, the rest is given back."""
+        """Stop all workers, and start no others: no new claims, running jobs have ``grace`` seconds, the rest is given back."""
+        self._stopping = True
         workers = list(self.board.workers.values())
         for worker in workers:
             worker.stop(grace)
