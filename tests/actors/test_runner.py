@@ -323,12 +323,46 @@ async def test_ids_in_the_answer_may_be_text(work, open_worker):
     assert await run_all(work, open_worker, handler, count=2, batch_size=5) == ["0", "1"]
 
 
-@pytest.mark.parametrize("value", [[1, 2], "text", {"total": 3}])
-async def test_an_answer_that_is_not_by_id_is_nobodys_output(work, open_worker, value):
+@pytest.mark.parametrize(
+    "answer", [lambda id: [1, 2], lambda id: "text", lambda id: {id: 1, uuid4(): 2}, lambda id: 0]
+)
+async def test_an_answer_that_is_not_by_the_ids_of_the_batch_is_a_failure(work, open_worker, answer):
     async def handler(jobs):
-        return value
+        return answer(jobs[0].id)
 
-    assert await run_all(work, open_worker, handler, count=2, batch_size=5) == ["null", "null"]
+    failures = await run_all(work, open_worker, handler, count=2, batch_size=5)
+
+    assert [error_of(failure)["name"] for failure in failures] == ["UsageError", "UsageError"]
+
+
+async def test_a_batch_that_fails_for_some_in_a_nursery_has_failed_for_those(work, open_worker):
+    async def handler(jobs):
+        async with trio.open_nursery():
+            raise BatchFailed({jobs[1].id: ValueError("this one")})
+
+    first, second = await run_all(work, open_worker, handler, count=2, batch_size=2)
+
+    assert first == "null"
+    assert error_of(second)["message"] == "this one"
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+async def test_what_a_handler_asks_for_in_a_nursery_counts(work, open_worker, depth):
+    async def handler(job):
+        async with trio.open_nursery() as nursery:
+            if depth == 2:
+                nursery.start_soon(ask, job)
+            else:
+                await ask(job)
+
+    async def ask(job):
+        async with trio.open_nursery():
+            raise job.dead_letter("no") if job.data else job.retry(delay=3, reason="later")
+
+    later, never = await run_all(work, open_worker, handler, count=2)
+
+    assert (later.delay, error_of(later)["message"]) == (3, "later")
+    assert (never.dead, error_of(never)["message"]) == (True, "no")
 
 
 async def test_one_output_that_json_cannot_hold_fails_one_job(work, open_worker):

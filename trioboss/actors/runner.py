@@ -8,7 +8,7 @@ import attrs
 import trio
 
 from trioboss.actors.running import CancelReason, DeadLetterJob, RetryJob, Running, RunningJob
-from trioboss.errors import BatchFailed, PayloadError
+from trioboss.errors import BatchFailed, PayloadError, UsageError
 from trioboss.model.exchange import Failure
 from trioboss.model.payload import Unreadable, describe_error, encode, error_line
 
@@ -53,6 +53,7 @@ Outcome: TypeAlias = Completed | Failed | Released | None
 """What became of an attempt; None if there is nothing to settle."""
 
 _NOTHING = Completed("null")
+_NOT_BY_ID = "output: a batch handler returns nothing, or a dict of outputs by the ids of its jobs"
 EXPIRED = Failed(Failure(describe_error("the job expired"), outcome="expired"), "the job expired")
 
 
@@ -80,11 +81,14 @@ async def run_batch(jobs: list[RunningJob], handler: Handler, max_bytes: int) ->
     except BaseException as error:
         if is_cancelled(error):
             raise
-        errors = _sort_out(error.errors, ids) if isinstance(error, BatchFailed) else None
+        meant = _unwrapped(error)
+        errors = _sort_out(meant.errors, ids) if isinstance(meant, BatchFailed) else None
         if errors is None:
             return dict.fromkeys(ids, _judge(error))
         return {id: _judge(errors[id]) if id in errors else _NOTHING for id in ids}
-    outputs = _sort_out(value, ids) or {}
+    outputs = _sort_out({} if value is None else value, ids)
+    if outputs is None:
+        return dict.fromkeys(ids, _failed(UsageError(_NOT_BY_ID)))
     return {id: _encoded(outputs.get(id), max_bytes) for id in ids}
 
 
@@ -99,6 +103,13 @@ def _sort_out(value: object, ids: Sequence[UUID]) -> dict[UUID, Any] | None:
     if not isinstance(value, dict) or not value.keys() <= names.keys():
         return None
     return {names[key]: item for key, item in value.items()}
+
+
+def _unwrapped(error: object) -> object:
+    """What was raised, without the groups that nurseries put around it."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 def is_cancelled(error: BaseException) -> bool:
@@ -131,10 +142,11 @@ def _encoded(value: object, max_bytes: int) -> Outcome:
 
 def _judge(error: object) -> Outcome:
     """An attempt that failed, with its error; nothing that can be raised or named as an error gets in the way."""
-    if isinstance(error, RetryJob):
-        return _failed(error.args[0], delay=error.delay)
-    if isinstance(error, DeadLetterJob):
-        return _failed(error.args[0], dead=True)
+    meant = _unwrapped(error)
+    if isinstance(meant, RetryJob):
+        return _failed(meant.args[0], delay=meant.delay)
+    if isinstance(meant, DeadLetterJob):
+        return _failed(meant.args[0], dead=True)
     return _failed(error)
 
 

@@ -131,7 +131,7 @@ class Runtime:
             worker.stopped.set()  # also if it never ran: somebody may wait for it
 
     async def stop(self, grace: float) -> None:
-        """Stop all workers, and start no others: no new claims, running jobs have ``grace`` seconds, the rest is given back."""
+        """Stop all workers, start no others: no new claims, running jobs have ``grace`` seconds, the rest goes back."""
         self._stopping = True
         workers = list(self.board.workers.values())
         for worker in workers:
