@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import attrs
 
 from trioboss.boss import Boss
-from trioboss.errors import UsageError
+from trioboss.errors import QueueExists, UsageError
 from trioboss.model.queue import QueueSettings
 
 __all__ = ["App", "ScheduleDeclaration", "WorkerDeclaration"]
@@ -105,5 +105,9 @@ class App:
             for name, value in worker.queue_options.items()
             if getattr(asked, name) != getattr(existing, name)
         }
+        if fixed := changed.keys() & {"policy", "partition"}:
+            raise QueueExists(
+                worker.queue, {name: (getattr(existing, name), changed[name]) for name in sorted(fixed)}
+            )
         if changed:
             await boss.update_queue(worker.queue, **changed)

@@ -33,6 +33,14 @@ async def test_its_queue_options_create_the_queue(app, boss):
     assert worker.queue == "email"
 
 
+async def test_a_policy_that_is_not_that_of_the_queue_is_named_with_it(app, boss):
+    await boss.create_queue("email")
+    declare(app, "email", policy="short")
+
+    with pytest.raises(trioboss.QueueExists, match=r"'email'.*policy.*cannot be changed"):
+        await app.start(boss)
+
+
 async def test_what_was_set_by_hand_stays_and_what_is_declared_is_changed(app, boss):
     await boss.create_queue("email", retry_limit=1, expire_in=77)
     declare(app, "email", retry_limit=7)

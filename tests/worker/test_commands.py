@@ -9,6 +9,7 @@ import pytest
 import trio
 
 import trioboss
+from trioboss.cli import main
 
 PASSWORD = "pw-canary-7341"
 COMMANDS = (
@@ -39,6 +40,13 @@ def test_send_prints_the_id(run, sync_boss, queue):
     job = sync_boss.get_job_by_id(queue, printed.strip())
     assert code == 0
     assert (job.data, job.priority, job.singleton_key) == ({"to": "you"}, 5, "k")
+
+
+@pytest.mark.parametrize(("given", "key"), [("42", "42"), ("true", "true"), ('"k"', "k"), ("null", None)])
+def test_what_has_to_be_text_is_taken_as_text(run, sync_boss, queue, given, key):
+    _, printed, _ = run("send", queue, "-o", f"singleton_key={given}")
+
+    assert sync_boss.get_job_by_id(queue, printed.strip()).singleton_key == key
 
 
 def test_send_without_data(run, sync_boss, queue):
@@ -183,6 +191,10 @@ ID = "00000000-0000-7000-8000-000000000000"
     [
         (["send", "nowhere"], 2, "queue 'nowhere' does not exist"),
         (["send", "mail", "{not json"], 2, "data: not JSON"),
+        (["send", "mail", "[" * 100_000], 2, "data: nested too deeply"),
+        (["send", "mail", "1", "-o", "priority=" + "[" * 100_000], 2, "priority: nested too deeply"),
+        (["demo", "--seconds", "0"], 2, "seconds"),
+        (["demo", "--seconds", "nan"], 2, "seconds"),
         (["send", "mail", "1", "-o", "priority"], 2, "is not NAME=VALUE"),
         (["send", "mail", "1", "-o", "priority=high"], 2, "priority"),
         (["send", "mail", "1", "-o", "colour=blue"], 2, "colour"),
@@ -202,7 +214,7 @@ ID = "00000000-0000-7000-8000-000000000000"
         (["queues", "--schema", "a b"], 2, "schema"),
         (["queues", "--schema", "missing"], 1, "trioboss migrate"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+    ids=lambda value: " ".join(value)[:50] if isinstance(value, list) else None,
 )
 def test_a_mistake_is_one_sentence(run, queue, arguments, code, complaint):
     ended, printed, complained = run(*arguments)
@@ -254,13 +266,19 @@ def test_a_job_refused_by_a_policy(run, sync_boss):
     ("app", "arguments", "complaint"),
     [
         ("worker_apps", [], "is not MODULE:APP"),
+        (":app", [], "is not MODULE:APP"),
+        (".x:app", [], "is not MODULE:APP"),
         ("no_such_module:app", [], "cannot import"),
+        ("no_such_package.module:app", [], "cannot import"),
         ("worker_apps:nobody", [], "is not a trioboss.App"),
         ("worker_apps:nothing", [], "declares no worker"),
         ("worker_apps:app", ["-q", "other"], "no worker for 'other'"),
         ("worker_apps:app", ["--processes", "0"], "not a number of processes"),
         ("worker_apps:app", ["--health", "much"], "is not [HOST:]PORT"),
         ("worker_apps:app", ["--concurrency", "0"], "concurrency"),
+        ("worker_apps:app", ["--wait", "nan"], "wait"),
+        ("worker_apps:app", ["--wait=-3"], "wait"),
+        ("worker_apps:app", ["--grace", "nan"], "grace"),
     ],
 )
 def test_a_mistake_of_the_worker_is_one_sentence_and_exit_code_2(run, monkeypatch, app, arguments, complaint):
@@ -274,6 +292,21 @@ def test_a_mistake_of_the_worker_is_one_sentence_and_exit_code_2(run, monkeypatc
     assert complaint in line
 
 
+@pytest.mark.parametrize("code", ["import no_such_thing", "def f(:", "1 / 0", "from os import nothing"])
+def test_a_module_that_cannot_be_imported_shows_its_own_traceback(capsys, monkeypatch, tmp_path, dsn, code):
+    monkeypatch.setattr("trioboss.cli.worker.set_up_logging", lambda level, as_json: None)
+    monkeypatch.syspath_prepend(tmp_path)
+    tmp_path.joinpath("users_module.py").write_text(code)
+
+    ended = main(["worker", "users_module:app", "--dsn", dsn])
+
+    *shown, line = capsys.readouterr().err.splitlines()
+    assert ended == 2
+    assert line.startswith("trioboss: app: cannot import 'users_module': ")
+    assert any("users_module.py" in line for line in shown)
+    assert not any("trioboss" in line.partition("File ")[2] for line in shown)
+
+
 # -- demo
 
 
@@ -285,5 +318,5 @@ def test_demo_needs_nothing_and_ends_by_itself_with_a_summary_and_a_hint(run, mo
     code, printed, complained = run("demo", "--seconds", "0.1", dsn=None)
 
     assert (code, complained) == (0, "")
-    for part in ("an embedded Postgres", "p99", "jobs/s", "Try next:"):
+    for part in ("an embedded Postgres", "p99", "from send to handler, 10 jobs", "jobs/s", "Try next:"):
         assert part in printed

@@ -17,6 +17,7 @@ from trioboss.sql.plans import LATEST, migration_plans
 __all__ = ["Command", "add_admin_commands", "migrate"]
 
 _SEND_OPTIONS = [field.name for field in attrs.fields(NewJob) if field.name != "data"]
+_TEXTS = ("id", "singleton_key", "dead_letter")
 
 Command = Callable[[Boss, argparse.Namespace], Awaitable[int]]
 
@@ -126,10 +127,12 @@ def _parse_json(field: str, text: str | None) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise UsageError(f"{field}: not JSON: {error}") from None
+    except RecursionError:
+        raise UsageError(f"{field}: nested too deeply") from None
 
 
 def _parse_options(given: list[str]) -> dict[str, Any]:
-    """`name=value`, where the value is JSON, or text if it is not."""
+    """`name=value`, where the value is JSON, or text if it is not; what has to be text always is."""
     options: dict[str, Any] = {}
     for option in given:
         name, equals, text = option.partition("=")
@@ -137,11 +140,18 @@ def _parse_options(given: list[str]) -> dict[str, Any]:
             raise UsageError(f"option: {option!r} is not NAME=VALUE")
         if name not in _SEND_OPTIONS:
             raise UsageError(f"option: there is no {name!r}, only {', '.join(_SEND_OPTIONS)}")
-        try:
-            options[name] = json.loads(text)
-        except ValueError:
-            options[name] = text
+        options[name] = _parse_value(name, text)
     return options
+
+
+def _parse_value(name: str, text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    except RecursionError:
+        raise UsageError(f"{name}: nested too deeply") from None
+    return text if name in _TEXTS and not isinstance(value, str | None) else value
 
 
 def add_admin_commands(add: Callable[..., argparse.ArgumentParser]) -> None:

@@ -10,6 +10,7 @@ import attrs
 import trio
 
 from trioboss.boss import Boss, open_boss
+from trioboss.model.check import check_duration
 from trioboss.postgres.embedded import find_dsn
 from trioboss.postgres.redact import hide_password
 
@@ -36,6 +37,7 @@ class _Times:
 
 async def demo(args: argparse.Namespace) -> int:
     """Show latency, then throughput, then what to try next."""
+    seconds = check_duration("seconds", args.seconds, above=True)
     named = find_dsn(args.dsn)
     print(
         "Starting", "an embedded Postgres …" if named is None else f"on {hide_password(named)} …", flush=True
@@ -46,7 +48,7 @@ async def demo(args: argparse.Namespace) -> int:
         await boss.clear_storage()
         await boss.create_queue("demo/greetings")
         await boss.create_queue("demo/bulk")
-        times = await _show_latency(boss, args.seconds)
+        times = await _show_latency(boss, seconds)
         rate = await _show_throughput(boss)
         job = (await boss.find_jobs("demo/greetings", limit=1))[0]
     print(f"\nOne job at a time:    {times}, from send to handler, {len(times.values)} jobs")
@@ -58,13 +60,16 @@ async def demo(args: argparse.Namespace) -> int:
 
 async def _show_latency(boss: Boss, seconds: float) -> _Times:
     times = _Times()
+    sent = max(1, int(seconds * _RATE))
+    finished = trio.Event()
 
     async def greet(job: object) -> str:
         times.values.append(time.perf_counter() - job.data["sent"])  # type: ignore[attr-defined]
+        if len(times.values) == sent:
+            finished.set()
         return f"hello, {job.data['name']}"  # type: ignore[attr-defined]
 
     worker = await boss.work("demo/greetings", greet, concurrency=10)
-    sent = int(seconds * _RATE)
     with _live_line() as show:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(
@@ -74,6 +79,7 @@ async def _show_latency(boss: Boss, seconds: float) -> _Times:
             for number in range(sent):
                 await trio.sleep_until(begin + number / _RATE)
                 await boss.send("demo/greetings", {"name": f"job {number}", "sent": time.perf_counter()})
+            await finished.wait()
             nursery.cancel_scope.cancel()
     await boss.off_work(worker)
     return times

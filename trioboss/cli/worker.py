@@ -1,7 +1,6 @@
 """`trioboss worker`: runs an app until it is told to stop."""
 
 import argparse
-import importlib
 import logging
 import os
 import signal
@@ -15,13 +14,15 @@ import trio
 from trioboss.app import App
 from trioboss.boss import Boss, open_boss
 from trioboss.cli.health import Metrics, parse_address, serve_health
+from trioboss.cli.loading import load_app
 from trioboss.cli.logs import set_up_logging
 from trioboss.cli.output import complain
 from trioboss.errors import TriobossError, UsageError
 from trioboss.machines.restart import RestartMachine
+from trioboss.model.check import check_duration
 from trioboss.postgres.verdicts import lacks_privilege
 
-__all__ = ["add_worker_command", "keep_process", "load_app", "run_worker"]
+__all__ = ["add_worker_command", "keep_process", "run_worker"]
 
 _logger = logging.getLogger("trioboss.worker")
 
@@ -64,22 +65,6 @@ def run_worker(args: argparse.Namespace) -> int:
     os._exit(code)
 
 
-def load_app(path: str) -> App:
-    """The app that `module:name` names."""
-    module_name, colon, name = path.partition(":")
-    if not colon:
-        raise UsageError(f"app: {path!r} is not MODULE:APP, for instance myproject.jobs:app")
-    sys.path.insert(0, os.getcwd())
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise UsageError(f"app: cannot import {module_name!r}: {error}") from None
-    app = getattr(module, name, None)
-    if not isinstance(app, App):
-        raise UsageError(f"app: {path!r} is not a trioboss.App")
-    return app
-
-
 def _check(args: argparse.Namespace, app: App) -> None:
     declared = {worker.queue for worker in app.workers}
     if unknown := set(args.queue or ()) - declared:
@@ -90,6 +75,8 @@ def _check(args: argparse.Namespace, app: App) -> None:
         raise UsageError(f"processes: {args.processes} is not a number of processes")
     if args.concurrency is not None and args.concurrency < 1:
         raise UsageError(f"concurrency: {args.concurrency} is not a number of jobs")
+    check_duration("grace", args.grace)
+    check_duration("wait", args.wait)
     if args.health:
         parse_address(args.health)
 

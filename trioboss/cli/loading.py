@@ -1,0 +1,44 @@
+"""How the app of a worker is found: `module:name`, and whose mistake it is if it is not."""
+
+import importlib
+import os
+import sys
+import traceback
+from types import TracebackType
+
+from trioboss.app import App
+from trioboss.errors import UsageError
+
+__all__ = ["load_app"]
+
+_IMPORTING = (__name__, "importlib")
+
+
+def load_app(path: str) -> App:
+    """The app that `module:name` names."""
+    module_name, colon, name = path.partition(":")
+    if not colon or not module_name or module_name.startswith("."):
+        raise UsageError(f"app: {path!r} is not MODULE:APP, for instance myproject.jobs:app")
+    sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:
+        if not _is_missing(error, module_name):
+            traceback.print_exception(error.with_traceback(_skip_importing(error.__traceback__)))
+        raise UsageError(f"app: cannot import {module_name!r}: {error}") from None
+    app = getattr(module, name, None)
+    if not isinstance(app, App):
+        raise UsageError(f"app: {path!r} is not a trioboss.App")
+    return app
+
+
+def _is_missing(error: Exception, module_name: str) -> bool:
+    """Whether there is no such module, as opposed to one that itself imports what is not there."""
+    return isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}.")
+
+
+def _skip_importing(frames: TracebackType | None) -> TracebackType | None:
+    """The traceback from where the user's own code begins."""
+    while frames is not None and frames.tb_frame.f_globals.get("__name__", "").startswith(_IMPORTING):
+        frames = frames.tb_next
+    return frames
