@@ -28,11 +28,13 @@ def check_handler(handler: object, *, thread: bool, asyncio: bool) -> None:
         raise UsageError("thread, asyncio: a handler is run in a thread or by asyncio, not both")
     if not callable(handler):
         raise UsageError(f"handler: {shown(handler)} cannot be called")
-    call = handler if inspect.isroutine(handler) else handler.__call__
-    is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)
+    meant: Any = handler
+    while isinstance(meant, partial):
+        meant = meant.func
+    is_async = inspect.iscoroutinefunction(meant) or inspect.iscoroutinefunction(meant.__call__)
     if thread and is_async:
         raise UsageError("handler: thread=True is for plain functions, this one is async")
-    if not thread and not is_async and inspect.isfunction(handler):
+    if not thread and not is_async and inspect.isroutine(meant):
         raise UsageError("handler: not an async function: pass thread=True to run it in a thread")
 
 

@@ -1,0 +1,65 @@
+"""What can be a handler."""
+
+from functools import partial
+
+import pytest
+
+from trioboss.actors.handlers import check_handler
+from trioboss.errors import UsageError
+
+
+class Service:
+    """Handlers of all kinds."""
+
+    def plain(self, job):
+        """In a thread."""
+
+    async def in_trio(self, job):
+        """As it is."""
+
+    @staticmethod
+    def plain_static(job):
+        """In a thread."""
+
+    @classmethod
+    async def in_trio_for_all(cls, job):
+        """As it is."""
+
+
+class Callable:
+    async def __call__(self, job):
+        """As it is."""
+
+
+service = Service()
+PLAIN = [
+    lambda job: None,
+    service.plain,
+    Service.plain_static,
+    partial(service.plain),
+    partial(partial(lambda extra, job: None), 1),
+    [].append,
+]
+ASYNC = [
+    service.in_trio,
+    Service.in_trio_for_all,
+    partial(service.in_trio),
+    partial(partial(service.in_trio)),
+    Callable(),
+    partial(Callable()),
+]
+
+
+@pytest.mark.parametrize("handler", PLAIN)
+def test_what_is_not_async_is_run_in_a_thread_or_not_at_all(handler):
+    check_handler(handler, thread=True, asyncio=False)
+    with pytest.raises(UsageError, match="pass thread=True"):
+        check_handler(handler, thread=False, asyncio=False)
+
+
+@pytest.mark.parametrize("handler", ASYNC)
+def test_what_is_async_is_not_run_in_a_thread(handler):
+    check_handler(handler, thread=False, asyncio=False)
+    check_handler(handler, thread=False, asyncio=True)
+    with pytest.raises(UsageError, match="thread=True"):
+        check_handler(handler, thread=True, asyncio=False)
