@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from small_spark import small_environment
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -33,10 +34,10 @@ def test_every_example_is_listed_here_and_short():
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_an_example_runs(name, dsn):
+def test_an_example_runs(name, dsn, tmp_path):
     if name == "12_backfill_to_report":
         pytest.importorskip("pyspark", reason="no pyspark: pip install 'trioboss[spark]'")
-    environment = os.environ | {"TRIOBOSS_DSN": dsn}
+    environment = os.environ | small_environment(tmp_path) | {"TRIOBOSS_DSN": dsn}
     run = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py"],
         env=environment,

@@ -14,14 +14,11 @@ def main(master, dsn, folder):
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "512m",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": folder,
         "spark.eventLog.enabled": "true",
         "spark.executor.cores": "2",
-        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.executor.memory": "512m",
-        "spark.sql.shuffle.partitions": "2",
     }
     spark = get_session(master, conf)
     spark.sparkContext.setLogLevel("INFO")

@@ -6,20 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from small_spark import JAVA_OPTIONS, SETTINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-# Many short queries on little data: compiling costs more than it saves.
-SMALL = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m",
-    "spark.driver.memory": "1g",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.default.parallelism": "2",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.adaptive.enabled": "false",
-}
-
 
 MISSING = importlib.util.find_spec("pyspark") is None
 if MISSING and os.environ.get("TRIOBOSS_REQUIRE_SPARK") == "1":
@@ -47,6 +37,7 @@ def spark() -> "Iterator[SparkSession]":
     """The session, with two cores."""
     from trioboss.pipeline import get_session
 
-    spark = get_session("local[2]", SMALL, "tests")
+    java = {"spark.driver.extraJavaOptions": JAVA_OPTIONS, "spark.driver.memory": "1g"}
+    spark = get_session("local[2]", {**SETTINGS, **java}, "tests")
     yield spark
     spark.stop()

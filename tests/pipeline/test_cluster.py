@@ -15,6 +15,7 @@ import pyspark
 import pytest
 from pipeline_helpers import end_jobs, rows_of_history, rows_of_lake
 from psycopg.conninfo import make_conninfo
+from small_spark import JAVA_OPTIONS, small_environment
 
 import trioboss
 from trioboss.pipeline.java import prepare_java
@@ -65,7 +66,7 @@ def daemon(folder, name, *arguments):
     environment = {
         **os.environ,
         "JAVA_HOME": str(prepare_java()),
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "JDK_JAVA_OPTIONS": JAVA_OPTIONS,  # of the launcher, too
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_NO_DAEMONIZE": "1",
     }
@@ -128,11 +129,14 @@ def drive(master, dsn, folder, database, workers):
     """Run the driver, and kill one executor while all tasks, of export and load, wait for locks that we have."""
     script = Path(__file__).with_name("cluster_driver.py")
     secret = make_conninfo(dsn, password=PASSWORD)
+    environment = os.environ | small_environment(folder / "conf")
     with (folder / "driver.log").open("w") as log, psycopg.connect(dsn) as blocker:
         blocker.execute("select pg_advisory_xact_lock(hashtextextended('trioboss reader 1', 0))")
         blocker.execute("lock table trioboss.stage in exclusive mode")
         command = [sys.executable, script, master, secret, folder]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as driver:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment
+        ) as driver:
             until(lambda: database.execute(READING).fetchone()[0] >= 2, "tasks that want to read")
             until(lambda: database.execute(STAGING).fetchone()[0] >= 2, "tasks that want to stage")
             kill_executor(workers[0])

@@ -1,0 +1,23 @@
+"""A Spark for tests: many short queries on little data, for which to compile costs more than it saves."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["JAVA_OPTIONS", "SETTINGS", "small_environment"]
+
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m"
+SETTINGS: Mapping[str, str] = {
+    "spark.default.parallelism": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+
+
+def small_environment(folder: Path) -> dict[str, str]:
+    """The environment of a process that starts a Spark of its own, with these settings in a folder for them."""
+    lines = [f"{name} {value}\n" for name, value in SETTINGS.items()]
+    folder.mkdir(exist_ok=True)
+    (folder / "spark-defaults.conf").write_text("".join(lines), "utf-8")
+    return {"SPARK_CONF_DIR": str(folder), "JDK_JAVA_OPTIONS": JAVA_OPTIONS}
