@@ -343,3 +343,43 @@ async def test_a_handler_that_blocks_the_event_loop_is_reported(work, open_worke
         (blocked,) = await events.wait_for(LoopBlocked)
 
     assert blocked.seconds == pytest.approx(1.9)
+
+
+@pytest.mark.parametrize("after", [0.05, 0.5, 20.3])
+async def test_a_handler_that_holds_up_the_loop_is_reported_whenever_it_does(
+    work, open_worker, events, after
+):
+    work.send()
+
+    async def handler(job):
+        await trio.sleep(after)
+        trio.lowlevel.current_clock().jump(2.5)
+
+    async with open_worker(handler):
+        (blocked,) = await events.wait_for(LoopBlocked)
+
+    assert 1.5 <= blocked.seconds <= 2.5
+
+
+async def test_a_loop_that_is_not_held_up_is_not_reported(work, open_worker, events):
+    work.send(3)
+
+    async def handler(job):
+        await trio.sleep(100 * job.data)
+
+    async with open_worker(handler, concurrency=3):
+        await work.until(lambda: len(work.outcomes) == 3)
+
+    assert not events.of(LoopBlocked)
+
+
+async def test_a_worker_at_rest_never_wakes_to_see_whether_the_loop_is_blocked(work, open_worker):
+    work.send()
+
+    async def handler(job):
+        await trio.sleep(5)
+
+    async with open_worker(handler) as worker:
+        await work.until(lambda: work.outcomes)
+        await trio.sleep(2)
+        assert worker._wards._next_due() == math.inf

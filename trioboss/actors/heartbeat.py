@@ -4,6 +4,7 @@ Every job that lasts has a heartbeat actor of its own. Jobs that are over before
 never get one: starting a task costs more than they do.
 """
 
+import math
 from collections import deque
 from collections.abc import Sequence
 
@@ -22,6 +23,7 @@ from trioboss.machines.lease import Due
 __all__ = ["Renewer", "Wards", "keep_lease", "settle_without_handler"]
 
 _YOUTH = 0.1  # seconds from its claim until a job gets its heartbeat; shorter than any interval can be
+_TICK = 1.0  # seconds between looks whether the event loop is blocked, as long as a job has a heartbeat
 _LAG = 1.0  # seconds by which a timer may be late before the event loop counts as blocked
 _PATIENCE = 5.0  # seconds a renewal may take
 
@@ -31,6 +33,8 @@ class Wards:
     """Jobs as they are leased, in order; those that outlive their youth get a heartbeat each, also in the buffer."""
 
     _young: deque[tuple[float, Running]] = attrs.field(factory=deque, init=False)
+    _kept: int = attrs.field(default=0, init=False)
+    """Jobs that have a heartbeat."""
     _bell: Doorbell = attrs.field(factory=Doorbell, init=False)
 
     def add(self, jobs: Sequence[Running]) -> None:
@@ -41,20 +45,32 @@ class Wards:
         self._young.extend([(grown_up_at, running) for running in jobs])
 
     async def run(self, nursery: trio.Nursery, renewer: "Renewer", reporter: Reporter) -> None:
-        """Start heartbeats for the jobs that last."""
+        """Start heartbeats for the jobs that last, and see whether one of them holds up the event loop."""
         while True:
-            if not self._young:
-                await self._bell.wait()
-                continue
-            due = self._young[0][0]
-            await trio.sleep_until(due)
+            due = self._next_due()
+            is_rung = await self._bell.wait_until(due)
             if (lag := trio.current_time() - due) > _LAG:
                 reporter.report(LoopBlocked(lag))
+            if is_rung:
+                continue  # what is due next has changed
             while self._young and self._young[0][0] <= trio.current_time():
                 running = self._young.popleft()[1]
                 if not running.ended:
                     running.bell = Doorbell()
-                    nursery.start_soon(keep_lease, running, renewer, reporter)
+                    nursery.start_soon(self._keep, running, renewer, reporter)
+
+    def _next_due(self) -> float:
+        tick = trio.current_time() + _TICK if self._kept else math.inf
+        return min(tick, self._young[0][0]) if self._young else tick
+
+    async def _keep(self, running: Running, renewer: "Renewer", reporter: Reporter) -> None:
+        self._kept += 1
+        if self._kept == 1:
+            self._bell.ring()
+        try:
+            await keep_lease(running, renewer, reporter)
+        finally:
+            self._kept -= 1
 
 
 async def keep_lease(running: Running, renewer: "Renewer", reporter: Reporter) -> None:
