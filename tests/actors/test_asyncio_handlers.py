@@ -1,6 +1,7 @@
 """Asyncio handlers: nothing that one of them does ends the loop in which the others run."""
 
 import asyncio
+import socket
 import sys
 
 import pytest
@@ -75,6 +76,29 @@ async def test_what_a_callback_raises_is_logged_and_harms_nobody(work, open_work
         return "went on"
 
     assert await fail_by(deed, work, open_worker) == '"went on"'
+    assert type(error).__name__ in caplog.text
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), ValueError("lost")])
+async def test_what_the_callback_of_a_socket_raises_is_logged_and_harms_nobody(
+    work, open_worker, caplog, error
+):
+    ours, theirs = socket.socketpair()
+
+    async def deed():
+        loop = asyncio.get_running_loop()
+
+        def callback():
+            loop.remove_reader(ours)
+            raise error
+
+        loop.add_reader(ours, callback)
+        theirs.send(b"x")
+        await asyncio.sleep(0.01)
+        return "went on"
+
+    with ours, theirs:
+        assert await fail_by(deed, work, open_worker) == '"went on"'
     assert type(error).__name__ in caplog.text
 
 

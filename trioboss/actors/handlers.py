@@ -158,8 +158,8 @@ def _harden(loop: Any) -> None:
     loop.set_exception_handler(asyncio.BaseEventLoop.default_exception_handler)
     for name in ("call_soon", "call_soon_threadsafe"):
         setattr(loop, name, partial(_call_soon, loop, getattr(loop, name)))
-    for name in ("call_later", "call_at"):
-        setattr(loop, name, partial(_call_later, loop, getattr(loop, name)))
+    for name in ("call_later", "call_at", "_add_reader", "_add_writer"):
+        setattr(loop, name, partial(_call_when, loop, getattr(loop, name)))
     loop.stop = _refuse_to_stop
 
 
@@ -167,8 +167,8 @@ def _call_soon(loop: Any, call: Callable[..., Any], callback: Any, *args: Any, *
     return call(_guarded, loop, callback, *args, **context)
 
 
-def _call_later(
-    loop: Any, call: Callable[..., Any], when: float, callback: Any, *args: Any, **context: Any
+def _call_when(
+    loop: Any, call: Callable[..., Any], when: Any, callback: Any, *args: Any, **context: Any
 ) -> Any:
     return call(when, _guarded, loop, callback, *args, **context)
 
