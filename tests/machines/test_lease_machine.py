@@ -158,3 +158,10 @@ def test_the_first_cancellation_counts():
     lease.cancelled(50.0)
 
     assert lease.next() == (6.0, Due.STUCK)
+
+
+def test_a_job_that_its_handler_has_settled_needs_no_beats_but_has_only_its_time():
+    machine = LeaseMachine(0.0, 900.0, heartbeat=8.0)
+
+    assert machine.next(held=False) == (900.0, Due.EXPIRED)
+    assert machine.next() == (2.0, Due.BEAT)
