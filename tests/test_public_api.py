@@ -102,7 +102,7 @@ SIGNATURES = {
     "schedule": "queue cron data tz key missed send_options",
     "unschedule": "queue key",
     "get_schedules": "queue",
-    "events": "",
+    "events": "kinds",
     "is_installed": "",
     "schema_version": "",
 }

@@ -55,6 +55,31 @@ async def test_events_that_nobody_would_see_need_not_be_made(reporter):
         reporter.logger.setLevel(logging.NOTSET)
 
 
+async def test_who_names_kinds_gets_no_others_and_costs_nothing_else(reporter):
+    reporter.logger.setLevel(logging.CRITICAL)
+    wanted = []
+
+    async def wait():
+        await reporter.wait_wanted()
+        wanted.append(trio.current_time())
+
+    try:
+        async with trio.open_nursery() as nursery, reporter.subscribe(kinds.Stopped) as stream:
+            nursery.start_soon(wait)
+            await trio.sleep(1)
+            assert reporter.wants(kinds.Stopped)
+            assert not reporter.wants(kinds.JobStarted)
+            assert not wanted
+            reporter.report(kinds.ListenerUp())
+            reporter.report(kinds.Stopped())
+            assert await anext(stream) == kinds.Stopped()
+            async with reporter.subscribe():
+                await trio.sleep(1)
+                assert wanted
+    finally:
+        reporter.logger.setLevel(logging.NOTSET)
+
+
 async def test_work_in_progress_is_of_interest_only_while_somebody_listens():
     reporter = Reporter()
     waited = []

@@ -164,7 +164,7 @@ READING = {
         "get_queue_stats",
         "get_rejected",
     ),
-    *("get_schedules", "tell_watchers", "unwatch", "watch"),
+    *("get_schedules", "measure_queues", "tell_watchers", "unwatch", "watch"),
 }
 OWNING = {
     *("create_queue", "delete_queue", "pause", "tell_completions", "update_queue"),
@@ -307,7 +307,7 @@ def test_a_schema_of_any_name_gets_its_grants(empty_dsn, roles):
             assert worker.fetch("q") == []
 
 
-@pytest.mark.parametrize("name", ["", "x" * 64, "ü" * 32, "a\0b", "\udc80"])
+@pytest.mark.parametrize("name", ["", "x" * 64, "ü" * 32, "a\0b", "\udc80", "public"])
 def test_what_is_no_role_is_refused_before_any_sql(name):
     with pytest.raises(ValueError, match="is not the name of a role"):
         grant_plans("trioboss", {"producer": name})

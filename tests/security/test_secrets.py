@@ -135,7 +135,7 @@ async def test_metrics_and_probes_hold_no_secret(boss):
             nursery.start_soon(metrics.run)
             await boss.work("q", handler)
             await boss.wait_for("q", await boss.send("q", PAYLOAD, singleton_key=PAYLOAD))
-            text = "\n".join(metrics.lines())
+            text = "\n".join(await metrics.lines())
             nursery.cancel_scope.cancel()
 
     assert 'trioboss_completed_total{queue="q"} 1' in text

@@ -3,10 +3,13 @@
 import json
 import re
 
+import psycopg
 import pytest
 import trio
 from psycopg.conninfo import make_conninfo
-from worker_helpers import PATIENCE
+from worker_helpers import PATIENCE, closed
+
+from trioboss.cli.health import Metrics
 
 PASSWORD, PAYLOAD = "pw-canary-7341", "payload-canary-5128"
 
@@ -44,6 +47,67 @@ async def test_probes_and_metrics(served):
     assert 'trioboss_failed_total{queue="failing"} 1' in text
     assert 'trioboss_run_seconds_count{queue="short"} 1' in text
     assert "trioboss_listening 1" in text
+
+
+async def test_who_drains_is_alive_and_not_ready(boss, workers):
+    worker = await workers.start("-q", "long", "--health", "0", "--grace", "3600")
+    port = int(re.search(r":(\d+)", (await worker.says("/metrics at http://")).split("http://")[1])[1])
+    id = await boss.send("long")
+    await worker.says("began", id)
+
+    worker.signal()
+
+    with trio.fail_after(PATIENCE):
+        while await get(port, "/ready") != (503, "stopping\n"):  # noqa: ASYNC110 (a signal has no event)
+            await trio.sleep(0.01)
+    assert await get(port, "/live") == (200, "alive\n")
+    assert 'trioboss_running{queue="long"} 1' in (await get(port, "/metrics"))[1]
+    worker.signal()
+    assert await worker.ends() == 0
+
+
+async def test_who_has_not_started_is_not_ready(boss):
+    started = trio.Event()
+    metrics = Metrics(boss, started)
+
+    assert metrics.objection() == "starting"
+    started.set()
+    assert metrics.objection() is None
+
+
+async def test_two_workers_on_one_queue_are_one_series(boss):
+    await boss.work("long", trio.sleep)
+    await boss.work("long", trio.sleep)
+
+    lines = [line.partition(" ")[0] for line in await Metrics(boss).lines() if not line.startswith("#")]
+
+    assert len(lines) == len(set(lines))
+    assert 'trioboss_completed_total{queue="long"}' in lines
+    assert 'trioboss_running{queue="long"}' in lines
+
+
+async def test_metrics_tell_how_many_jobs_wait_and_for_how_long(boss, dsn):
+    await boss.work("lo*", trio.sleep)
+    await boss.pause("long")
+    await boss.insert("long", [{}, {"start_after": 3600}])
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "update trioboss.job set start_after = now() - interval '90 s' where start_after < now()"
+        )
+    await boss.send("short")
+
+    text = "\n".join(await Metrics(boss).lines())
+
+    assert 'trioboss_queue_size{queue="long"} 2' in text
+    assert re.search(r'trioboss_oldest_age_seconds\{queue="long"\} 9\d\.', text)
+    assert 'trioboss_queue_size{queue="short"}' not in text
+
+
+async def test_metrics_tell_what_they_can_while_the_database_is_away(boss, dsn, server_dsn):
+    with closed(server_dsn, dsn), trio.fail_after(PATIENCE):
+        lines = await Metrics(boss).lines()
+
+    assert "# TYPE trioboss_running gauge" in lines
 
 
 async def test_metrics_are_prometheus_text(served):

@@ -7,7 +7,7 @@ import trio
 from worker_helpers import PATIENCE, eventually
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 async def test_a_short_job_comes_to_its_end(boss, workers, number):
     id = await boss.send("long", 0.5)
     worker = await workers.start("-q", "long")
@@ -18,6 +18,24 @@ async def test_a_short_job_comes_to_its_end(boss, workers, number):
     assert await worker.ends() == 0
     job = await boss.get_job_by_id("long", id)
     assert (job.state, job.attempt) == ("completed", 1)
+
+
+async def test_a_hang_up_that_is_ignored_stays_ignored(boss, workers):
+    """As under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        worker = await workers.start("-q", "short")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    first = await boss.send("short", 1)
+    await worker.says("began", first)
+
+    worker.signal(signal.SIGHUP)
+
+    second = await boss.send("short", 2)
+    await worker.says("began", second)
+    worker.signal()
+    assert await worker.ends() == 0
 
 
 async def test_a_long_job_is_given_back_with_no_attempt_spent(boss, workers):

@@ -1,35 +1,17 @@
 """Waiting for jobs, and for workers that stop: it ends when it was said to, and a wrong time is refused."""
 
 import math
-from contextlib import contextmanager
 from datetime import timedelta
 from uuid import uuid4
 
-import psycopg
 import pytest
 import trio
-from psycopg.conninfo import conninfo_to_dict
-from psycopg.sql import SQL, Identifier
-from worker_helpers import PATIENCE, next_of
+from worker_helpers import PATIENCE, closed, next_of
 
 import trioboss
 from trioboss.events import ListenerDown
 
 WRONG = ["abc", math.nan, -1, True, timedelta(seconds=-1)]
-
-
-@contextmanager
-def closed(server_dsn, dsn):
-    """The database lets nobody in, and has thrown out who was there."""
-    name = conninfo_to_dict(dsn)["dbname"]
-    with psycopg.connect(server_dsn, autocommit=True) as owner:
-        allow = SQL("alter database {} allow_connections {}")
-        owner.execute(allow.format(Identifier(name), SQL("false")))
-        try:
-            owner.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name])
-            yield
-        finally:
-            owner.execute(allow.format(Identifier(name), SQL("true")))
 
 
 async def test_a_timeout_holds_while_the_database_is_away(boss, dsn, server_dsn):

@@ -4,10 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
+import psycopg
 import trio
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.sql import SQL, Identifier
 
 PATIENCE = 60  # seconds after which something that has to happen has not
 HERE = Path(__file__).parent
@@ -119,3 +123,17 @@ async def eventually(boss, queue, id, state):
             if job is not None and job.state == state:
                 return job
             await trio.sleep(0.05)
+
+
+@contextmanager
+def closed(server_dsn, dsn):
+    """The database lets nobody in, and has thrown out who was there."""
+    name = conninfo_to_dict(dsn)["dbname"]
+    with psycopg.connect(server_dsn, autocommit=True) as owner:
+        allow = SQL("alter database {} allow_connections {}")
+        owner.execute(allow.format(Identifier(name), SQL("false")))
+        try:
+            owner.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name])
+            yield
+        finally:
+            owner.execute(allow.format(Identifier(name), SQL("true")))

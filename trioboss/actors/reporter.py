@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import attrs
@@ -33,21 +33,36 @@ _LEVELS: Final[dict[type[Event], int]] = {
 }
 
 
+_COSTLY = (events.Wip, events.MonitorStates)  # take a timer, which a boss at rest does without
+
+
+@attrs.define(eq=False)
+class _Subscriber:
+    channel: trio.MemorySendChannel[Event]
+    kinds: tuple[type[Event], ...]
+
+    def wants(self, kind: type[Event]) -> bool:
+        """Whether it asked for that; who named no kind wants all."""
+        return not self.kinds or kind in self.kinds
+
+
 @attrs.define(eq=False)
 class Reporter:
     """Takes events from the actors. Nobody waits for anybody here: a subscriber that lags loses events."""
 
     logger: logging.Logger = attrs.field(factory=lambda: logging.getLogger("trioboss"))
-    _subscribers: list[trio.MemorySendChannel[Event]] = attrs.field(factory=list, init=False)
+    _subscribers: list[_Subscriber] = attrs.field(factory=list, init=False)
     _wanted: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     async def wait_wanted(self) -> None:
-        """Until somebody subscribes."""
+        """Until somebody subscribes to what is found out only for them: work in progress, and counts."""
         await self._wanted.wait()
 
     def wants(self, kind: type[Event]) -> bool:
         """Whether anybody would see an event of that kind: if not, it need not be made."""
-        return bool(self._subscribers) or self.logger.isEnabledFor(_LEVELS.get(kind, logging.DEBUG))
+        return any(each.wants(kind) for each in self._subscribers) or self.logger.isEnabledFor(
+            _LEVELS.get(kind, logging.DEBUG)
+        )
 
     def report(self, event: Event) -> None:
         """Pass an event on."""
@@ -55,30 +70,35 @@ class Reporter:
         if self.logger.isEnabledFor(level):
             self.logger.log(level, "%s", describe(event), extra={"event": event})
         for subscriber in self._subscribers:
-            try:
-                subscriber.send_nowait(event)
-            except trio.WouldBlock:
-                continue
+            if subscriber.wants(type(event)):
+                with suppress(trio.WouldBlock):
+                    subscriber.channel.send_nowait(event)
 
     @asynccontextmanager
-    async def subscribe(self) -> AsyncIterator[trio.MemoryReceiveChannel[Event]]:
-        """All events from now on, for the length of a block."""
+    async def subscribe(self, *kinds: type[Event]) -> AsyncIterator[trio.MemoryReceiveChannel[Event]]:
+        """All events from now on, or those of some kinds, for the length of a block."""
         send, receive = trio.open_memory_channel[Event](_BUFFER)
-        self._subscribers.append(send)
-        self._wanted.set()
+        subscriber = _Subscriber(send, kinds)
+        self._subscribers.append(subscriber)
+        self._notice_wishes()
         try:
             with receive:
                 yield receive
         finally:
-            self._subscribers.remove(send)
+            self._subscribers.remove(subscriber)
             send.close()
-            if not self._subscribers:
-                self._wanted = trio.Event()
+            self._notice_wishes()
+
+    def _notice_wishes(self) -> None:
+        if any(each.wants(kind) for each in self._subscribers for kind in _COSTLY):
+            self._wanted.set()
+        elif self._wanted.is_set():
+            self._wanted = trio.Event()
 
     def close(self) -> None:
         """No more events: subscribers' loops end."""
         for subscriber in self._subscribers:
-            subscriber.close()
+            subscriber.channel.close()
 
 
 def describe(event: Event) -> str:

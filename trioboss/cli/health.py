@@ -1,19 +1,33 @@
 """Probes and metrics over HTTP: /live, /ready and /metrics."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 import attrs
 import trio
 
 from trioboss.boss import Boss
-from trioboss.errors import UsageError
+from trioboss.errors import TriobossError, UsageError
 from trioboss.events import JobCompleted, JobFailed
+from trioboss.postgres.verdicts import is_of_the_database
+from trioboss.sql import Catalog
 
 __all__ = ["Histogram", "Metrics", "parse_address", "serve_health"]
 
 _MOST_BYTES = 8192
 _PATIENCE = 5.0
+_MEASURE_PATIENCE = 2.0  # seconds that the database has to tell how long its queues are
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
+_COUNTERS = {
+    "completed": "jobs completed",
+    "failed": "attempts failed",
+    "lost": "outcomes refused because the lease was lost",
+    "claimed": "jobs claimed",
+    "claims": "claims made",
+    "woken_by_notify": "wake-ups by a notification",
+    "woken_by_timer": "wake-ups by a timer",
+    "woken_by_look": "wake-ups by a safety look",
+}
 
 
 @attrs.define
@@ -38,49 +52,78 @@ class Metrics:
     """What a boss has done, in Prometheus's text format."""
 
     _boss: Boss
+    _started: trio.Event = attrs.field(factory=trio.Event)
+    _stopping: trio.Event = attrs.field(factory=trio.Event)
     _waited: dict[str, Histogram] = attrs.field(factory=dict, init=False)
     _ran: dict[str, Histogram] = attrs.field(factory=dict, init=False)
 
     async def run(self) -> None:
         """Collect times from the stream of events."""
-        async with self._boss.events() as events:
+        async with self._boss.events(JobCompleted, JobFailed) as events:
             async for event in events:
                 if isinstance(event, JobCompleted | JobFailed):
                     self._waited.setdefault(event.queue, Histogram()).add(event.waited)
                     self._ran.setdefault(event.queue, Histogram()).add(event.ran)
 
-    def is_ready(self) -> bool:
-        """Whether new jobs would be heard of."""
-        return self._boss.statistics().listener.listening
+    def objection(self) -> str | None:
+        """Why it should not be counted on; None if jobs are heard of and taken."""
+        if self._stopping.is_set():
+            return "stopping"
+        if not self._started.is_set():
+            return "starting"
+        return None if self._boss.statistics().listener.listening else "not listening"
 
-    def lines(self) -> Iterator[str]:
+    async def measure(self) -> list[tuple[str, int, float]]:
+        """Each queue that has workers, how many jobs wait in it, and for how long. Nothing if nobody answers."""
+        statement = Catalog(self._boss.schema).get("measure_queues").text.encode()
+        try:
+            with trio.move_on_after(_MEASURE_PATIENCE):
+                async with self._boss.transaction() as conn:
+                    return [(*row,) for row in await (await conn.execute(statement)).fetchall()]
+        except Exception as error:
+            # A question that fails must not take the worker with it.
+            if not isinstance(error, TriobossError) and not is_of_the_database(error):
+                raise
+        return []
+
+    async def lines(self) -> list[str]:
         """All metrics."""
+        return [*self._counts(), *_sizes(await self.measure())]
+
+    def _counts(self) -> Iterator[str]:
         statistics = self._boss.statistics()
         yield from _gauge(
             "trioboss_listening", "1 if the listener hears the channel", statistics.listener.listening
         )
         yield from _gauge("trioboss_leads", "1 if this boss does upkeep for all", statistics.listener.leads)
-        counters = {
-            "completed": "jobs completed",
-            "failed": "attempts failed",
-            "lost": "outcomes refused because the lease was lost",
-            "claimed": "jobs claimed",
-            "claims": "claims made",
-            "woken_by_notify": "wake-ups by a notification",
-            "woken_by_timer": "wake-ups by a timer",
-            "woken_by_look": "wake-ups by a safety look",
-        }
         dispatchers = [d for worker in statistics.workers for d in worker.dispatchers]
-        for name, text in counters.items():
-            yield f"# HELP trioboss_{name}_total {text}"
-            yield f"# TYPE trioboss_{name}_total counter"
+        for name, text in _COUNTERS.items():
+            counts = Counter({dispatcher.queue: 0 for dispatcher in dispatchers})
             for dispatcher in dispatchers:
-                yield f'trioboss_{name}_total{{queue="{dispatcher.queue}"}} {getattr(dispatcher, name)}'
-        yield "# TYPE trioboss_running gauge"
+                counts[dispatcher.queue] += getattr(dispatcher, name)
+            yield from _series(f"trioboss_{name}_total", "counter", text, counts)
+        running = Counter({worker.queue: 0 for worker in statistics.workers})
         for worker in statistics.workers:
-            yield f'trioboss_running{{queue="{worker.queue}"}} {worker.running}'
+            running[worker.queue] += worker.running
+        yield from _series("trioboss_running", "gauge", "jobs in handlers", running)
         yield from _histograms("trioboss_wait_seconds", "from due to claimed", self._waited)
         yield from _histograms("trioboss_run_seconds", "in the handler", self._ran)
+
+
+def _sizes(measured: list[tuple[str, int, float]]) -> Iterator[str]:
+    sizes = {queue: size for queue, size, _ in measured}
+    ages = {queue: round(age, 3) for queue, _, age in measured}
+    yield from _series("trioboss_queue_size", "gauge", "jobs that wait, 100000 at most", sizes)
+    text = "seconds for which the oldest job that could run has waited"
+    yield from _series("trioboss_oldest_age_seconds", "gauge", text, ages)
+
+
+def _series(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
+    """One line a queue: two workers on one queue are one series."""
+    yield f"# HELP {name} {text}"
+    yield f"# TYPE {name} {kind}"
+    for queue, value in values.items():
+        yield f'{name}{{queue="{queue}"}} {value}'
 
 
 def _gauge(name: str, text: str, value: bool) -> Iterator[str]:
@@ -120,7 +163,7 @@ async def serve_health(
         async with stream:
             with trio.move_on_after(_PATIENCE):
                 try:
-                    await stream.send_all(_respond(metrics, await _read_target(stream)))
+                    await stream.send_all(await _respond(metrics, await _read_target(stream)))
                 except trio.BrokenResourceError:
                     return
 
@@ -144,18 +187,18 @@ async def _read_target(stream: trio.SocketStream) -> str:
     return target.decode("ascii", "replace") if method in (b"GET", b"HEAD") else ""
 
 
-def _respond(metrics: Metrics, target: str) -> bytes:
+async def _respond(metrics: Metrics, target: str) -> bytes:
     if target == "/live":
         return _response("200 OK", "alive\n")
     if target == "/ready":
-        ready = metrics.is_ready()
+        objection = metrics.objection()
         return (
             _response("200 OK", "ready\n")
-            if ready
-            else _response("503 Service Unavailable", "not listening\n")
+            if objection is None
+            else _response("503 Service Unavailable", f"{objection}\n")
         )
     if target == "/metrics":
-        return _response("200 OK", "\n".join(metrics.lines()) + "\n")
+        return _response("200 OK", "\n".join(await metrics.lines()) + "\n")
     return _response("404 Not Found", "there are /live, /ready and /metrics\n")
 
 

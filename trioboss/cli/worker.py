@@ -12,7 +12,7 @@ from functools import partial
 import trio
 
 from trioboss.app import App
-from trioboss.boss import Boss, open_boss
+from trioboss.boss import open_boss
 from trioboss.cli.health import Metrics, parse_address, serve_health
 from trioboss.cli.loading import load_app
 from trioboss.cli.logs import set_up_logging
@@ -26,6 +26,7 @@ __all__ = ["add_worker_command", "keep_process", "run_worker"]
 
 _logger = logging.getLogger("trioboss.worker")
 
+_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _EXIT_PATIENCE = 7.0  # seconds after the grace until a handler that ignores everything is left behind
 _LAST_PATIENCE = 3.0  # the same, after the second signal
 
@@ -118,23 +119,22 @@ async def _stop_starting(everything: trio.CancelScope, started: trio.Event, stop
 
 
 async def _run_app(args: argparse.Namespace, app: App, started: trio.Event, stopping: trio.Event) -> None:
+    """Probes are answered until the last job is given back: who drains is alive, and not ready."""
     failure: Exception | None = None  # kept out of the nursery, which would wrap it
-    async with (
-        open_boss(
-            args.dsn,
-            schema=args.schema,
-            grace=args.grace,
-            migrate=not args.no_migrate,
-            connect_wait=args.wait,
-        ) as boss,
-        trio.open_nursery() as nursery,
-    ):
+    async with trio.open_nursery() as nursery:
         try:
-            if args.health:
-                await _start_health(nursery, boss, args.health)
-            await app.start(boss, queues=args.queue, concurrency=args.concurrency)
-            started.set()
-            await stopping.wait()
+            async with open_boss(
+                args.dsn,
+                schema=args.schema,
+                grace=args.grace,
+                migrate=not args.no_migrate,
+                connect_wait=args.wait,
+            ) as boss:
+                if args.health:
+                    await _start_health(nursery, Metrics(boss, started, stopping), args.health)
+                await app.start(boss, queues=args.queue, concurrency=args.concurrency)
+                started.set()
+                await stopping.wait()
         except Exception as error:
             failure = error
         nursery.cancel_scope.cancel()
@@ -142,8 +142,7 @@ async def _run_app(args: argparse.Namespace, app: App, started: trio.Event, stop
         raise failure
 
 
-async def _start_health(nursery: trio.Nursery, boss: Boss, address: str) -> None:
-    metrics = Metrics(boss)
+async def _start_health(nursery: trio.Nursery, metrics: Metrics, address: str) -> None:
     nursery.start_soon(metrics.run)
     host, _ = parse_address(address)
     port = await nursery.start(serve_health, metrics, parse_address(address))
@@ -158,7 +157,7 @@ async def _obey_signals(
     task_status: trio.TaskStatus[None],
 ) -> None:
     """The first signal asks for a graceful stop, the second for an immediate one. Both give back what runs."""
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with trio.open_signal_receiver(*_stop_signals()) as signals:
         task_status.started()
         async for _ in signals:
             if stopping.is_set():
@@ -167,6 +166,11 @@ async def _obey_signals(
             else:
                 stopping.set()
                 trio.lowlevel.spawn_system_task(_leave_behind, grace + _EXIT_PATIENCE)
+
+
+def _stop_signals() -> list[signal.Signals]:
+    """Those that ask us to stop. What `nohup` has us ignore stays ignored."""
+    return [number for number in _STOP if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 async def _leave_behind(patience: float) -> None:
@@ -236,7 +240,7 @@ async def keep_process(
         processes.discard(process)
         if stopping.is_set():
             # Whom our signal met before it had begun has done nothing wrong.
-            codes.append(0 if -code in (signal.SIGTERM, signal.SIGINT) else abs(code))
+            codes.append(0 if -code in _STOP else abs(code))
             return
         complain(f"worker process {process.pid} ended with {code}")
         if not machine.crashed(trio.current_time()):
@@ -248,7 +252,7 @@ async def keep_process(
 async def _pass_signals_on(
     processes: set[trio.Process], stopping: trio.Event, *, task_status: trio.TaskStatus[None]
 ) -> None:
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with trio.open_signal_receiver(*_stop_signals()) as signals:
         task_status.started()
         async for number in signals:
             stopping.set()

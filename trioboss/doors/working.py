@@ -164,9 +164,9 @@ class WorkDoor(Door):
             await ended.wait_until(trio.current_time() + (_LOOK_DEAF if deaf else _LOOK_AGAIN))
 
     @asynccontextmanager
-    async def events(self) -> AsyncIterator[AsyncIterator[Event]]:
-        """The events of this boss from now on, to be read with ``async for``."""
-        async with self._runtime.reporter.subscribe() as events:
+    async def events(self, *kinds: type[Event]) -> AsyncIterator[AsyncIterator[Event]]:
+        """The events of this boss from now on, or those of the kinds that are named, to be read with ``async for``."""
+        async with self._runtime.reporter.subscribe(*kinds) as events:
             yield events
 
     async def wait_listening(self) -> None:

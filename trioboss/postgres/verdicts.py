@@ -4,6 +4,7 @@ from psycopg import errors
 
 __all__ = [
     "is_deadlock",
+    "is_of_the_database",
     "lacks_privilege",
     "lock_is_taken",
     "table_is_gone",
@@ -27,6 +28,11 @@ def transaction_is_spoilt(error: BaseException) -> bool:
 def unique_is_violated(error: BaseException) -> bool:
     """True if a unique index refused a row."""
     return isinstance(error, errors.UniqueViolation)
+
+
+def is_of_the_database(error: BaseException) -> bool:
+    """True if the server said it, or the driver of the way to it."""
+    return isinstance(error, errors.Error)
 
 
 def lacks_privilege(error: BaseException) -> bool:

@@ -178,6 +178,7 @@ def _explain_warning(
 ) -> tuple[str | None, str, str]:
     texts = {
         "queue_size": f"more than {number:.0f} jobs wait",
+        "oldest_age": f"a job waits for {number:.0f} s, and no worker takes it",
         "old_snapshot": f"the transaction of backend {pid} is open for {number:.0f} s: nothing can be vacuumed",
         "notify_queue": f"the server's notification queue is {number:.0%} full: some session does not read",
     }

@@ -46,6 +46,17 @@ WHERE :full::boolean AND q.warning_queue_size < (
         SELECT FROM trioboss.job j WHERE j.name = q.name AND j.state < 'active' LIMIT q.warning_queue_size + 1
     ) queued)
 UNION ALL
+-- The next thousand jobs tell whether a queue is stuck; to look at all of them would take as long as the backlog.
+SELECT 'warning', q.name, NULL, NULL, NULL, 'oldest_age', extract(epoch FROM c.now - r.since)::float8
+FROM clock c, trioboss.queue q
+CROSS JOIN LATERAL (
+    SELECT min(n.start_after) AS since
+    FROM (SELECT j.start_after FROM trioboss.job j WHERE j.name = q.name AND j.gate = 0 AND j.state < 'active'
+          ORDER BY j.priority DESC, j.seq LIMIT 1000) n
+) r
+WHERE :full AND NOT q.paused AND r.since < c.now - interval '1 hour'
+  AND EXISTS (SELECT FROM trioboss.worker w WHERE q.name LIKE replace(replace(w.queue, '_', '\_'), '*', '%'))
+UNION ALL
 SELECT 'warning', NULL, NULL, s.pid, s.xact_start, 'old_snapshot', extract(epoch FROM clock_timestamp() - s.xact_start)::float8
 FROM pg_stat_activity s
 WHERE :full AND s.datname = current_database() AND s.backend_xmin IS NOT NULL
