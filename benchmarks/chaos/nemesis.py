@@ -149,8 +149,8 @@ class Nemesis:
             await self._say("set lock_timeout = '2s'", _LOCK, hold=self.chance.uniform(0.3, 2.5))
 
     async def snapshot(self) -> None:
-        """Somebody looks at an old snapshot."""
-        with self._fault("snapshot"):
+        """Somebody looks at an old snapshot, which is nobody's excuse."""
+        with self._fault("snapshot", "nobody"):
             await self._say(_SNAPSHOT, hold=self.chance.uniform(3, 10))
 
     # -- the network

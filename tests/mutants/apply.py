@@ -3,8 +3,9 @@
     python tests/mutants/apply.py            # all of mutants.toml
     python tests/mutants/apply.py fence      # those whose name has this in it
 
-Each break is made in a copy of the working tree, never here. A mutant that no test notices has survived: that is a
-defect of the tests, and the exit code is 1.
+Each break is made in a copy of the working tree, never here. First all these tests run on a copy without any break: if
+they fail there, what they notice means nothing. A mutant that no test notices has survived: that is a defect of the
+tests, and the exit code is 1.
 """
 
 import os
@@ -63,13 +64,13 @@ def copy_tree(target: Path) -> None:
             shutil.copy(source, target / part)
 
 
-def run_tests(tree: Path, tests: tuple[str, ...]) -> tuple[bool, str]:
+def run_tests(tree: Path, tests: tuple[str, ...], *, patience: float = PATIENCE) -> tuple[bool, str]:
     """Run these tests on the copy; whether all of them passed, and the last line or the first that failed."""
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
     try:
         done = subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=patience, check=False
         )
     except subprocess.TimeoutExpired:
         return False, "hangs"
@@ -95,9 +96,22 @@ def try_mutants(mutants: list[Mutant]) -> Iterator[Mutant]:
             yield mutant
 
 
+def check_unbroken(mutants: list[Mutant]) -> None:
+    """Stop unless the tests pass where nothing is broken."""
+    tests = sorted({test for mutant in mutants for test in mutant.tests})
+    with tempfile.TemporaryDirectory() as folder:
+        copy_tree(Path(folder))
+        passed, said = run_tests(Path(folder), tuple(tests), patience=PATIENCE * 4)
+    if not passed:
+        raise SystemExit(f"without any break the tests fail, too: {said}")
+
+
 def main(words: list[str]) -> int:
     """Try the mutants whose names have all these words in them."""
     mutants = [mutant for mutant in read_mutants() if all(word in mutant.name for word in words)]
+    if not mutants:
+        raise SystemExit(f"no mutant's name has {' and '.join(words)} in it")
+    check_unbroken(mutants)
     survivors = list(try_mutants(mutants))
     print(
         f"{len(mutants)} mutants, {len(survivors)} survived",

@@ -1,4 +1,4 @@
-"""The list of mutants fits the product: what each would break is there, once, and so are the tests that should notice."""
+"""The list of mutants fits the product: what each would break is there, once, and so are the tests to see it."""
 
 import pytest
 from apply import ROOT, Mutant, read_mutants

@@ -42,4 +42,6 @@ def _quote(role: str) -> str:
         length = 0
     if not 0 < length <= _LONGEST or "\0" in role:
         raise ValueError(f"role: {role!r} is not the name of a role: 1 to {_LONGEST} bytes")
+    if role == "public":  # also in quotes Postgres takes it for everybody
+        raise ValueError("role: 'public' is not the name of a role: it means everybody")
     return '"' + role.replace('"', '""') + '"'
