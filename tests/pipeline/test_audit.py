@@ -6,6 +6,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
+from trioboss.errors import UsageError
 from trioboss.pipeline.history import Source
 from trioboss.pipeline.jobs import audit as audit_job
 from trioboss.pipeline.jobs import report as report_job
@@ -86,6 +87,18 @@ def forge(dsn, id, started_on):
     """Let an archived job have started when another ran."""
     with psycopg.connect(dsn) as connection:
         connection.execute("update trioboss.archive set started_on = %s where id = %s", (started_on, id))
+
+
+def test_a_report_does_not_write_over_what_is_none(spark, lived, tmp_path):
+    key = tmp_path / "keys" / "id_rsa"
+    key.parent.mkdir()
+    key.write_text("x")
+
+    with pytest.raises(UsageError, match="out: .*/keys is there and is no table of a report"):
+        report_job.report(Source(dsn=lived), tmp_path, spark=spark)
+
+    assert key.read_text() == "x"
+    assert [path.name for path in tmp_path.iterdir()] == ["keys"]
 
 
 def test_the_report_of_a_database_has_its_queues_and_errors(spark, lived, tmp_path, capsys):

@@ -13,7 +13,7 @@ Only what has ended is in history: an hour's arrivals are those of its jobs that
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from trioboss.errors import UsageError
 from trioboss.pipeline.arguments import print_progress, session_of
+from trioboss.pipeline.files import Files
 from trioboss.pipeline.history import History, Source, add_history_arguments, source_of
 from trioboss.pipeline.page import Report, render_page
 from trioboss.pipeline.progress import Reporter, say, watch_stages
@@ -70,7 +71,9 @@ def report(
     spark = spark or get_session()
     answers: dict[str, DataFrame] = {}
     with source.open(spark, _JOBS, _ATTEMPTS) as history:
-        for name, frame in _questions(history, source, top).items():
+        questions = _questions(history, source, top)
+        _refuse_foreign(Files(spark, out), questions)
+        for name, frame in questions.items():
             answers[name] = _answer(spark, name, frame, f"{out}/{name}", progress)
     made = _gather(answers, source)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -82,6 +85,14 @@ def _page_path(out: str | Path, page: str | Path | None) -> Path:
     if page is None and "://" in str(out):
         raise UsageError("page: say where the page goes, because out is not a folder of this machine")
     return Path(page if page is not None else Path(out, "report.html"))
+
+
+def _refuse_foreign(files: Files, tables: Iterable[str]) -> None:
+    """Only what a report has written, or had begun to write, is written over."""
+    for table in tables:
+        names = files.names(table)
+        if names and not {"_SUCCESS", "_temporary"} & set(names):
+            raise UsageError(f"out: {files.at(table)} is there and is no table of a report")
 
 
 def _questions(history: History, source: Source, top: int) -> dict[str, DataFrame]:
@@ -169,7 +180,9 @@ _ON_TERMINAL = (
 
 def main(argv: list[str] | None = None) -> int:
     """The command, for spark-submit and for `trioboss pipeline report`."""
-    parser = argparse.ArgumentParser(prog="trioboss pipeline report", description="Say what the queues did, hour by hour.")
+    parser = argparse.ArgumentParser(
+        prog="trioboss pipeline report", description="Say what the queues did, hour by hour."
+    )
     parser.add_argument("--out", required=True, metavar="DIR", help="where the tables and the page go")
     parser.add_argument("--page", metavar="FILE", help="where the page goes (default: report.html in DIR)")
     parser.add_argument(
