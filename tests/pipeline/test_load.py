@@ -87,6 +87,17 @@ def test_rows_that_cannot_be_read_are_rejected_with_the_others(
     assert jobs_in(database, "data, priority") == [({"n": 1}, 3)]
 
 
+def test_a_row_that_cannot_be_read_is_no_payload_even_if_it_is_json(spark, tmp_path):
+    short, bare = tmp_path / "short.csv", tmp_path / "bare.jsonl"
+    short.write_text("a,b\n4\n5,6\n")
+    bare.write_text('4\n{"a":"5"}\n')
+
+    csv, lines = (shape_jobs(open_input(spark, [str(path)]), {}).collect() for path in (short, bare))
+
+    assert [row.data for row in csv] == ["unreadable: 4", '{"a":"5","b":"6"}']
+    assert [row.data for row in lines] == ["unreadable: 4", '{"a":"5"}']
+
+
 def test_tables_and_parquet_and_dataframes_are_read(spark, dsn, database, sync_boss, tmp_path):
     sync_boss.create_queue("email")
     rows = spark.sql("select 1 as n, timestamp'2031-01-01 00:00:00Z' as at, named_struct('x', 1) as data")

@@ -88,7 +88,7 @@ def _option(rows: DataFrame, column: str) -> Column:
 
 
 def _data(rows: DataFrame, column: str | None) -> Column:
-    """The payload as JSON text. A row that could not be read is no JSON, and will be rejected as such."""
+    """The payload as JSON text. A row that could not be read is made no JSON, to be rejected as such."""
     if column is None:
         fields = [name for name in rows.columns if name not in JOB_COLUMNS and name != _CORRUPT]
         data = F.to_json(F.struct(*(F.col(f"`{name}`") for name in fields)), {"ignoreNullFields": "false"})
@@ -96,4 +96,6 @@ def _data(rows: DataFrame, column: str | None) -> Column:
         data = F.col(f"`{column}`")
     else:
         data = F.to_json(F.col(f"`{column}`"), {"ignoreNullFields": "false"})
-    return F.coalesce(F.col(_CORRUPT), data) if _CORRUPT in rows.columns else data
+    if _CORRUPT not in rows.columns:
+        return data
+    return F.coalesce(F.concat(F.lit("unreadable: "), F.col(_CORRUPT)), data)
