@@ -94,7 +94,7 @@ def test_a_report_does_not_write_over_what_is_none(spark, lived, tmp_path):
     key.parent.mkdir()
     key.write_text("x")
 
-    with pytest.raises(UsageError, match="out: .*/keys is there and is no table of a report"):
+    with pytest.raises(UsageError, match=r"out: .*/keys is there and is no table of a report"):
         report_job.report(Source(dsn=lived), tmp_path, spark=spark)
 
     assert key.read_text() == "x"

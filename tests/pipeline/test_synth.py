@@ -11,6 +11,7 @@ from trioboss.pipeline.jobs import synth as synth_job
 from trioboss.pipeline.jobs.audit import audit
 from trioboss.pipeline.jobs.report import report
 from trioboss.pipeline.jobs.synth import synth, synth_load
+from trioboss.pipeline.synthetic.planted import plant
 from trioboss.pipeline.synthetic.shapes import SHAPES, facts_of, kind_of, run_of
 
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
@@ -48,6 +49,15 @@ def test_every_planted_violation_is_found_and_nothing_else(made, audited):
     assert audited.violations == Counter(v.kind for v in made.violations)
     assert not audited.doubts
     assert not audited.is_clean
+
+
+def test_what_is_planted_without_an_end_is_sent_after_an_attempt_on_record():
+    """Else an audit does not judge it, where the other jobs are few."""
+    planted = plant(1, BEGIN, 1)
+    (violation,) = (violation for violation in planted.violations if violation.kind == "no end")
+    (job,) = (job for job in planted.jobs if job["id"] == violation.job)
+
+    assert job["created_on"] >= min(attempt["ended_on"] for attempt in planted.attempts)
 
 
 def test_the_report_of_each_queue_is_what_was_said_beforehand(made, reported):
@@ -137,7 +147,14 @@ def test_rows_for_a_load_have_the_columns_that_load_takes(spark, tmp_path):
     assert rows.count() == 20
 
 
-def test_the_command_says_what_is_in_it(spark, tmp_path, capsys):
-    assert synth_job.main(["--jobs", "100", "--to", str(tmp_path / "lake"), "--days", "0.1"]) == 0
+def test_the_command_says_what_is_in_it(spark, made, monkeypatch, capsys):
+    """A history that was made before, because to make one takes seconds."""
+    asked = []
+    monkeypatch.setattr(
+        synth_job, "synth", lambda *given, **more: asked.append((given, more["days"])) or made
+    )
 
-    assert "webhooks" in capsys.readouterr().out
+    assert synth_job.main(["--jobs", "1234", "--to", "lake", "--days", "0.5"]) == 0
+
+    assert asked == [((1234, "lake"), 0.5)]
+    assert f"{made.letters} dead letters, {len(made.violations)} violations" in capsys.readouterr().out

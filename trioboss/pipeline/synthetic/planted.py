@@ -146,7 +146,8 @@ def _two_ends(case: _Case) -> None:
 
 
 def _no_end(case: _Case) -> None:
-    case.end("a", 1, 40, 50, attempt=2, retry_count=1, due=20)
+    # Sent after the first attempt on record, that of a planted case at the latest: older jobs are not judged.
+    case.end("a", 1, 90, 100, attempt=2, retry_count=1, due=70, created_on=case.at(60))
     case.expect("no end", "a")
 
 
