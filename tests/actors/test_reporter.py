@@ -170,3 +170,22 @@ async def test_how_long_a_job_waited_is_reckoned_from_when_it_could_have_started
         await work.until(lambda: work.outcomes)
 
     assert events.of(kinds.JobStarted)[0].waited == 3
+
+
+async def test_a_job_that_was_leased_ahead_starts_when_its_handler_does_and_waited_until_then(
+    work, open_worker, events
+):
+    first, second = make_job(), make_job()
+    work.add(first, second)
+
+    async def handler(job):
+        await trio.sleep(5)
+
+    async with open_worker(handler, prefetch=5):
+        await work.until(lambda: len(work.active) == 2)
+        await trio.sleep(1)
+        assert [event.id for event in events.of(kinds.JobStarted)] == [first.id]
+        await work.until(lambda: len(work.outcomes) == 2)
+
+    assert [event.waited for event in events.of(kinds.JobStarted)] == [0, 5]
+    assert [(event.waited, event.ran) for event in events.of(kinds.JobCompleted)] == [(0, 5), (5, 5)]

@@ -1,4 +1,4 @@
-"""SIGTERM loses nothing, and ends within the grace time. A second signal ends at once, and still loses nothing."""
+"""SIGTERM loses nothing, and ends soon after the grace time. A second signal ends at once, and still loses nothing."""
 
 import signal
 
@@ -92,6 +92,19 @@ async def test_a_handler_that_ignores_everything_keeps_neither_the_process_nor_i
     assert (job.state, job.retry_count) == ("retry", 0)
     with trio.fail_after(PATIENCE):
         await eventually(boss, "stubborn", stubborn, "retry")
+
+
+async def test_a_handler_that_ignores_its_cancellation_is_left_behind_after_the_grace(boss, workers):
+    id = await boss.send("stubborn")
+    worker = await workers.start("-q", "stubborn", "--grace", "0.1")
+    await worker.says("began", id)
+
+    worker.signal()
+
+    assert await worker.ends() == 1
+    assert worker.matching("leaving without it")
+    job = await boss.get_job_by_id("stubborn", id)
+    assert (job.state, job.retry_count) == ("retry", 0)
 
 
 async def test_a_neighbour_in_the_same_worker_is_given_back_as_well(boss, workers):

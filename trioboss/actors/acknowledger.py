@@ -15,7 +15,7 @@ from trioboss.model.exchange import Failure, Settlements
 from trioboss.model.job import Lease
 from trioboss.model.states import JobState
 
-__all__ = ["Acknowledger"]
+__all__ = ["Acknowledger", "waited"]
 
 
 @attrs.define(eq=False)
@@ -144,6 +144,7 @@ def _as_outcome(by_hand: ByHand) -> Outcome:
 
 
 def waited(running: Running) -> float:
-    """Seconds from when the job could have started to its claim, by the database's clock."""
+    """Seconds from when the job could have started until it did: to its claim by the database's clock, then by ours."""
     job = running.job
-    return max(0.0, (running.lease.started_on - max(job.start_after, job.created_on)).total_seconds())
+    unclaimed = (running.lease.started_on - max(job.start_after, job.created_on)).total_seconds()
+    return max(0.0, unclaimed) + max(0.0, running.started - running.began)

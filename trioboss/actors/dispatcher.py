@@ -9,7 +9,7 @@ from typing import TypeVar
 import attrs
 import trio
 
-from trioboss.actors.acknowledger import Acknowledger, waited
+from trioboss.actors.acknowledger import Acknowledger
 from trioboss.actors.checker import Checker
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.ports import WorkPort
@@ -17,7 +17,7 @@ from trioboss.actors.reporter import Reporter
 from trioboss.actors.running import CancelReason, Running
 from trioboss.actors.slots import Slots
 from trioboss.errors import DatabaseUnavailable, UnknownQueue
-from trioboss.events import ErrorEvent, JobStarted
+from trioboss.events import ErrorEvent
 from trioboss.machines.dispatch import Ask, DispatchMachine, Rest
 from trioboss.model.exchange import Exchanged, Wanted
 from trioboss.model.job import Job, Lease
@@ -275,10 +275,7 @@ class Dispatcher:
 
     def _begin(self, job: Job, sent_at: float) -> Running:
         assert job.started_on is not None
-        running = Running(job, Lease(job.id, job.attempt, job.started_on), self.tray, sent_at)
-        if self._reporter.wants(JobStarted):
-            self._reporter.report(JobStarted(job.queue, job.id, job.attempt, waited(running)))
-        return running
+        return Running(job, Lease(job.id, job.attempt, job.started_on), self.tray, sent_at)
 
     def _failed(self, ask: Ask | None, error: Exception) -> None:
         self._reporter.report(ErrorEvent(f"dispatcher {self.queue}", str(error) or "no answer in time"))

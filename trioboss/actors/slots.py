@@ -9,9 +9,11 @@ import attrs
 import trio
 from trio.lowlevel import ParkingLot, checkpoint, enable_ki_protection
 
+from trioboss.actors.acknowledger import waited
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.heartbeat import Wards
 from trioboss.actors.ports import LeasePort
+from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import (
     Completed,
     Handler,
@@ -24,6 +26,7 @@ from trioboss.actors.runner import (
     run_job,
 )
 from trioboss.actors.running import CancelReason, Running, RunningJob
+from trioboss.events import JobStarted
 
 __all__ = ["SlotSettings", "Slots"]
 
@@ -55,6 +58,7 @@ class Slots:
     _handler: Handler
     _port: LeasePort
     _wards: Wards
+    _reporter: Reporter
 
     running: set[Running] = attrs.field(factory=set, init=False)
     """Every lease of this worker whose handler is not out of it yet, buffered ones included. One job may be in here
@@ -133,11 +137,18 @@ class Slots:
             now = trio.current_time()
             for running in batch:
                 running.begin(scope, batch, now)
+            self._tell(batch)
             self._ring_next()
             await self._call_handler(batch)
             if now > turn_ends or self._is_low():
                 await checkpoint()
                 turn_ends = trio.current_time() + _FAIR_SHARE
+
+    def _tell(self, batch: list[Running]) -> None:
+        if self._reporter.wants(JobStarted):
+            for running in batch:
+                job = running.job
+                self._reporter.report(JobStarted(job.queue, job.id, job.attempt, waited(running)))
 
     def _is_low(self) -> bool:
         """Time to let a dispatcher ask for more, while there is still something to run in the meantime."""

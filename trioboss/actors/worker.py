@@ -106,7 +106,7 @@ class Worker:
         return f"<Worker {self.settings.queue!r} {self.id}>"
 
     def __attrs_post_init__(self) -> None:
-        self.slots = Slots(self.settings.slots, self._make_handler(), self._port, self._wards)
+        self.slots = Slots(self.settings.slots, self._make_handler(), self._port, self._wards, self._reporter)
         self.checker = Checker(self._port, self._reporter)
         self._renewer = Renewer(self._port, self._reporter)
         self._surveyor = Surveyor(self.id, self._port, self._reporter)

@@ -106,7 +106,7 @@ class Metrics:
         for worker in statistics.workers:
             running[worker.queue] += worker.running
         yield from _series("trioboss_running", "gauge", "jobs in handlers", running)
-        yield from _histograms("trioboss_wait_seconds", "from due to claimed", self._waited)
+        yield from _histograms("trioboss_wait_seconds", "from due to its handler", self._waited)
         yield from _histograms("trioboss_run_seconds", "in the handler", self._ran)
 
 
