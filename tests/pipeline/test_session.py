@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from trioboss.errors import UsageError
-from trioboss.pipeline import get_session
+from trioboss.pipeline import get_session, register
 
 
 def test_the_running_session_is_used(spark):
@@ -17,6 +17,16 @@ def test_the_running_session_is_used(spark):
 def test_another_master_is_refused_while_a_session_runs(spark):
     with pytest.raises(UsageError, match=r"master: a session is running already, on local\[2\]"):
         get_session("local[1]")
+
+
+def test_a_session_beside_another_learns_the_source(spark):
+    other = spark.newSession()
+    try:
+        register(other)
+        read = other.read.format("trioboss").options(dsn="postgresql://127.0.0.1:1/none", table="job").load()
+        assert "queue" in read.columns
+    finally:
+        register(spark)
 
 
 def test_nothing_of_spark_is_imported_before_it_is_used():

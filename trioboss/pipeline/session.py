@@ -58,7 +58,11 @@ def get_session(
 
 
 def register(spark: SparkSession) -> None:
-    """Teach a session the data source, and not to show a dsn."""
+    """Teach a session the data source, and not to show a dsn. It becomes the active one of this thread.
+
+    Spark looks for a source in the session that is active, not in the one that was asked to read.
+    """
+    SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
     spark.dataSource.register(TriobossSource)
     for key, value in _ALWAYS.items():
         spark.conf.set(key, value)

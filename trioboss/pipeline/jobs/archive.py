@@ -200,7 +200,7 @@ class _Export:
 def main(argv: list[str] | None = None) -> int:
     """The command, for spark-submit and for `trioboss pipeline archive`."""
     parser = argparse.ArgumentParser(
-        prog="archive", description="Export job history to a lake of Parquet files."
+        prog="trioboss pipeline archive", description="Export job history to a lake of Parquet files."
     )
     parser.add_argument(
         "--to", required=True, metavar="PATH", help="the lake: a folder, or any address Spark knows"
