@@ -27,6 +27,7 @@ def test_every_job_has_help_of_its_own(job, capsys):
 
     assert stopped.value.code == 0
     out = capsys.readouterr().out
+    assert out.startswith(f"usage: trioboss pipeline {job} ")
     assert "--master" in out
     assert "--conf" in out
 

@@ -91,7 +91,9 @@ def _name(
 
 def main(argv: list[str] | None = None) -> int:
     """The command, for spark-submit and for `trioboss pipeline load`."""
-    parser = argparse.ArgumentParser(prog="load", description="Load files or a table into a queue.")
+    parser = argparse.ArgumentParser(
+        prog="trioboss pipeline load", description="Load files or a table into a queue."
+    )
     parser.add_argument("files", nargs="+", metavar="FILE", help="Parquet, CSV or JSON lines; or a table")
     parser.add_argument("--queue", required=True)
     parser.add_argument(
