@@ -83,6 +83,11 @@ def test_a_history_that_was_tampered_with_is_found_and_the_exit_code_says_so(spa
     assert "overlap: singleton" in out
 
 
+def test_an_audit_of_a_queue_without_history_proves_nothing_and_says_so(spark, lived):
+    with pytest.raises(UsageError, match="queue: nothing of nosuch is in this history"):
+        audit_job.main(["--dsn", lived, "--queue", "nosuch"])
+
+
 def forge(dsn, id, started_on):
     """Let an archived job have started when another ran."""
     with psycopg.connect(dsn) as connection:

@@ -55,6 +55,34 @@ def test_a_setting_of_spark_without_a_value_is_exit_code_2(capsys):
     assert "not of the form KEY=VALUE" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--from", "2026-03-02", "--to", "2026-03-01"], "from, to: no time is between them"),
+        (["--tolerance", "nan"], "tolerance: say how many seconds"),
+        (["--schema", "no-name"], "schema: 'no-name' is not a schema name"),
+    ],
+)
+def test_what_cannot_be_asked_is_exit_code_2(arguments, problem, capsys):
+    assert main(["pipeline", "audit", *arguments]) == 2
+
+    assert problem in capsys.readouterr().err
+
+
+def test_a_schema_that_is_not_there_is_one_sentence(spark, dsn, capsys):
+    assert main(["pipeline", "audit", "--dsn", dsn, "--schema", "elsewhere"]) == 1
+
+    assert "schema 'elsewhere' is not installed: run `trioboss migrate`" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_is_one_sentence(spark, dsn, tmp_path, capsys):
+    missing = str(tmp_path / "missing.csv")
+
+    assert main(["pipeline", "load", missing, "--queue", "email", "--dsn", dsn]) == 2
+
+    assert f"{missing}: no such file" in capsys.readouterr().err
+
+
 def test_a_database_that_is_not_there_is_one_sentence_without_the_password(spark, tmp_path, capsys):
     dsn = "postgresql://u:geheim@127.0.0.1:1/x"
 
@@ -89,3 +117,5 @@ def test_what_spark_says_is_told_in_one_line():
 
     assert pipeline._explain(deep) == "dsn: no"
     assert pipeline._explain("[PATH_NOT_FOUND] no such path\nat java") == "[PATH_NOT_FOUND] no such path"
+    java = "An error occurred while calling o67.listFiles.\n: java.io.IOException: disk full\n\tat java"
+    assert pipeline._explain(java) == "java.io.IOException: disk full"

@@ -23,6 +23,9 @@ _EXTRA = ("pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "adbc_driver_m
 # How an error in Spark's Python ends: the name of its class, and what it says.
 _RAISED = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*: (\S.*)$", re.MULTILINE)
 
+# How an error in Java begins; what it says comes after that.
+_OF_PY4J = "An error occurred while calling"
+
 
 def add_pipeline_command(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
     """Describe the command to the parser."""
@@ -74,5 +77,6 @@ def _explain(message: str) -> str:
     """What went wrong, in one line: what our own code said, if it was that; else the first thing that Spark says."""
     _, traceback, said = message.partition("Traceback (most recent call last)")
     raised = _RAISED.findall(said) if traceback else []
-    lines = [*raised[-1:], *filter(None, map(str.strip, message.splitlines()))]
+    told = (line.strip().lstrip(": ") for line in message.splitlines() if not line.startswith(_OF_PY4J))
+    lines = [*raised[-1:], *filter(None, told)]
     return lines[0] if lines else "Spark failed, and does not say why"

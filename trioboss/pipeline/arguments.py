@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from trioboss.errors import UsageError
 from trioboss.pipeline.progress import Progress
 from trioboss.pipeline.session import get_session
+from trioboss.sql import check_schema
 
 __all__ = ["add_session_arguments", "print_progress", "session_of"]
 
@@ -27,6 +28,10 @@ def session_of(given: argparse.Namespace) -> SparkSession:
     for entry in given.conf:
         if "=" not in entry:
             raise UsageError(f"conf: {entry!r} is not of the form KEY=VALUE")
+    try:
+        check_schema(given.schema)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     return get_session(given.master, dict(entry.split("=", 1) for entry in given.conf))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from trioboss.errors import SchemaOutOfDate
 from trioboss.postgres.blocking import run_blocking
 from trioboss.postgres.blocking_session import open_blocking
 from trioboss.postgres.driving import BlockingConnection
@@ -14,6 +15,7 @@ from trioboss.postgres.results import read_rows
 from trioboss.postgres.translate import translated
 from trioboss.postgres.verdicts import lock_is_taken
 from trioboss.sql import COMMON_LEAF, Catalog, Statement
+from trioboss.sql.plans import LATEST
 from trioboss.store.parameters import step
 
 __all__ = ["Database", "open_database"]
@@ -65,9 +67,12 @@ def _address(statement: Statement, relations: dict[str, str]) -> Statement:
 
 @contextmanager
 def open_database(dsn: str, schema: str = "trioboss") -> Iterator[Database]:
-    """Connect for the length of a block."""
+    """Connect for the length of a block, or raise SchemaOutOfDate if the schema is not there."""
     connection = open_blocking(dsn)
     try:
-        yield Database(connection, Catalog(schema))
+        database = Database(connection, Catalog(schema))
+        if not database.run("is_installed")[0][0]:
+            raise SchemaOutOfDate(schema, None, LATEST)
+        yield database
     finally:
         connection.close()

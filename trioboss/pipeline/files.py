@@ -16,7 +16,7 @@ class Files:
     def __init__(self, spark: SparkSession, root: str | Path) -> None:
         text = str(root)
         if "://" not in text and not text.startswith("file:"):
-            text = Path(text).absolute().as_uri()
+            text = f"file:{Path(text).absolute()}"  # Hadoop wants no character escaped
         jvm: Any = spark._jvm
         self._io = jvm.org.apache.commons.io.IOUtils
         self._path = jvm.org.apache.hadoop.fs.Path
@@ -40,12 +40,19 @@ class Files:
         return sorted(status.getPath().getName() for status in self._system.listStatus(self._of(folder)))
 
     def describe(self) -> list[object]:
-        """The address, and of each file below it the name, the size and the time of the last change."""
-        found = self._system.listFiles(self._root, True)
+        """The address, and of each file there or below it the name, the size and the time of the last change.
+
+        The root may be a pattern, as Spark takes it. Nothing there is a FileNotFoundError.
+        """
+        roots = self._system.globStatus(self._root) or ()
         files: list[list[object]] = []
-        while found.hasNext():
-            status = found.next()
-            files.append([status.getPath().getName(), status.getLen(), status.getModificationTime()])
+        for root in roots:
+            found = self._system.listFiles(root.getPath(), True)
+            while found.hasNext():
+                status = found.next()
+                files.append([status.getPath().getName(), status.getLen(), status.getModificationTime()])
+        if not roots:
+            raise FileNotFoundError(self.root)
         return [self.root, *sorted(files, key=str)]
 
     def walk(self, folder: str, suffix: str) -> Iterator[str]:

@@ -120,4 +120,6 @@ def source_of(given: argparse.Namespace) -> Source:
     """The source that the arguments ask for."""
     if given.from_lake is not None and given.dsn is not None:
         raise UsageError("from-lake: give a lake or a dsn, not both")
+    if given.since is not None and given.until is not None and given.since >= given.until:
+        raise UsageError("from, to: no time is between them")
     return Source(given.dsn, given.from_lake, given.schema, given.since, given.until, given.queue)

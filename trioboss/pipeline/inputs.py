@@ -32,7 +32,14 @@ def describe(spark: SparkSession, given: Sequence[str] | DataFrame) -> list[obje
     """What tells files from others, and from what they were before; None where nothing does."""
     if isinstance(given, DataFrame) or not all(map(_format, given)):
         return None
-    return [Files(spark, name).describe() for name in given]
+    return [_describe(spark, name) for name in given]
+
+
+def _describe(spark: SparkSession, name: str) -> list[object]:
+    try:
+        return Files(spark, name).describe()
+    except FileNotFoundError:
+        raise UsageError(f"{name}: no such file") from None
 
 
 def _format(name: str) -> str | None:

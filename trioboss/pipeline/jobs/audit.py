@@ -164,12 +164,18 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_history_arguments(parser)
     given = parser.parse_args(argv)
-    if given.tolerance < 0 or given.limit < 0:
-        raise UsageError("tolerance, limit: neither can be less than nothing")
+    if not 0 <= given.tolerance < 1e6:
+        raise UsageError("tolerance: say how many seconds, from 0 to a million")
+    if given.limit < 0:
+        raise UsageError("limit: it cannot be less than nothing")
     done = audit(
         source_of(given), spark=session_of(given), tolerance=given.tolerance, loose=given.loose, limit=given.limit,
         progress=print_progress,
     )  # fmt: skip
+    if given.queue and not done.jobs + done.attempts:
+        raise UsageError(
+            f"queue: nothing of {', '.join(given.queue)} is in this history, so nothing was proved"
+        )
     print_json(attrs.asdict(done)) if given.json else _print(done)
     return 0 if done.is_clean and not (given.strict and done.doubts) else 1
 
