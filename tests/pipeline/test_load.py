@@ -10,7 +10,7 @@ from pipeline_helpers import Killed
 from trioboss.errors import UsageError
 from trioboss.pipeline import LoadRefused, load
 from trioboss.pipeline.database import Database, open_database
-from trioboss.pipeline.inputs import open_input, shape_jobs
+from trioboss.pipeline.inputs import describe, open_input, shape_jobs
 from trioboss.pipeline.jobs.load import main
 from trioboss.pipeline.options import WriteOptions
 from trioboss.pipeline.releasing import release
@@ -85,6 +85,33 @@ def test_rows_that_cannot_be_read_are_rejected_with_the_others(
     assert main(arguments) == 0
     assert "3 rows, 1 jobs in email, 2 rejected" in capsys.readouterr().out
     assert jobs_in(database, "data, priority") == [({"n": 1}, 3)]
+
+
+def test_a_name_that_was_loaded_before_is_not_said_to_be_loaded_again(
+    spark, dsn, database, sync_boss, tmp_path, capsys
+):
+    sync_boss.create_queue("email")
+    path = tmp_path / "jobs.csv"
+    arguments = [str(path), "--queue", "email", "--dsn", dsn, "--load-id", "x1"]
+    path.write_text("a\n1\n")
+    assert main(arguments) == 0
+    assert "load x1: released; 1 rows, 1 jobs in email" in capsys.readouterr().out
+
+    path.write_text("a\n2\n3\n")
+    assert main(arguments) == 0
+
+    assert "load x1: was loaded before, 1 jobs in email; nothing done" in capsys.readouterr().out
+    assert jobs_in(database) == [({"a": "1"},)]
+
+
+def test_files_are_described_whatever_their_names_and_patterns_are(spark, tmp_path):
+    for name in ("a b.csv", "ä%20.csv"):
+        (tmp_path / name).write_text("a\n1\n")
+
+    (_, *found), (_, *one) = describe(spark, [str(tmp_path / "*.csv"), str(tmp_path / "a b.csv")])
+
+    assert [name for name, *_ in found] == ["a b.csv", "ä%20.csv"]
+    assert [name for name, *_ in one] == ["a b.csv"]
 
 
 def test_a_row_that_cannot_be_read_is_no_payload_even_if_it_is_json(spark, tmp_path):

@@ -28,6 +28,8 @@ class Load:
     staged: int
     released: int
     rejected: int
+    is_repeat: bool = False
+    """It was released before, and is left as it was."""
 
     @property
     def left_out(self) -> int:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from uuid import uuid4
 
+import attrs
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -26,7 +27,7 @@ from trioboss.pipeline.database import open_database
 from trioboss.pipeline.inputs import describe, open_input, shape_jobs
 from trioboss.pipeline.options import WriteOptions
 from trioboss.pipeline.progress import Reporter, say, watch_stages
-from trioboss.pipeline.releasing import Load, LoadRefused, find_load, refusal
+from trioboss.pipeline.releasing import Load, LoadRefused, drop_stages, find_load, refusal
 from trioboss.pipeline.session import get_session
 
 __all__ = ["load", "main"]
@@ -57,6 +58,8 @@ def load(
     given |= {"dsn": dsn} if dsn else {}
     given |= {"releaseRate": str(release_rate)} if release_rate is not None else {}
     options = WriteOptions.parse(given)
+    if (before := _find_released(options)) is not None:
+        return before
     jobs = shape_jobs(open_input(spark, files), mapping or {})
     began = time.monotonic()
     with watch_stages(spark, f"load {queue}", progress):
@@ -66,6 +69,15 @@ def load(
     assert ended is not None
     say(progress, f"load {queue}", ended.staged, time.monotonic() - began)
     return ended
+
+
+def _find_released(options: WriteOptions) -> Load | None:
+    with open_database(options.dsn, options.schema) as database:
+        before = find_load(database, options.load)
+        if before is None or before.state != "released":
+            return None
+        drop_stages(database, options.load)
+    return attrs.evolve(before, is_repeat=True)
 
 
 def _write(jobs: DataFrame, options: WriteOptions, given: Mapping[str, str]) -> None:
@@ -142,6 +154,8 @@ def parse_mapping(entries: Sequence[str]) -> dict[str, str]:
 
 def explain(ended: Load) -> str:
     """A load in one line."""
+    if ended.is_repeat:
+        return f"load {ended.id}: was loaded before, {ended.released} jobs in {ended.queue}; nothing done"
     return (
         f"load {ended.id}: {ended.state}; {ended.staged} rows, {ended.released} jobs in {ended.queue}, "
         f"{ended.rejected} rejected, {ended.left_out} left out because their place was taken"
