@@ -93,6 +93,10 @@ def test_the_charts_have_one_bar_an_hour_and_a_word_for_each():
     assert "2 Mar 13:00\ncompleted 4" in page
 
 
+def test_a_line_of_one_point_is_wide_enough_to_be_seen():
+    assert "m-5 0h10" in render_page(make_report("q", hours=1))
+
+
 def test_numbers_read_as_people_write_them():
     assert [duration(s) for s in (0.0042, 0.84, 3.24, 240, 9000, 864_000)] == [
         "4.2 ms", "840 ms", "3.24 s", "4 min", "2.5 h", "10 d",

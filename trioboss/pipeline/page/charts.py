@@ -163,7 +163,7 @@ def _path(axis: Axis, values: Sequence[float | None], highest: float) -> str:
 
 def _line(axis: Axis, run: list[tuple[int, float]], highest: float) -> str:
     corners = [f"{axis.x(place) + axis.step / 2:.1f} {axis.y(value, highest):.1f}" for place, value in run]
-    return "M" + "L".join(corners) + ("h0.1" if len(corners) == 1 else "")
+    return "M" + "L".join(corners) + ("m-5 0h10" if len(corners) == 1 else "")
 
 
 def _area(axis: Axis, values: Sequence[float | None], highest: float) -> str:
