@@ -6,10 +6,12 @@ import re
 import psycopg
 import pytest
 import trio
+import trio.testing
 from psycopg.conninfo import make_conninfo
 from worker_helpers import PATIENCE, closed
 
 from trioboss.cli.health import Metrics
+from trioboss.events import JobCompleted, Wip
 
 PASSWORD, PAYLOAD = "pw-canary-7341", "payload-canary-5128"
 
@@ -84,6 +86,14 @@ async def test_two_workers_on_one_queue_are_one_series(boss):
     assert len(lines) == len(set(lines))
     assert 'trioboss_completed_total{queue="long"}' in lines
     assert 'trioboss_running{queue="long"}' in lines
+
+
+async def test_metrics_cost_a_boss_at_rest_no_timer(boss, nursery):
+    nursery.start_soon(Metrics(boss).run)
+    await trio.testing.wait_all_tasks_blocked()
+
+    assert boss._runtime.reporter.wants(JobCompleted)
+    assert not boss._runtime.reporter.wants(Wip)
 
 
 async def test_metrics_tell_how_many_jobs_wait_and_for_how_long(boss, dsn):
