@@ -406,7 +406,8 @@ async def test_outcomes_of_a_worker_that_leases_ahead_go_with_its_claims(work, o
         await work.until(lambda: len(work.outcomes) == 200)
 
     alone = [exchange for exchange in work.exchanges if exchange.wanted is None]
-    assert len(alone) < len(work.exchanges) / 4  # who would not wait for company would settle every other time
+    # Who would not wait for company would settle every other time.
+    assert len(alone) < len(work.exchanges) / 4
 
 
 async def test_of_two_attempts_of_a_job_that_end_together_only_the_later_one_counts(

@@ -1,8 +1,8 @@
 """Makes a history, or rows for a load, of any size, and says beforehand what is in it.
 
 A history is a lake as `archive` writes it: six queues, one for each way to run jobs, and a queue of dead letters,
-busiest around noon. With ``violations`` it also has queues `planted/…`, with so many violations of each kind, and `honest/…`,
-with as many histories that only look like some.
+busiest around noon. With ``violations`` it also has queues `planted/…`, with so many violations of each kind, and
+`honest/…`, with as many histories that only look like some.
 """
 
 import argparse
