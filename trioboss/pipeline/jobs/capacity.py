@@ -197,7 +197,9 @@ _COLUMNS = (
 
 def main(argv: list[str] | None = None) -> int:
     """The command, for spark-submit and for `trioboss pipeline capacity`."""
-    parser = argparse.ArgumentParser(prog="trioboss pipeline capacity", description="Say how many slots each queue needs.")
+    parser = argparse.ArgumentParser(
+        prog="trioboss pipeline capacity", description="Say how many slots each queue needs."
+    )
     parser.add_argument(
         "--target", type=float, default=1.0, help="seconds that p95 of waits may be (default 1)"
     )
