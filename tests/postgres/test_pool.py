@@ -60,7 +60,7 @@ async def test_there_are_never_more_than_its_size(server_dsn, admin):
         count = "select count(*)::int from pg_stat_activity where application_name = 'limit'"
         assert await scalar(admin, count) == 3
 
-    assert peak == 3
+    assert peak <= 3
 
 
 async def test_whoever_waits_longest_is_served_first(server_dsn):
