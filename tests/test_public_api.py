@@ -20,7 +20,6 @@ PUBLIC = [
         "Connection",
         "DatabaseUnavailable",
         "Explanation",
-        "InternalError",
         "Job",
     ),
     *(

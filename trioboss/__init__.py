@@ -17,7 +17,6 @@ from trioboss.boss import Boss as Boss
 from trioboss.boss import open_boss as open_boss
 from trioboss.errors import BatchFailed as BatchFailed
 from trioboss.errors import DatabaseUnavailable as DatabaseUnavailable
-from trioboss.errors import InternalError as InternalError
 from trioboss.errors import JobNotFound as JobNotFound
 from trioboss.errors import LeaseLost as LeaseLost
 from trioboss.errors import NoPostgres as NoPostgres
@@ -55,7 +54,6 @@ __all__ = [
     "Connection",
     "DatabaseUnavailable",
     "Explanation",
-    "InternalError",
     "Job",
     "JobNotFound",
     "JobState",

@@ -15,8 +15,7 @@ TriobossError
 │   └── OutcomeUnknown
 ├── SchemaOutOfDate                   the operator: run `trioboss migrate`
 ├── NoPostgres                        the operator: install or name a Postgres
-├── SupervisorGaveUp                  an actor crashed too often
-└── InternalError                     us: please report it
+└── SupervisorGaveUp                  an actor crashed too often: its last crash says why
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +24,6 @@ from uuid import UUID
 __all__ = [
     "BatchFailed",
     "DatabaseUnavailable",
-    "InternalError",
     "JobNotFound",
     "LeaseLost",
     "NoPostgres",
@@ -184,7 +182,3 @@ class NoPostgres(TriobossError):
 
 class SupervisorGaveUp(TriobossError):
     """An actor crashed more often than its restart intensity allows. The cause is its last crash."""
-
-
-class InternalError(TriobossError):
-    """A bug in trioboss. Please report it with the traceback."""

@@ -354,6 +354,30 @@ def test_outcomes_wait_like_claims_do_while_the_database_fails():
     machine = DispatchMachine()
     machine.failed(5.0, 1.0)
     assert machine.retry_at == 5.1
-    machine.answered()
+    machine.answered(6.0)
 
     assert machine.retry_at == -math.inf
+
+
+def test_what_has_ended_is_settled_at_once_where_no_claim_is_waiting():
+    assert DispatchMachine().settles_at(Rest(math.inf), ended_at=7.0) <= 7.0
+
+
+def test_what_has_ended_waits_a_moment_for_a_claim_that_lacks_only_room():
+    machine = DispatchMachine()
+
+    assert machine.settles_at(Rest(math.inf, for_room=True), ended_at=7.0) == 7.005
+
+
+def test_what_ended_during_an_exchange_gives_the_next_claim_its_chance():
+    machine = DispatchMachine()
+    machine.answered(8.0)
+
+    assert machine.settles_at(Rest(math.inf, for_room=True), ended_at=7.0) == 8.005
+
+
+def test_company_is_no_reason_to_ask_a_database_that_fails():
+    machine = DispatchMachine()
+    machine.failed(8.0, 1.0)
+
+    assert machine.settles_at(Rest(math.inf, for_room=True), ended_at=7.0) == machine.retry_at

@@ -28,7 +28,6 @@ __all__ = ["Dispatcher", "DispatcherStatistics", "Presence"]
 T = TypeVar("T")
 
 _PATIENCE = 20.0  # seconds an exchange may take
-_COMPANY = 0.005  # seconds that an outcome waits for a claim to go with: each round trip is worth many jobs
 _BUSY = "*busy"  # the word by which upkeep learns that there are jobs to watch over
 _BUSY_INTERVAL = 10.0
 
@@ -86,7 +85,6 @@ class Dispatcher:
     """What the claim under way brings may have been cancelled by now."""
     _under_way: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     _deadline: float = attrs.field(default=math.inf, init=False)
-    _traded_at: float = attrs.field(default=-math.inf, init=False)
     _claims: int = attrs.field(default=0, init=False)
     _claimed: int = attrs.field(default=0, init=False)
     _woken: Counter[str] = attrs.field(factory=Counter, init=False)
@@ -107,7 +105,7 @@ class Dispatcher:
 
     def begin_anew(self) -> None:
         """The queue was deleted and made again: the mark is gone, and what could not work may work now."""
-        self.machine.answered()
+        self.machine.answered(trio.current_time())
         self.machine.forget_mark()
         self.bell.ring()
 
@@ -173,21 +171,18 @@ class Dispatcher:
             plan = self._plan(now)
             if isinstance(plan, Ask):
                 await self._exchange(plan)
-            elif self.tray and now >= self._settles_at(plan):
+            elif self.tray and now >= self.machine.settles_at(plan, self.tray.waits_since):
                 await self._exchange(None)
             elif self._stopping and not self.tray and not self._awaits_any():
                 return
             else:
                 await self._rest(plan)
 
-    def _settles_at(self, plan: Rest) -> float:
-        """When to settle what has ended without a claim: now, or after one that lacks only room had its chance."""
-        if not plan.for_room:
-            return self.machine.retry_at
-        return max(self.machine.retry_at, max(self.tray.waits_since, self._traded_at) + _COMPANY)
-
     async def _rest(self, plan: Rest) -> None:
-        await self.bell.wait_until(min(plan.until, self._settles_at(plan)) if self.tray else plan.until)
+        until = plan.until
+        if self.tray:
+            until = min(until, self.machine.settles_at(plan, self.tray.waits_since))
+        await self.bell.wait_until(until)
         if trio.current_time() >= plan.until:
             self._woken["timer"] += 1
 
@@ -244,8 +239,7 @@ class Dispatcher:
         except BaseException:
             self.tray.put_back(entries)
             raise
-        self._traded_at = trio.current_time()
-        self.machine.answered()
+        self.machine.answered(trio.current_time())
         self.tray.settled(entries, exchanged.settled)
         if ask is not None:
             self._received(exchanged, sent_at)

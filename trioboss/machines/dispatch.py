@@ -9,6 +9,7 @@ __all__ = ["Ask", "DispatchMachine", "Rest"]
 _RUSH = 2  # full claims in a row after which senders need not wake us
 _LOOKS = 10  # fruitless claims in a row without waiting
 _LOOK_INTERVAL = 0.05  # seconds between fruitless claims after that
+_COMPANY = 0.005  # seconds that an outcome waits for a claim to go with: each round trip is worth many jobs
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 10.0  # seconds between claims while the database fails
 
 
@@ -57,6 +58,7 @@ class DispatchMachine:
     _looks: float = _LOOKS
     _looked_at: float = -math.inf
     _failures: int = 0
+    _answered_at: float = -math.inf
     _not_before: float = -math.inf
 
     @property
@@ -129,7 +131,7 @@ class DispatchMachine:
         """The claim came back with so many jobs; in ``next_due`` seconds there is something to make ready."""
         assert self._asked is not None
         asked, self._asked = self._asked, None
-        self.answered()
+        self.answered(now)
         if asked.asleep is not None:
             self.marked = asked.asleep
         full = count >= asked.limit
@@ -140,10 +142,19 @@ class DispatchMachine:
             self.due = min(self.due, now + next_due)
         self._not_before = -math.inf if count else self._after_fruitless_look(now)
 
-    def answered(self) -> None:
+    def answered(self, now: float) -> None:
         """The database works."""
         self._failures = 0
         self.retry_at = -math.inf
+        self._answered_at = now
+
+    def settles_at(self, rest: Rest, ended_at: float) -> float:
+        """When to settle, without a claim, what ended at that time: now, or after a claim that lacks only room had
+        its chance to take it along.
+        """
+        if not rest.for_room:
+            return self.retry_at
+        return max(self.retry_at, max(ended_at, self._answered_at) + _COMPANY)
 
     def failed(self, now: float, chance: float) -> None:
         """The database did not answer. ``chance`` (0 to 1) spreads the attempts of many dispatchers."""
