@@ -135,6 +135,7 @@ HARMLESS = {
         "lock_key_order",
         "look",
         "pass_on",
+        "prepare_release",
     ),
     *("read_clock", "read_horizon", "lock_lake", "ring", "take_turns", "tell_ended", "wake"),
 }
@@ -179,7 +180,7 @@ OWNING = {
         "drop_stage",
     ),
     *("find_turns", "gather_stage", "get_load", "get_rejected", "keep_rejected", "list_stages"),
-    *("lock_turns_of_stage", "mark_exported", "open_load", "release_stage"),
+    *("lock_turns_of_stage", "mark_exported", "open_load", "release_stage", "release_stage_unless_taken"),
 }
 MAY = {
     "producer": HARMLESS | SENDING,

@@ -18,9 +18,17 @@ from trioboss.sql import COMMON_LEAF, Catalog, Statement
 from trioboss.sql.plans import LATEST
 from trioboss.store.parameters import step
 
-__all__ = ["Database", "open_database"]
+__all__ = ["Answer", "Database", "open_database"]
 
 _RELATION = re.compile(r"archive|attempt|job|(archive|attempt)_(\d{8}|default)|stage_[0-9a-f]{32}")
+
+
+@attrs.frozen
+class Answer:
+    """What a statement returned, and how many rows it wrote, or else returned."""
+
+    rows: list[tuple[Any, ...]]
+    written: int
 
 
 @attrs.frozen
@@ -34,10 +42,17 @@ class Database:
         self, name: str, *, leaf: str = COMMON_LEAF, of: dict[str, str] | None = None, **values: object
     ) -> list[tuple[Any, ...]]:
         """Run a statement; return its rows. ``of`` gives it other tables than it names: {"archive": "attempt"}."""
+        return self.ask(name, leaf=leaf, of=of, **values).rows
+
+    def ask(
+        self, name: str, *, leaf: str = COMMON_LEAF, of: dict[str, str] | None = None, **values: object
+    ) -> "Answer":
+        """Run a statement; return all that it answers."""
         statement = _address(self.catalog.get(name, leaf), of or {})
         with translated(self.connection, commits=True):
             results = run_blocking(self.connection, [[step(statement, values)]], prepare=False)
-        return read_rows(results[0][0]) if results[0][0].nfields else []
+        result = results[0][0]
+        return Answer(read_rows(result) if result.nfields else [], result.command_tuples or 0)
 
     def drop_stage(self, table: str) -> bool:
         """Drop a stage, unless somebody is writing to it; whether it is gone."""

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 import attrs
 
 from trioboss.errors import DatabaseUnavailable, TriobossError, UnknownQueue
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
-from trioboss.pipeline.database import Database, open_database
+from trioboss.pipeline.database import Answer, Database, open_database
 from trioboss.pipeline.options import WriteOptions
 from trioboss.pipeline.staging import Staged
 
@@ -97,7 +96,8 @@ def _end(database: Database, options: WriteOptions, stages: Sequence[Staged]) ->
     queue = find_queue(database, options.queue)
     rejected = _check(database, stages)
     staged = sum(stage.rows for stage in stages)
-    _keep_rejected(database, options.load, stages)
+    if rejected:
+        _keep_rejected(database, options.load, stages)
     state, released = "released", 0
     if options.dry_run:
         state = "checked"
@@ -138,6 +138,7 @@ class _Release:
         """Turn all stages into jobs, in their order; returns how many jobs that made."""
         if self._queue.policy is not Policy.STANDARD:
             stages = self._gather(stages)
+        self._database.run("prepare_release")
         ((now,),) = self._database.run("read_clock")
         released = ahead = 0
         for stage in stages:
@@ -158,13 +159,15 @@ class _Release:
         return [attrs.evolve(first, rows=rows)]
 
     def _release(self, stage: Staged, ahead: int, now: datetime) -> int:
-        by_key, rate = self._queue.policy in _BY_KEY, self._options.rate
-        ((released,),) = self._run("release_stage", stage, ahead=ahead, rate=rate, by_key=by_key, now=now)
+        values = {"ahead": ahead, "rate": self._options.rate, "now": now}
+        by_key = self._queue.policy in _BY_KEY
+        if not by_key and not self._options.has_ids:
+            return self._run("release_stage", stage, **values).written
+        released = self._run("release_stage_unless_taken", stage, by_key=by_key, **values).written
         if self._options.has_ids:
-            ((dropped,),) = self._run("drop_ended_of_stage", stage)
-            released -= dropped
-        return int(released)
+            released -= self._run("drop_ended_of_stage", stage).written
+        return released
 
-    def _run(self, name: str, stage: Staged, **values: object) -> list[tuple[Any, ...]]:
+    def _run(self, name: str, stage: Staged, **values: object) -> Answer:
         of = {"stage_row": stage.table}
-        return self._database.run(name, leaf=self._queue.table_name, of=of, queue=self._queue.name, **values)
+        return self._database.ask(name, leaf=self._queue.table_name, of=of, queue=self._queue.name, **values)
