@@ -11,7 +11,7 @@ from benchmarks.harness.server import open_server
 from benchmarks.harness.tables import Table
 from benchmarks.pipelines.beside import measure_beside
 from benchmarks.pipelines.reading import measure_reading
-from benchmarks.pipelines.reporting import measure_reporting
+from benchmarks.pipelines.reporting import measure_auditing, measure_reporting
 from benchmarks.pipelines.setting import Setting, find_jar, open_spark
 from benchmarks.pipelines.writing import measure_writing
 
@@ -22,6 +22,7 @@ MEASURES: dict[str, Callable[[Setting], Table]] = {
     "write": measure_writing,
     "beside": measure_beside,
     "report": measure_reporting,
+    "audit": measure_auditing,
 }
 
 

@@ -1,0 +1,21 @@
+"""Background work gives way: it runs on what cores have left over."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+__all__ = ["give_way"]
+
+_GROUP = Path("/proc/self/autogroup")
+"""Linux weighs sessions against each other first, and processes only within one."""
+
+
+def give_way(niceness: int) -> None:
+    """Be at least so nice (0 to 19), with all that is started from now on: Java, and the workers of Spark.
+
+    A session that is all ours, as one of cron's is, becomes as nice as a whole; one shared with a shell does not.
+    """
+    reached = os.nice(max(0, niceness - os.nice(0)))
+    if os.getsid(0) == os.getpid():
+        with suppress(OSError):
+            _GROUP.write_text(str(reached))
