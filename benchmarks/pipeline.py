@@ -1,6 +1,7 @@
 """`python -m benchmarks pipeline`: history and bulk loads on Spark, beside what Spark brings itself."""
 
 import argparse
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,6 +41,12 @@ def main(argv: list[str] | None = None) -> int:
         "--jdbc", metavar="JAR", help="PostgreSQL's JDBC driver, if it is not where Debian puts it"
     )
     parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument(
+        "--append",
+        type=Path,
+        metavar="FILE",
+        help="keep the results in this file, with what it has of others",
+    )
     given = parser.parse_args(argv)
     rows, repeats = (20_000, 1) if given.quick else (given.rows, given.repeats)
     jar = find_jar(given.jdbc)
@@ -52,6 +59,15 @@ def main(argv: list[str] | None = None) -> int:
             say(name)
             report.tables.append(MEASURES[name](setting))
         print(report.render(), flush=True)
-        say(f"kept as {report.save(given.results, environment)}")
+        report.tables[:0] = _read_others(given.append, report.tables)
+        say(f"kept as {report.save(given.results, environment, given.append)}")
         setting.spark.stop()
     return 0
+
+
+def _read_others(path: Path | None, measured: list[Table]) -> list[Table]:
+    """The tables of earlier runs that were not measured again."""
+    if path is None or not path.exists():
+        return []
+    titles = {table.title for table in measured}
+    return [Table(**kept) for kept in json.loads(path.read_text())["tables"] if kept["title"] not in titles]
