@@ -16,7 +16,7 @@ from benchmarks.harness.server import Server, run_sql
 
 __all__ = ["describe", "in_words"]
 
-_PRIVATE = frozenset({"--dsn", "--cache", "--results", "--append", "--peer-python", "--plot"})
+_PRIVATE = frozenset({"--dsn", "--cache", "--results", "--append", "--jdbc", "--peer-python", "--plot"})
 _CHANGED = """
     select name, setting || coalesce(' ' || unit, '') from pg_settings
     where source in ('configuration file', 'command line', 'database', 'user')
