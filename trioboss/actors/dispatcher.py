@@ -14,13 +14,12 @@ from trioboss.actors.checker import Checker
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
-from trioboss.actors.running import CancelReason, Running
+from trioboss.actors.running import CancelReason, Parcel, Running
 from trioboss.actors.slots import Slots
 from trioboss.errors import DatabaseUnavailable, UnknownQueue
 from trioboss.events import ErrorEvent
 from trioboss.machines.dispatch import Ask, DispatchMachine, Rest
 from trioboss.model.exchange import Exchanged, Wanted
-from trioboss.model.job import Job, Lease
 from trioboss.model.policy import Policy
 
 __all__ = ["Dispatcher", "DispatcherStatistics", "Presence"]
@@ -84,6 +83,7 @@ class Dispatcher:
     _doubtful: bool = attrs.field(default=False, init=False)
     """What the claim under way brings may have been cancelled by now."""
     _under_way: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    _promised: int = attrs.field(default=0, init=False)
     _deadline: float = attrs.field(default=math.inf, init=False)
     _claims: int = attrs.field(default=0, init=False)
     _claimed: int = attrs.field(default=0, init=False)
@@ -205,7 +205,7 @@ class Dispatcher:
     async def _exchange(self, ask: Ask | None) -> None:
         """Settle what has ended, and claim what is asked for. What goes wrong is tried again later."""
         if ask is not None:
-            self._slots.promise(ask.limit)
+            self._promise(ask.limit)
         try:
             if ask is not None and self._unsure:
                 await self._recover_unseen()
@@ -216,8 +216,12 @@ class Dispatcher:
             self._failed(ask, error)
             raise
         finally:
-            if ask is not None:
-                self._slots.promise(-ask.limit)
+            self._promise(0)
+
+    def _promise(self, room: int) -> None:
+        """Room in the slots for what the claim under way may bring."""
+        self._slots.promise(room - self._promised)
+        self._promised = room
 
     async def _trade(self, ask: Ask | None) -> None:
         entries, settlements = self.tray.take()
@@ -259,17 +263,13 @@ class Dispatcher:
         next_due = None if claim is None else claim.next_due
         self._keyed = claim is not None and claim.policy is not None and Policy(claim.policy).is_keyed
         self.machine.claimed(len(jobs), next_due, trio.current_time())
-        begun = [self._begin(job, sent_at) for job in jobs]
+        self._promise(0)
+        self._slots.offer(Parcel(jobs, self.tray, sent_at), more=self.machine.hungry)
         if self._doubtful:
             self._doubtful = False
-            self._checker.doubt(begun, CancelReason.CANCELLED)
-        self._slots.offer(begun)
+            self._checker.doubt(self._running(), CancelReason.CANCELLED)
         if self._stopping:
             self._slots.give_back()
-
-    def _begin(self, job: Job, sent_at: float) -> Running:
-        assert job.started_on is not None
-        return Running(job, Lease(job.id, job.attempt, job.started_on), self.tray, sent_at)
 
     def _failed(self, ask: Ask | None, error: Exception) -> None:
         self._reporter.report(ErrorEvent(f"dispatcher {self.queue}", str(error) or "no answer in time"))

@@ -22,6 +22,7 @@ __all__ = [
     "ByHand",
     "CancelReason",
     "DeadLetterJob",
+    "Parcel",
     "RetryJob",
     "Running",
     "RunningJob",
@@ -164,6 +165,27 @@ class Running:
         self.scope = None
         if self.bell is not None:
             self.bell.ring()
+
+
+@attrs.frozen(eq=False)
+class Parcel:
+    """Jobs that one claim has leased, not looked at yet; how many there are is known."""
+
+    jobs: Sequence[Job]
+    tray: Tray
+    began: float
+    """When the claim was sent."""
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def open(self) -> list[Running]:
+        """Read the jobs."""
+        return [self._begin(job) for job in self.jobs]
+
+    def _begin(self, job: Job) -> Running:
+        assert job.started_on is not None
+        return Running(job, Lease(job.id, job.attempt, job.started_on), self.tray, self.began)
 
 
 def superseded(jobs: Collection[Running]) -> set[Running]:

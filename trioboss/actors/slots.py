@@ -2,7 +2,6 @@
 
 import math
 from collections import deque
-from collections.abc import Sequence
 from uuid import UUID
 
 import attrs
@@ -25,7 +24,7 @@ from trioboss.actors.runner import (
     run_batch,
     run_job,
 )
-from trioboss.actors.running import CancelReason, Running, RunningJob
+from trioboss.actors.running import CancelReason, Parcel, Running, RunningJob
 from trioboss.events import JobStarted
 
 __all__ = ["SlotSettings", "Slots"]
@@ -60,9 +59,9 @@ class Slots:
     _wards: Wards
     _reporter: Reporter
 
-    running: set[Running] = attrs.field(factory=set, init=False)
-    """Every lease of this worker whose handler is not out of it yet, buffered ones included. One job may be in here
-    twice: an attempt that was given up but does not end, and the next one."""
+    _running: set[Running] = attrs.field(factory=set, init=False)
+    _parcels: deque[Parcel] = attrs.field(factory=deque, init=False)
+    _delivered: Doorbell = attrs.field(factory=Doorbell, init=False)
     _buffer: deque[Running] = attrs.field(factory=deque, init=False)
     _idle: ParkingLot = attrs.field(factory=ParkingLot, init=False)
     _promised: int = attrs.field(default=0, init=False)
@@ -72,12 +71,20 @@ class Slots:
     empty: Doorbell = attrs.field(factory=Doorbell, init=False)
     """Rung when the last lease has ended."""
 
+    @property
+    def running(self) -> set[Running]:
+        """Every lease of this worker whose handler is not out of it yet, buffered ones included. One job may be in
+        here twice: an attempt that was given up but does not end, and the next one.
+        """
+        self._open_parcels()
+        return self._running
+
     def room(self) -> int:
         """How many jobs to ask for. With prefetch, none until half of it is used up."""
-        if len(self._buffer) > self.settings.prefetch // 2:
-            return 0
+        taken = len(self._running) + sum(map(len, self._parcels)) + self._promised
         lingering = self._lingering * (self.settings.batch_size or 1)
-        return self.settings.capacity - len(self.running) - self._promised - lingering
+        room = self.settings.capacity - taken - lingering
+        return room if room >= self.settings.prefetch // 2 else 0
 
     def wait_for_room(self, bell: Doorbell) -> None:
         """Ring this bell, in its turn, when there is room."""
@@ -92,15 +99,34 @@ class Slots:
         """So many jobs are asked for; a negative count takes it back."""
         self._promised += count
 
-    def offer(self, jobs: Sequence[Running]) -> None:
-        """Run these as soon as there are slots."""
-        self.running.update(jobs)
-        self._buffer.extend(jobs)
-        self._wards.add(jobs)
-        self._idle.unpark(count=len(self._buffer))
+    def offer(self, parcel: Parcel, *, more: bool) -> None:
+        """Run these as soon as there are slots. ``more``: whoever brings them asks for others at once, if there is
+        room. A worker that leases ahead looks into the parcel only then, while the database works.
+        """
+        self._parcels.append(parcel)
+        if more and self.settings.prefetch and self.room() > 0:
+            self._delivered.ring()
+        else:
+            self._open_parcels()
+
+    async def unpack(self) -> None:
+        """Open the parcels that were left closed."""
+        while True:
+            await self._delivered.wait()
+            await checkpoint()  # the first turn is for those who ask for more
+            self._open_parcels()
+
+    def _open_parcels(self) -> None:
+        while self._parcels:
+            jobs = self._parcels.popleft().open()
+            self._running.update(jobs)
+            self._buffer.extend(jobs)
+            self._wards.add(jobs)
+            self._idle.unpark(count=len(jobs))
 
     def give_back(self) -> None:
         """The jobs that no slot has taken yet will not run here."""
+        self._open_parcels()
         waiting = list(self._buffer)
         self._buffer.clear()
         for running in waiting:
@@ -152,7 +178,7 @@ class Slots:
 
     def _is_low(self) -> bool:
         """Time to let a dispatcher ask for more, while there is still something to run in the meantime."""
-        return self._promised == 0 and 0 < len(self._buffer) <= self.settings.prefetch // 2
+        return self._promised == 0 and len(self._buffer) > 0 and self.room() > 0
 
     async def _call_handler(self, batch: list[Running]) -> None:
         if self.settings.batch_size is None:
@@ -213,8 +239,8 @@ class Slots:
         if running.reason is not None and not isinstance(outcome, Completed):
             outcome = judge_cancelled(running)
         running.finish()
-        self.running.remove(running)
+        self._running.remove(running)
         running.tray.put(running, outcome, now)
         self._ring_next()
-        if not self.running:
+        if not self._running:
             self.empty.ring()

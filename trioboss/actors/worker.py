@@ -207,6 +207,7 @@ class Worker:
         self._keepers.start("survey", self._surveyor.run)
         self._keepers.start("lease check", self.checker.run)
         nursery.start_soon(self._wards.run, nursery, self._renewer, self._reporter)
+        nursery.start_soon(self.slots.unpack)
         nursery.start_soon(self._await_end)
         for place in range(self.settings.slots.concurrency):
             nursery.start_soon(self.slots.run, name=f"slot {self.settings.queue} {place}")

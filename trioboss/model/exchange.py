@@ -27,7 +27,8 @@ class Wanted:
 class Claim:
     """What a claim found: the jobs, and what to do when they are not enough."""
 
-    jobs: list[Job]
+    jobs: Sequence[Job]
+    """Perhaps not read yet: their number is known sooner."""
     next_due: float | None
     """Seconds until something waits to be made ready; None if nothing waits for time."""
     policy: str | None

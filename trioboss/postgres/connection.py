@@ -117,7 +117,7 @@ class Connection(TrioConnection[Row]):
         await self.lock.acquire()
         try:
             await checkpoint_if_cancelled()
-            if self._unread is not None:
+            if self._unread is not None and not self._autocommit:
                 await self._read_sequel(self._unread)
             if self._pipeline is not None:
                 raise errors.ProgrammingError("run() cannot be used inside pipeline(): see run_in_caller()")
@@ -138,10 +138,11 @@ class Connection(TrioConnection[Row]):
         return await self._deliver(self._new_delivery(transactions, sequel))
 
     def _new_delivery(self, transactions: Transactions, sequel: Sequence[Step]) -> Delivery:
-        idle = self.pgconn.transaction_status == _IDLE
+        earlier, self._unread = self._unread, None
+        idle = earlier is not None or self.pgconn.transaction_status == _IDLE
         begin = None if self._autocommit or not idle else self._get_tx_start_command()
         in_block = not (idle and self._autocommit)
-        return Delivery(self.pgconn, transactions, self._statements, begin, in_block, sequel)
+        return Delivery(self.pgconn, transactions, self._statements, begin, in_block, sequel, earlier)
 
     async def _deliver(self, delivery: Delivery) -> Results:
         try:

@@ -11,7 +11,7 @@ import attrs
 
 from trioboss.postgres.flush import Results, Step
 
-__all__ = ["Aside", "Attempt", "Conversation", "Copy", "Flush", "Request", "Script"]
+__all__ = ["Aside", "Attempt", "Conversation", "Copy", "Flush", "Request", "Script", "Together"]
 
 T = TypeVar("T")
 
@@ -50,6 +50,16 @@ class Attempt:
 
 
 @attrs.frozen
+class Together:
+    """Flushes that do not depend on each other: at the same time on connections of our own, in turn on a caller's.
+
+    Answered with the results of all, as if they were one. One that fails stops none of the others.
+    """
+
+    flushes: tuple[Flush, ...]
+
+
+@attrs.frozen
 class Copy:
     """A COPY FROM STDIN with blocks of its binary format. Answered with no results."""
 
@@ -64,5 +74,5 @@ class Script:
     text: str
 
 
-Request: TypeAlias = Flush | Aside | Attempt | Copy | Script
+Request: TypeAlias = Flush | Aside | Attempt | Together | Copy | Script
 Conversation: TypeAlias = Generator[Request, Results, T]

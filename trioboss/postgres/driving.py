@@ -4,7 +4,7 @@ Errors are thrown into the conversation, which may know what to do about them; w
 handle leaves it as it came.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
@@ -16,8 +16,17 @@ from trioboss.errors import UsageError
 from trioboss.postgres.blocking import run_blocking
 from trioboss.postgres.caller import check_caller, run_in_caller
 from trioboss.postgres.connection import Connection
-from trioboss.postgres.conversation import Aside, Attempt, Conversation, Copy, Flush, Request, Script
-from trioboss.postgres.flush import Results
+from trioboss.postgres.conversation import (
+    Aside,
+    Attempt,
+    Conversation,
+    Copy,
+    Flush,
+    Request,
+    Script,
+    Together,
+)
+from trioboss.postgres.flush import Results, Transactions
 from trioboss.postgres.pool import Pool
 
 __all__ = [
@@ -40,6 +49,8 @@ async def drive(conversation: Conversation[T], pool: Pool) -> T:
     """Run a conversation on our own connections, each request on whichever is free."""
 
     async def answer(request: Request) -> Results:
+        if isinstance(request, Together):
+            return await _run_together(pool, request.flushes)
         if isinstance(request, Aside | Attempt):
             request = request.flush
         assert not isinstance(request, Copy | Script), "needs one connection: use drive_in"
@@ -60,7 +71,7 @@ async def drive_in(connection: AnyConnection, conversation: Conversation[T], poo
             return await _copy(connection, request)
         if isinstance(request, Script):
             return await _execute(connection, request)
-        return await run_in_caller(connection, request.all)
+        return await run_in_caller(connection, _all_of(request))
 
     return await _drive(conversation, answer)
 
@@ -120,6 +131,29 @@ async def _drive(conversation: Conversation[T], answer: Callable[[Request], Awai
                 request = conversation.send(results)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
+
+
+async def _run_together(pool: Pool, flushes: Sequence[Flush]) -> Results:
+    answers: list[Results] = [[] for _ in flushes]
+    failures: list[Exception] = []
+
+    async def run(place: int, flush: Flush) -> None:
+        try:
+            answers[place] = await pool.run(flush.transactions, flush.sequel)
+        except Exception as error:
+            failures.append(error)
+
+    async with trio.open_nursery() as nursery:
+        for place, flush in enumerate(flushes):
+            nursery.start_soon(run, place, flush)
+    if failures:
+        raise failures[0]
+    return [transaction for answer in answers for transaction in answer]
+
+
+def _all_of(request: Flush | Together) -> Transactions:
+    flushes = request.flushes if isinstance(request, Together) else (request,)
+    return [transaction for flush in flushes for transaction in flush.all]
 
 
 async def _attempt(connection: AnyConnection, flush: Flush) -> Results:
@@ -184,7 +218,7 @@ def drive_blocking(
             return _copy_blocking(connection, request)
         if isinstance(request, Script):
             return _execute_blocking(connection, request)
-        return run_blocking(connection, request.all, prepare=connection is aside)
+        return run_blocking(connection, _all_of(request), prepare=connection is aside)
 
     try:
         request = next(conversation)

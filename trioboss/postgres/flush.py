@@ -96,6 +96,8 @@ class Delivery:
     """Whether all this happens inside a transaction block, where a Sync commits nothing."""
     sequel: Sequence[Step] = ()
     """One more transaction, sent along, whose end nobody waits for. `finish` reads what became of it."""
+    earlier: "Delivery | None" = None
+    """One whose sequel is not read yet: that comes before the answers to this one, and need not be waited for."""
 
     _sent: list[list[_Command]] = attrs.field(factory=list, init=False)
     _answers: Results = attrs.field(factory=list, init=False)
@@ -120,6 +122,8 @@ class Delivery:
         else:
             self._send_all()
             yield from generators.send(self.pgconn)
+            if self.earlier is not None:
+                yield from self.earlier.read_sequel()
             while len(self._answers) < len(self.transactions):
                 self._take_answer((yield from self._read_transaction()))
             if not self.sequel:
@@ -131,9 +135,13 @@ class Delivery:
         return bool(self.sequel) and len(self._answers) == len(self.transactions)
 
     def finish(self) -> PQGen[None]:
+        """Read the sequel, and leave nothing to be read."""
+        yield from self.read_sequel()
+        self.pgconn.exit_pipeline_mode()
+
+    def read_sequel(self) -> PQGen[None]:
         """Read what became of the sequel. It failed: the log says so, and those who waited for it look again."""
         self._take_answer((yield from self._read_transaction()))
-        self.pgconn.exit_pipeline_mode()
         try:
             self._judge_transaction(self._sent[-1], self._answers[-1])
         except psycopg.Error as error:
@@ -156,7 +164,7 @@ class Delivery:
 
     def _send_single(self) -> bool:
         # One known statement needs no pipeline mode. It is the most frequent flush by far.
-        if self.begin is not None or self.sequel:
+        if self.begin is not None or self.sequel or self.earlier is not None:
             return False
         if len(self.transactions) != 1 or len(self.transactions[0]) != 1:
             return False

@@ -10,19 +10,20 @@ from psycopg.pq.abc import PGresult
 
 from trioboss.model.payload import Unreadable
 
-__all__ = ["PGresult", "read_rows"]
+__all__ = ["PGresult", "read_row", "read_rows"]
 
-_decode = json.JSONDecoder().decode
+_decode = json.JSONDecoder().raw_decode
 
 
 class _JsonbLoader(Loader):
-    """jsonb: a version number, then UTF-8. psycopg's own asks first which encoding it might be."""
+    """jsonb: a version number, then UTF-8 without space around it. psycopg's own asks first which encoding and how
+    much space there might be."""
 
     format = Format.BINARY
 
     def load(self, data: Any) -> Any:
         try:
-            return _decode(str(data[1:], "utf-8"))
+            return _decode(str(data[1:], "utf-8"))[0]
         except (ValueError, RecursionError) as error:
             return Unreadable(str(error))  # one bad value must not cost the other rows
 
@@ -41,6 +42,13 @@ class _Context:
 
 
 _CONTEXT = _Context()
+
+
+def read_row(result: PGresult, number: int) -> tuple[Any, ...]:
+    """Return one row of a result."""
+    transformer = Transformer(_CONTEXT)
+    transformer.set_pgresult(result)
+    return transformer.load_rows(number, number + 1, tuple)[0]
 
 
 def read_rows(result: PGresult) -> list[tuple[Any, ...]]:

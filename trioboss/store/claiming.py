@@ -55,7 +55,7 @@ class ClaimVerbs:
         claim = yield from self.claim(name, wanted, own=own)
         if not claim.jobs and (yield from self._context.has_moved((yield from self._context.know(name)))):
             claim = yield from self.claim(name, wanted, own=own)
-        jobs = claim.jobs
+        jobs = list(claim.jobs)
         if ignore_start_after and len(jobs) < wanted.limit:
             rest = attrs.evolve(wanted, limit=wanted.limit - len(jobs))
             jobs = jobs + (yield from self._claim_early(name, rest, own=own))
@@ -94,7 +94,7 @@ class ClaimVerbs:
         while claim.more and len(claim.jobs) < (wanted.limit if patient else 1):
             rest = attrs.evolve(wanted, limit=wanted.limit - len(claim.jobs))
             found = yield from self._take(queue, rest, own)
-            claim = attrs.evolve(found, jobs=claim.jobs + found.jobs)
+            claim = attrs.evolve(found, jobs=[*claim.jobs, *found.jobs])
         return claim
 
     def _take(self, queue: Queue, wanted: Wanted, own: bool) -> Conversation[Claim]:
@@ -131,7 +131,7 @@ class ClaimVerbs:
             values = _criteria(wanted) | {"queue": name, "worker": wanted.worker, "lazy": own}
             step = self._context.step("claim_early", queue.table_name, **values)
             prepare = self.preparing(queue, wanted) if keyed else ()
-            return read_claim((yield Flush((*prepare, step)))).jobs
+            return list(read_claim((yield Flush((*prepare, step)))).jobs)
 
         return (yield from self._context.on_queue(name, take))
 

@@ -8,9 +8,9 @@ import attrs
 from trioboss.model.exchange import Exchanged, Settlements, Wanted
 from trioboss.model.queue import Queue
 from trioboss.model.states import JobState
-from trioboss.postgres.conversation import Conversation, Flush
+from trioboss.postgres.conversation import Conversation, Flush, Together
 from trioboss.postgres.flush import Step
-from trioboss.postgres.results import PGresult, read_rows
+from trioboss.postgres.results import PGresult, read_row, read_rows
 from trioboss.postgres.verdicts import unique_is_violated
 from trioboss.store.claiming import ClaimVerbs
 from trioboss.store.context import Context
@@ -18,6 +18,8 @@ from trioboss.store.parameters import fence
 from trioboss.store.settling import SettleVerbs
 
 __all__ = ["ExchangeVerbs"]
+
+_CROWD = 100  # jobs from which on two connections are faster than one
 
 
 @attrs.frozen
@@ -40,21 +42,27 @@ class ExchangeVerbs:
         ``say`` goes out on the channel.
 
         Where a queue is not keyed, settling and claiming are one transaction, with one wait for the disk. A
-        keyed queue gets two, because the lock that decides whose turn it is must not wait for the disk.
+        keyed queue gets two, because the lock that decides whose turn it is must not wait for the disk. Many that
+        ended well and many that are wanted have nothing to do with each other: they go at the same time.
         """
 
         def trade(queue: Queue) -> Conversation[Exchanged]:
             keyed = queue.policy.is_keyed
             mark = self._marking(queue, wanted, asleep)
             settle, tell = self._settling(queue, settlements)
-            claim = self._claiming(queue, wanted, ripen=ripen or keyed, lazy=keyed or not settle)
+            apart = keyed or _is_crowd(settlements, wanted)
+            claim = self._claiming(queue, wanted, ripen=ripen or keyed, lazy=apart or not settle)
             if say is not None:
                 tell.append(self._context.step("announce", message=say))
+            done = tuple(settle.values())
+            request: Flush | Together
             if keyed:
-                flush = Flush(mark, tuple(settle.values()), claim, sequel=tuple(tell))
+                request = Flush(mark, done, claim, sequel=tuple(tell))
+            elif not mark and _is_crowd(settlements, wanted):
+                request = Together((Flush(done, sequel=tuple(tell)), Flush(claim)))
             else:
-                flush = Flush(mark, (*settle.values(), *claim), sequel=tuple(tell))
-            results = [result for transaction in (yield flush) for result in transaction][len(mark) :]
+                request = Flush(mark, (*done, *claim), sequel=tuple(tell))
+            results = [result for transaction in (yield request) for result in transaction][len(mark) :]
             answers = dict(zip(settle, results, strict=False))
             settled = yield from self._read_settled(queue, settlements, answers)
             claimed = results[len(settle) : len(settle) + len(claim)]
@@ -112,9 +120,9 @@ class ExchangeVerbs:
         """The states of what was settled, after settling what the statements declined although it is ours."""
         settled: dict[UUID, JobState] = {}
         if "complete" in results:
-            rows = read_rows(results["complete"])
-            settled |= {row[0]: JobState.COMPLETED for row in rows if row[0] is not None}
-            if rows and rows[0][1] and not queue.on_complete:
+            done, on_complete = _read_completed(results["complete"], settlements)
+            settled |= dict.fromkeys(done, JobState.COMPLETED)
+            if on_complete and not queue.on_complete:
                 self._context.forget(queue.name)
                 settled |= yield from self._one_by_one(queue.name, Settlements(settlements.completed))
         if "fail" in results:
@@ -138,3 +146,19 @@ class ExchangeVerbs:
             yield from verbs.release_leases(name, settlements.released)
             settled |= dict.fromkeys((lease.id for lease in settlements.released), JobState.RETRY)
         return settled
+
+
+def _is_crowd(settlements: Settlements, wanted: Wanted | None) -> bool:
+    """Whether two connections are worth it. Who failed or was released may be wanted again: that has to come first."""
+    only_completed = not (settlements.failed or settlements.released)
+    return only_completed and wanted is not None and min(len(settlements.completed), wanted.limit) >= _CROWD
+
+
+def _read_completed(result: PGresult, settlements: Settlements) -> tuple[list[UUID], bool]:
+    """The ids that were completed, and whether the queue wants completion jobs. Nearly always it is all of them."""
+    if not result.ntuples:
+        return [], False
+    first, on_complete = read_row(result, 0)[:2]
+    if first is not None and result.ntuples == len(settlements.completed):
+        return [lease.id for lease, _ in settlements.completed], on_complete
+    return [row[0] for row in read_rows(result) if row[0] is not None], on_complete

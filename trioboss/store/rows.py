@@ -1,13 +1,16 @@
 """Rows become model values here, and nowhere else."""
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
+
+import attrs
 
 from trioboss.model.exchange import Claim
 from trioboss.model.job import Job
 from trioboss.model.queue import Queue, QueueStats
 from trioboss.model.schedule import Schedule
 from trioboss.postgres.flush import Results
-from trioboss.postgres.results import read_rows
+from trioboss.postgres.results import PGresult, read_row, read_rows
 
 __all__ = ["read_claim", "read_first", "read_jobs", "read_queues", "read_schedules", "read_stats"]
 
@@ -19,10 +22,35 @@ def read_first(results: Results) -> list[tuple[Any, ...]]:
 
 def read_claim(results: Results) -> Claim:
     """The answer of claim.sql, which is the last statement of its transaction."""
-    rows = read_rows(results[-1][-1])
-    next_due, policy, first_id = rows[0][:3]
-    jobs = [] if first_id is None else [Job(*row[2:]) for row in rows]
-    return Claim(jobs, next_due, policy)
+    result = results[-1][-1]
+    next_due, policy, first_id = read_row(result, 0)[:3]
+    return Claim([] if first_id is None else _ClaimedJobs(result), next_due, policy)
+
+
+@attrs.define(eq=False)
+class _ClaimedJobs(Sequence[Job]):
+    """The jobs of a claim, read when somebody looks at them; how many there are is known before."""
+
+    _result: PGresult
+    _jobs: list[Job] = attrs.field(factory=list, init=False)
+
+    def __len__(self) -> int:
+        return self._result.ntuples
+
+    @overload
+    def __getitem__(self, index: int) -> Job: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Job]: ...
+    def __getitem__(self, index: int | slice) -> Job | list[Job]:
+        return self._read()[index]
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self._read())
+
+    def _read(self) -> list[Job]:
+        if not self._jobs:
+            self._jobs = [Job(*row[2:]) for row in read_rows(self._result)]
+        return self._jobs
 
 
 def read_jobs(results: Results) -> list[Job]:
