@@ -10,6 +10,7 @@ from pipeline_helpers import Killed
 from trioboss.errors import UsageError
 from trioboss.pipeline import LoadRefused, load
 from trioboss.pipeline.database import Database, open_database
+from trioboss.pipeline.ids import Ids
 from trioboss.pipeline.inputs import describe, open_input, shape_jobs
 from trioboss.pipeline.jobs.load import main
 from trioboss.pipeline.options import WriteOptions
@@ -171,11 +172,11 @@ def test_a_load_killed_between_any_two_steps_and_run_again_has_each_row_once(
     sync_boss.create_queue("email")
     shape = Shape(None, (), False, False)
     rows = pa.RecordBatch.from_pylist([{"data": str(n)} for n in range(10)])
-    run_statement = Database.run
+    ask = Database.ask
 
     def run_load(load_id):
         options = WriteOptions.parse({"dsn": dsn, "queue": "email", "loadId": load_id})
-        stages = [stage_rows(options, shape, iter([rows.slice(first, 5)])) for first in (0, 5)]
+        stages = [stage_rows(options, shape, iter([rows.slice(first, 5)]), Ids.of_now()) for first in (0, 5)]
         return release(options, stages)
 
     kills, n = 0, 0
@@ -186,10 +187,10 @@ def test_a_load_killed_between_any_two_steps_and_run_again_has_each_row_once(
         def killing(self, name, steps=steps, n=n, **values):
             if next(steps) == n:
                 raise Killed
-            return run_statement(self, name, **values)
+            return ask(self, name, **values)
 
         with monkeypatch.context() as patches:
-            patches.setattr(Database, "run", killing)
+            patches.setattr(Database, "ask", killing)
             try:
                 run_load(f"load {n}")
             except Killed:

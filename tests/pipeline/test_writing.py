@@ -1,7 +1,7 @@
 """The sink: bulk loads through Spark."""
 
 import json
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import attrs
 import psycopg
@@ -11,9 +11,10 @@ from pyspark.sql.types import StructType
 
 from trioboss.errors import UsageError
 from trioboss.pipeline.database import open_database
+from trioboss.pipeline.ids import Ids
 from trioboss.pipeline.options import WriteOptions
 from trioboss.pipeline.releasing import LoadRefused, release
-from trioboss.pipeline.rows import Shape, to_stage
+from trioboss.pipeline.rows import Shape
 from trioboss.pipeline.staging import stage_rows
 from trioboss.pipeline.writing import BatchWriter
 
@@ -41,7 +42,9 @@ def batch(*rows):
 def stage(options, *parts, shape=None):
     """Stage rows as tasks would, one for each part."""
     return [
-        stage_rows(options, shape or Shape(None, (), False, "id" in part.schema.names), iter([part]))
+        stage_rows(
+            options, shape or Shape(None, (), False, "id" in part.schema.names), iter([part]), Ids.of_now()
+        )
         for part in parts
     ]
 
@@ -288,15 +291,22 @@ def test_a_queue_with_a_table_of_its_own_is_loaded_there(dsn, database, sync_bos
     assert [job.data for job in sync_boss.fetch("email")] == [1]
 
 
-def test_made_ids_are_valid_and_differ():
-    stages = [
-        to_stage(batch(*({"data": "1"} for _ in range(1000))), shape_of("data string"), 0) for _ in range(20)
-    ]
+def test_made_ids_are_valid_and_differ_even_between_attempts_of_one_task():
+    attempts = [Ids.of_task(1_900_000_000.0, 7) for _ in range(20)]
 
-    ids = {id for rows in stages for id in rows.column("id").to_pylist()}
+    ids = {id for attempt in attempts for first in (0, 500) for id in attempt.make(first, 500)}
 
     assert len(ids) == 20_000
     assert {(id[6] >> 4, id[8] >> 6) for id in ids} == {(7, 2)}
+    assert {UUID(bytes=id).int >> 80 for id in ids} == {1_900_000_000_000}
+
+
+def test_made_ids_of_a_load_are_in_its_order():
+    tasks = [Ids.of_task(1_900_000_000.0, number) for number in range(3)]
+
+    ids = [id for task in tasks for first in (0, 10) for id in task.make(first, 10)]
+
+    assert ids == sorted(ids)
 
 
 def test_rows_of_many_kinds_of_options_are_as_if_sent(dsn, database, sync_boss):

@@ -5,8 +5,6 @@ database to judge, because it reads it anyway; see `judge_texts` for when it doe
 """
 
 import json
-import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -20,6 +18,7 @@ from trioboss.errors import UsageError
 from trioboss.model.check import check_key, check_priority, check_start, check_uuid
 from trioboss.model.job import NewJob, SendOptions
 from trioboss.model.payload import MAX_BYTES, encode
+from trioboss.pipeline.ids import Ids
 from trioboss.pipeline.plain import as_came, to_json_value
 from trioboss.store.sending import job_options
 
@@ -84,12 +83,12 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def to_stage(batch: pa.RecordBatch, shape: Shape, first: int) -> pa.RecordBatch:
+def to_stage(batch: pa.RecordBatch, shape: Shape, first: int, ids: Ids) -> pa.RecordBatch:
     """The rows of a batch as rows of a stage, counted from ``first`` on."""
     problems: Problems = {}
     columns = [
         pa.array(range(first, first + batch.num_rows), pa.int64()),
-        _ids(batch, problems),
+        _ids(batch, ids.make(first, batch.num_rows), problems),
         _data(batch, shape, problems),
         _parsed(batch, "priority", pa.int32(), _parse_priority, problems),
         _parsed(batch, "start_after", pa.timestamp("us", "UTC"), _parse_start, problems),
@@ -137,26 +136,16 @@ def _refuse(constant: str) -> None:
 # -- one column each
 
 
-def _ids(batch: pa.RecordBatch, problems: Problems) -> pa.Array:
-    """The ids that were given; else new ones that stand side by side in the index, like those of make_id."""
-    if "id" not in batch.schema.names:
-        raw = b"".join(_make_ids(batch.num_rows))
-    else:
-        given = batch.column("id")
-        made = _make_ids(batch.num_rows)
-        texts = given.to_pylist()
-        raw = b"".join(
-            made[place] if text is None else _parse("id", text, check_uuid, place, problems, made[place])
-            for place, text in enumerate(texts)
-        )
-    return pa.Array.from_buffers(pa.binary(16), batch.num_rows, [None, pa.py_buffer(raw)])
-
-
-def _make_ids(count: int) -> list[bytes]:
-    random = int.from_bytes(os.urandom(7), "big")
-    high = (time.time_ns() // 1_000_000 & (1 << 48) - 1) << 80 | 0x7 << 76 | (random & 0xFFF) << 64
-    base = high | 0b10 << 62 | (random >> 12) << 18
-    return [(base + number).to_bytes(16, "big") for number in range(count)]
+def _ids(batch: pa.RecordBatch, made: list[bytes], problems: Problems) -> pa.Array:
+    """The ids that were given; else those that were made."""
+    if "id" in batch.schema.names:
+        given = batch.column("id").to_pylist()
+        made = [
+            own if text is None else _parse("id", text, check_uuid, place, problems, own)
+            for place, (text, own) in enumerate(zip(given, made, strict=True))
+        ]
+    raw = pa.py_buffer(b"".join(made))
+    return pa.Array.from_buffers(pa.binary(16), batch.num_rows, [None, raw])
 
 
 def _parse(

@@ -13,6 +13,7 @@ import pyarrow as pa
 from trioboss.errors import DatabaseUnavailable
 from trioboss.pipeline.connecting import arrow_connection
 from trioboss.pipeline.database import open_database
+from trioboss.pipeline.ids import Ids
 from trioboss.pipeline.options import WriteOptions
 from trioboss.pipeline.rows import Problems, Shape, judge_texts, reject, to_stage
 
@@ -29,7 +30,7 @@ class Staged:
     rows: int
 
 
-def stage_rows(options: WriteOptions, shape: Shape, batches: Iterator[pa.RecordBatch]) -> Staged:
+def stage_rows(options: WriteOptions, shape: Shape, batches: Iterator[pa.RecordBatch], ids: Ids) -> Staged:
     """Copy all rows into a new stage."""
     table = f"stage_{uuid4().hex}"
     with open_database(options.dsn, options.schema) as database:
@@ -38,7 +39,7 @@ def stage_rows(options: WriteOptions, shape: Shape, batches: Iterator[pa.RecordB
     with arrow_connection(options.dsn, "stage rows") as connection:
         copier = _Copier(connection, options.schema, table)
         for batch in _merge(batches):
-            copier.copy(to_stage(batch, shape, rows), batch)
+            copier.copy(to_stage(batch, shape, rows, ids), batch)
             rows += batch.num_rows
     return Staged(table, rows)
 
