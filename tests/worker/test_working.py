@@ -254,3 +254,29 @@ async def test_hundreds_of_idle_queues_cost_no_claim_and_each_is_heard(boss, han
     asked = {shown.queue for shown in worker.statistics().dispatchers if shown.claims}
     assert len(worker.dispatchers) == 300
     assert asked == {"many/7", "many/299"}
+
+
+async def test_a_crowd_of_jobs_is_done_once_each_by_a_worker_that_leases_ahead(boss):
+    """Many are settled beside the claims of many; those that fail once come again."""
+    count = 3_000
+    seen: list[tuple[int, int]] = []
+    over = trio.Event()
+
+    async def handle(job):
+        seen.append((job.data, job.attempt))
+        if job.data % 500 == 0 and job.attempt == 1:
+            raise ValueError("once more")
+        if len(seen) == count + count // 500:
+            over.set()
+
+    await boss.create_queue("q")
+    await boss.insert("q", [{"data": number} for number in range(count)])
+    worker = await boss.work("q", handle, concurrency=5, prefetch=1_000)
+    with trio.fail_after(PATIENCE):
+        await over.wait()
+    await boss.off_work(worker)
+
+    again = [(number, 2) for number in range(0, count, 500)]
+    assert sorted(seen) == sorted([*((number, 1) for number in range(count)), *again])
+    stats = await boss.get_queue_stats("q")
+    assert (stats.ready, stats.active, stats.completed) == (0, 0, count)
