@@ -28,8 +28,9 @@ def pytest_pycollect_makemodule(module_path, parent):
 
 
 def pytest_itemcollected(item):
-    """Keep them together where tests run in several processes: one session serves all of them."""
-    item.add_marker(pytest.mark.xdist_group("spark"))
+    """In several processes: one session serves all tests in one of them, but for those that start their own."""
+    starts_its_own = item.path.stem in ("test_cluster", "test_submit")
+    item.add_marker(pytest.mark.xdist_group("a Spark of its own" if starts_its_own else "spark"))
 
 
 @pytest.fixture(scope="session")
