@@ -114,7 +114,11 @@ async def test_a_closed_parcel_is_opened_although_all_slots_are_busy(work, open_
 async def test_what_is_in_a_closed_parcel_is_given_back_by_a_worker_that_stops(work, open_worker):
     job = leased()
     work.active[job.id] = job
-    async with open_worker(do_nothing, prefetch=10) as worker:
+
+    async def handler(job) -> None:
+        await trio.sleep_forever()
+
+    async with open_worker(handler, prefetch=10) as worker:
         worker.slots.offer(Parcel([job], worker.dispatchers["q"].tray, 0.0), more=True)
         worker.stop(0)
         await worker.stopped.wait()

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 
 from dispatch_world import World
 from hypothesis import settings
@@ -11,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from trioboss.machines.dispatch import Ask, DispatchMachine, Rest
 
-INTERVAL = 0.05
+INTERVAL = 0.005
 BURST = 10
 
 
@@ -279,7 +278,7 @@ def test_a_deferred_job_that_comes_due_while_there_is_no_room_waits_for_room():
     assert machine.plan(13.0, 1) == Ask(1, ripen=True, asleep=None)
 
 
-def test_a_flood_of_words_costs_ten_claims_and_then_one_in_fifty_milliseconds():
+def test_a_flood_of_words_costs_ten_claims_and_then_one_in_five_milliseconds():
     machine = DispatchMachine()
     asked: list[float] = []
     for millisecond in range(2000):
@@ -290,9 +289,7 @@ def test_a_flood_of_words_costs_ten_claims_and_then_one_in_fifty_milliseconds():
             asked.append(now)
 
     assert asked[:BURST] == [i / 1000 for i in range(BURST)]
-    later = asked[BURST:]
-    assert all(b - a >= INTERVAL - 1e-9 for a, b in pairwise(later))
-    assert len(later) >= 30
+    assert 300 <= len(asked) <= BURST + 2 / INTERVAL + 1
 
 
 def test_after_a_quiet_second_a_few_claims_are_free_again():
@@ -307,6 +304,15 @@ def test_after_a_quiet_second_a_few_claims_are_free_again():
         machine.ring(1.0)
         assert isinstance(machine.plan(1.0, 5), Ask)
         machine.claimed(0, None, 1.0)
+
+
+def test_words_for_jobs_that_the_last_claim_had_brought_already_hold_no_claim_back():
+    machine = DispatchMachine()
+    for _ in range(1000):
+        for found in (1, 0):
+            machine.ring(0.0)
+            assert isinstance(machine.plan(0.0, 5), Ask)
+            machine.claimed(found, None, 0.0)
 
 
 def test_claims_that_find_jobs_are_never_held_back():

@@ -7,8 +7,8 @@ import attrs
 __all__ = ["Ask", "DispatchMachine", "Rest"]
 
 _RUSH = 2  # full claims in a row after which senders need not wake us
-_LOOKS = 10  # fruitless claims in a row without waiting
-_LOOK_INTERVAL = 0.05  # seconds between fruitless claims after that
+_LOOKS = 10  # fruitless claims without waiting; every job that is claimed allows for one more
+_LOOK_INTERVAL = 0.005  # seconds between fruitless claims after that
 _COMPANY = 0.005  # seconds that an outcome waits for a claim to go with: each round trip is worth many jobs
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 10.0  # seconds between claims while the database fails
 
@@ -140,6 +140,7 @@ class DispatchMachine:
         self.hungry = self.hungry or full or not self.marked
         if next_due is not None:
             self.due = min(self.due, now + next_due)
+        self._looks = min(_LOOKS, self._looks + count)
         self._not_before = -math.inf if count else self._after_fruitless_look(now)
 
     def answered(self, now: float) -> None:
@@ -166,7 +167,9 @@ class DispatchMachine:
         self.retry_at = now + delay * (0.5 + chance / 2)
 
     def _after_fruitless_look(self, now: float) -> float:
-        """When the next claim may be made: a few at once, then one each interval. Words can be forged."""
+        """When the next claim may be made: a few at once, then one each interval. Words can be forged; but they may as
+        well be for jobs that another worker was quicker to take, or that our last claim had brought already.
+        """
         earned = (now - self._looked_at) / _LOOK_INTERVAL
         self._looks = min(_LOOKS, self._looks + earned) - 1
         self._looked_at = now
