@@ -130,6 +130,7 @@ HARMLESS = {
         "get_version",
         "hold_presence",
         "is_installed",
+        "count_pages",
         "list_days",
         "list_history",
         "lock_key_order",

@@ -24,6 +24,7 @@ from trioboss.store.settling import SettleVerbs
 __all__ = ["UpkeepVerbs"]
 
 _CHUNK = 10_000  # rows a statement deletes
+_PAGES = 4_000  # pages of history that a statement reads, 32 MB
 _ERRORS = {
     "expired": describe_error("the job expired"),
     "lost": describe_error("its worker is gone, or its heartbeats stopped"),
@@ -138,11 +139,19 @@ class UpkeepVerbs:
         for history, day, _ in read_first((yield Flush((self._context.step("list_days"),)))):
             if (yield from self._is_over(day)):
                 yield Flush((self._context.step("drop_day", history=history, day=day),))
-        yield from self._purge("purge_ended")
+        yield from self._purge_ended()
 
     def _is_over(self, day: date) -> Conversation[bool]:
         ((over,),) = read_first((yield Flush((self._context.step("is_day_over", day=day),))))
         return bool(over)
+
+    def _purge_ended(self) -> Conversation[None]:
+        """Page by page: a statement that read all of history would hold back vacuum for as long."""
+        yield from self._purge("purge_strays")
+        for day, pages in read_first((yield Flush((self._context.step("count_pages"),)))):
+            for first in range(0, pages, _PAGES):
+                part = {"first": f"({first},0)", "after": f"({first + _PAGES},0)"}
+                yield Flush((self._context.step("purge_ended", day=day, **part),))
 
     def _purge(self, statement: str) -> Conversation[None]:
         while True:
