@@ -19,6 +19,9 @@ __all__ = ["measure", "with_queues"]
 
 _PROGRAM = "benchmarks.programs.idler"
 _START_UP = 120.0
+_SETTLING = (
+    20.0  # seconds from its start until a worker is at rest: upkeep watches it more closely until then
+)
 
 Result = dict[str, Any]
 
@@ -61,7 +64,7 @@ def _round(server: Server, options: Options, counts: tuple[int, ...]) -> dict[in
     for logged in (False, True):
         with ExitStack() as stack:
             watched = [_start(server, stack, count, logged) for count in counts]
-            time.sleep(options.size(8.0, 1.0))
+            time.sleep(options.size(_SETTLING, 1.0))
             if not logged:
                 found = watch(server, watched, seconds)
                 results = {int(name): result for name, result in found.items()}
