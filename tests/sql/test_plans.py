@@ -14,6 +14,8 @@ from plan_helpers import LOAD, PREPARE, Journey, Planner
 from trioboss.model.job import make_id
 from trioboss.testing import temporary_database
 
+pytestmark = pytest.mark.xdist_group("plans")  # to fill the tables takes longer than all these tests
+
 BATCH = 10
 
 
