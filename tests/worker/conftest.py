@@ -1,5 +1,7 @@
 """Whole workers: processes of their own on a database that each test has for itself."""
 
+import signal
+
 import pytest
 import trio
 from worker_helpers import Workers
@@ -8,6 +10,14 @@ import trioboss
 from trioboss.cli import main
 
 QUEUES = {"short": 2, "long": 1, "stubborn": 2, "failing": 0, "blocking": 2, "graves": 2}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def obedience():
+    """Whoever runs in the background ignores some signals, and processes that it starts would, too."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture
