@@ -4,14 +4,25 @@ import subprocess
 import sys
 
 import pytest
+from pyspark.sql import SparkSession
 
 from trioboss.errors import UsageError
-from trioboss.pipeline import get_session, register
+from trioboss.pipeline import get_session, register, session
 
 
 def test_the_running_session_is_used(spark):
     assert get_session() is spark
     assert get_session(conf={"trioboss.test": "1"}).conf.get("trioboss.test") == "1"
+
+
+def test_a_session_of_our_own_runs_on_all_cores_of_this_machine(spark, monkeypatch):
+    masters = []
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(session, "_build", lambda master, conf, name: masters.append(master) or spark)
+
+    get_session()
+
+    assert masters == ["local[*]"]
 
 
 def test_another_master_is_refused_while_a_session_runs(spark):
