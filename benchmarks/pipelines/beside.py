@@ -29,7 +29,7 @@ _SETTINGS: dict[str, Any] = {"concurrency": 10}
 _HELD = """
 select coalesce(max(extract(epoch from clock_timestamp() - xact_start)), 0)::float8 from pg_stat_activity
 where datname = current_database() and pid <> pg_backend_pid() and backend_xmin is not null
-  and backend_type = 'client backend'
+  and backend_type = 'client backend' and state <> 'idle'  -- idle: the moment in which a listener hears a word
 """
 
 
@@ -66,6 +66,7 @@ def _run(setting: Setting, template: Template, *, exporting: bool) -> dict[str, 
     ):
         worker.wait("ready")
         producer.wait("ready")
+        os.sync()  # the copy of the history is on disk before anybody's commits compete with it
         with _watching(dsn) as held, _exporting(dsn, exporting) as exports:
             producer.ask({"do": "go"}, "produced", timeout=_SECONDS + 120)
             wait_drained(dsn, template, 60.0, pause=0.05)

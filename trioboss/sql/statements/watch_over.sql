@@ -60,6 +60,7 @@ UNION ALL
 SELECT 'warning', NULL, NULL, s.pid, s.xact_start, 'old_snapshot', extract(epoch FROM clock_timestamp() - s.xact_start)::float8
 FROM pg_stat_activity s
 WHERE :full AND s.datname = current_database() AND s.backend_xmin IS NOT NULL
+  AND s.state IS DISTINCT FROM 'idle'  -- who hears a word while idle looks for a moment as old as its last statement
   AND s.backend_type = 'client backend' AND s.xact_start < clock_timestamp() - interval '5 minutes'
 UNION ALL
 SELECT 'warning', NULL, NULL, NULL, NULL, 'notify_queue', pg_notification_queue_usage()
