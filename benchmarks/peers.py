@@ -28,6 +28,8 @@ from benchmarks.harness.server import Server
 
 __all__ = ["choose", "measure"]
 
+_SETTLING = 20.0  # seconds from its start until a worker counts as being at rest
+
 _FAILURES = (ProgramFailed, NotInstallable, psycopg.Error, OSError, AssertionError)
 
 Result = dict[str, Any]
@@ -152,7 +154,7 @@ def _idle_together(
                     watched.append(_start_idle(server, stack, peer, contenders[peer.name], logged))
                 except _FAILURES as error:
                     contest.fail(peer.name, error)
-            time.sleep(options.size(8.0, 1.0))
+            time.sleep(options.size(_SETTLING, 1.0))
             if not logged:
                 found = watch(server, watched, options.size(20.0, 3.0))
                 continue
