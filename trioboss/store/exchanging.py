@@ -50,15 +50,17 @@ class ExchangeVerbs:
             keyed = queue.policy.is_keyed
             mark = self._marking(queue, wanted, asleep)
             settle, tell = self._settling(queue, settlements)
-            apart = keyed or _is_crowd(settlements, wanted)
-            claim = self._claiming(queue, wanted, ripen=ripen or keyed, lazy=apart or not settle)
+            together = not (keyed or mark) and _is_crowd(settlements, wanted)
+            # What is settled has to be on disk when it is answered; what is claimed has not.
+            lazy = keyed or together or not settle
+            claim = self._claiming(queue, wanted, ripen=ripen or keyed, lazy=lazy)
             if say is not None:
                 tell.append(self._context.step("announce", message=say))
             done = tuple(settle.values())
             request: Flush | Together
             if keyed:
                 request = Flush(mark, done, claim, sequel=tuple(tell))
-            elif not mark and _is_crowd(settlements, wanted):
+            elif together:
                 request = Together((Flush(done, sequel=tuple(tell)), Flush(claim)))
             else:
                 request = Flush(mark, (*done, *claim), sequel=tuple(tell))
