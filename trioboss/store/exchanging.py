@@ -56,14 +56,12 @@ class ExchangeVerbs:
             claim = self._claiming(queue, wanted, ripen=ripen or keyed, lazy=lazy)
             if say is not None:
                 tell.append(self._context.step("announce", message=say))
-            done = tuple(settle.values())
-            request: Flush | Together
+            done, sequel = tuple(settle.values()), tuple(tell)
+            request: Flush | Together = Flush(mark, (*done, *claim), sequel=sequel)
             if keyed:
-                request = Flush(mark, done, claim, sequel=tuple(tell))
+                request = Flush(mark, done, claim, sequel=sequel)
             elif together:
-                request = Together((Flush(done, sequel=tuple(tell)), Flush(claim)))
-            else:
-                request = Flush(mark, (*done, *claim), sequel=tuple(tell))
+                request = Together((Flush(done, sequel=sequel), Flush(claim)))
             results = [result for transaction in (yield request) for result in transaction][len(mark) :]
             answers = dict(zip(settle, results, strict=False))
             settled = yield from self._read_settled(queue, settlements, answers)

@@ -1,8 +1,8 @@
 """Verbs of upkeep: watching over leases, retention, presence, cron's ledger."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
@@ -147,11 +147,16 @@ class UpkeepVerbs:
 
     def _purge_ended(self) -> Conversation[None]:
         """Page by page: a statement that read all of history would hold back vacuum for as long."""
-        yield from self._purge("purge_strays")
-        for day, pages in read_first((yield Flush((self._context.step("count_pages"),)))):
+        tables = read_first((yield Flush((self._context.step("count_pages"),))))
+        for since, until, pages in _spans(dict(tables)):
             for first in range(0, pages, _PAGES):
-                part = {"first": f"({first},0)", "after": f"({first + _PAGES},0)"}
-                yield Flush((self._context.step("purge_ended", day=day, **part),))
+                part = {
+                    "since": since,
+                    "until": until,
+                    "first": f"({first},0)",
+                    "after": f"({first + _PAGES},0)",
+                }
+                yield Flush((self._context.step("purge_ended", **part),))
 
     def _purge(self, statement: str) -> Conversation[None]:
         while True:
@@ -180,6 +185,19 @@ class UpkeepVerbs:
             return False, None, early
         job = NewJob.from_options(schedule.data, schedule.options | {"id": id})
         return True, (yield from SendVerbs(self._context).send(schedule.queue, job, own=False)), 0.0
+
+
+def _spans(pages: dict[date | None, int]) -> Iterator[tuple[str, str, int]]:
+    """The days that have a table, and the times between them that have none, each with the pages of its table."""
+    strays = pages.get(None, 0)
+    since = "-infinity"
+    for day in sorted(day for day in pages if day is not None):
+        until = str(day + timedelta(days=1))
+        if since != str(day):
+            yield since, str(day), strays
+        yield str(day), until, pages[day]
+        since = until
+    yield since, "infinity", strays
 
 
 def _explain_warning(
