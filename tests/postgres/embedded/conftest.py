@@ -41,11 +41,14 @@ def initialised(tmp_path_factory):
     Without the template databases, which nobody uses here, it has a third of the files.
     """
     home = tmp_path_factory.mktemp("initialised")
-    with EmbeddedPostgres(home, durable=False) as server:
-        query(server.dsn, "update pg_database set datistemplate = false")
-        query(server.dsn, "drop database template0")
-        query(server.dsn, "drop database template1")
-    wait_until_gone(home)
+    with pytest.MonkeyPatch.context() as environment:
+        for name in VARIABLES:  # the first test that wants it may have named an account for itself
+            environment.delenv(name, raising=False)
+        with EmbeddedPostgres(home, durable=False) as server:
+            query(server.dsn, "update pg_database set datistemplate = false")
+            query(server.dsn, "drop database template0")
+            query(server.dsn, "drop database template1")
+        wait_until_gone(home)
     yield home
     shutil.rmtree(home)
 
