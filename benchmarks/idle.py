@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import trioboss
-from benchmarks.harness.idling import Watched, count_statements, log_statements, watch
+from benchmarks.harness.idling import SETTLING, Watched, count_statements, log_statements, watch
 from benchmarks.harness.options import Options
 from benchmarks.harness.plots import Bar, Bars
 from benchmarks.harness.processes import python_module, started
@@ -19,9 +19,6 @@ __all__ = ["measure", "with_queues"]
 
 _PROGRAM = "benchmarks.programs.idler"
 _START_UP = 120.0
-_SETTLING = (
-    20.0  # seconds from its start until a worker is at rest: upkeep watches it more closely until then
-)
 
 Result = dict[str, Any]
 
@@ -64,7 +61,7 @@ def _round(server: Server, options: Options, counts: tuple[int, ...]) -> dict[in
     for logged in (False, True):
         with ExitStack() as stack:
             watched = [_start(server, stack, count, logged) for count in counts]
-            time.sleep(options.size(_SETTLING, 1.0))
+            time.sleep(options.size(SETTLING, 1.0))
             if not logged:
                 found = watch(server, watched, seconds)
                 results = {int(name): result for name, result in found.items()}

@@ -18,7 +18,7 @@ from benchmarks.adapters.install import Installer, NotInstallable
 from benchmarks.adapters.reporting import report_contests
 from benchmarks.adapters.workloads import ALL
 from benchmarks.harness.contenders import Contender
-from benchmarks.harness.idling import Watched, count_statements, log_statements, watch
+from benchmarks.harness.idling import SETTLING, Watched, count_statements, log_statements, watch
 from benchmarks.harness.meters import NOISY
 from benchmarks.harness.options import Options
 from benchmarks.harness.processes import ProgramFailed
@@ -27,8 +27,6 @@ from benchmarks.harness.report import Report
 from benchmarks.harness.server import Server
 
 __all__ = ["choose", "measure"]
-
-_SETTLING = 20.0  # seconds from its start until a worker counts as being at rest
 
 _FAILURES = (ProgramFailed, NotInstallable, psycopg.Error, OSError, AssertionError)
 
@@ -154,7 +152,7 @@ def _idle_together(
                     watched.append(_start_idle(server, stack, peer, contenders[peer.name], logged))
                 except _FAILURES as error:
                     contest.fail(peer.name, error)
-            time.sleep(options.size(_SETTLING, 1.0))
+            time.sleep(options.size(SETTLING, 1.0))
             if not logged:
                 found = watch(server, watched, options.size(20.0, 3.0))
                 continue

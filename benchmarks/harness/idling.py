@@ -13,8 +13,10 @@ from benchmarks.harness.percentiles import median
 from benchmarks.harness.processes import Program
 from benchmarks.harness.server import Server, run_sql
 
-__all__ = ["Watched", "count_statements", "log_statements", "watch"]
+__all__ = ["SETTLING", "Watched", "count_statements", "log_statements", "watch"]
 
+SETTLING = 20.0
+"""Seconds from its start until a worker is at rest: upkeep watches ours more closely until then."""
 _LOOK_INTERVAL = 2.0  # pools may replace their connections meanwhile
 _BACKENDS = "select datname, pid from pg_stat_activity where backend_type = 'client backend'"
 

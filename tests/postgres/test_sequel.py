@@ -1,5 +1,6 @@
 """A transaction that is sent along and not waited for."""
 
+import gc
 import logging
 
 import psycopg
@@ -8,6 +9,7 @@ import trio
 from postgres_helpers import ADD, ECHO, ONE, as_int, is_usable, scalar, step, until_blocked
 
 from trioboss.postgres import open_pool
+from trioboss.postgres.flush import Delivery
 from trioboss.sql import Statement
 
 BLOCK = Statement("block", "select pg_advisory_xact_lock($1::bigint)", ("key",))
@@ -39,6 +41,25 @@ async def test_the_next_run_waits_for_the_sequel_and_gets_its_own_answer(conn, a
 
     assert await is_usable(conn)
     assert not conn.awaits_sequel
+
+
+async def test_no_run_keeps_those_before_it(conn):
+    for _ in range(20):
+        await conn.run([[step(ONE)]], [step(ECHO, "x")])
+    gc.collect()
+
+    assert sum(isinstance(thing, Delivery) for thing in gc.get_objects()) <= 2
+
+
+async def test_a_cancelled_run_leaves_the_sequel_before_it_alone(conn, table, caplog):
+    """It may be the word by which somebody learns of a job."""
+    slow = Statement("slow", f"insert into {table.name} select 1, pg_sleep(0.1)::text", ())
+    await conn.run([[step(ONE)]], [step(slow)])
+    with trio.move_on_after(0.02):
+        await conn.run([[step(ONE)]])
+    await conn.read_sequel()
+
+    assert await table.rows() == [1]
 
 
 async def test_the_sequel_happens_after_the_commit_of_what_it_follows(conn, table):

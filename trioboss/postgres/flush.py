@@ -105,7 +105,8 @@ class Delivery:
 
     def is_single(self) -> bool:
         """Tell whether there is only one transaction, which a cancel request hits or misses."""
-        return self.in_block or (len(self.transactions) == 1 and not self.sequel)
+        alone = not self.sequel and self.earlier is None
+        return self.in_block or (len(self.transactions) == 1 and alone)
 
     def is_committed(self) -> bool:
         """Tell whether the first transaction is committed. The others are its sequel."""
@@ -124,6 +125,7 @@ class Delivery:
             yield from generators.send(self.pgconn)
             if self.earlier is not None:
                 yield from self.earlier.read_sequel()
+                self.earlier = None  # else each would keep the one before it, for ever
             while len(self._answers) < len(self.transactions):
                 self._take_answer((yield from self._read_transaction()))
             if not self.sequel:

@@ -46,13 +46,15 @@ _CONTEXT = _Context()
 
 def read_row(result: PGresult, number: int) -> tuple[Any, ...]:
     """Return one row of a result."""
-    transformer = Transformer(_CONTEXT)
-    transformer.set_pgresult(result)
-    return transformer.load_rows(number, number + 1, tuple)[0]
+    return _read(result, number, number + 1)[0]
 
 
 def read_rows(result: PGresult) -> list[tuple[Any, ...]]:
     """Return the rows of a result as tuples."""
+    return _read(result, 0, result.ntuples)
+
+
+def _read(result: PGresult, first: int, after: int) -> list[tuple[Any, ...]]:
     transformer = Transformer(_CONTEXT)
     transformer.set_pgresult(result)
-    return transformer.load_rows(0, result.ntuples, tuple)
+    return transformer.load_rows(first, after, tuple)
