@@ -5,10 +5,11 @@ from pathlib import Path
 
 __all__ = ["JAVA_OPTIONS", "SETTINGS", "small_environment"]
 
-# Spark's own classes need no verifying. What a Java has to say about that must not be on stdout, which Spark reads.
+# Spark's own classes need no verifying, and no collection to make room for them. What a Java has to say about that
+# must not be on stdout, which Spark reads.
 JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m -XX:+DisplayVMOutputToStderr -XX:+IgnoreUnrecognizedVMOptions "
-    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -XX:MetaspaceSize=256m"
 )
 SETTINGS: Mapping[str, str] = {
     "spark.default.parallelism": "2",

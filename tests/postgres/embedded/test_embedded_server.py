@@ -11,7 +11,8 @@ import pytest
 from server_processes import query, wait_until, wait_until_gone
 
 from trioboss.errors import DatabaseUnavailable, NoPostgres, UsageError
-from trioboss.postgres.embedded import EmbeddedPostgres, cluster, postmaster
+from trioboss.postgres.embedded import EmbeddedPostgres, cluster, folders, postmaster
+from trioboss.postgres.embedded.account import choose_account
 from trioboss.postgres.embedded.folders import socket_folder_of
 from trioboss.postgres.embedded.locks import FileLock
 from trioboss.postgres.embedded.postmaster import find_postmaster
@@ -294,8 +295,44 @@ def test_temporary_data_is_deleted_with_the_server():
     assert not sockets.exists()
 
 
+@pytest.mark.parametrize(
+    ("durable", "room", "named", "is_in_memory"),
+    [
+        pytest.param(False, 0, False, True, id="not durable"),
+        pytest.param(True, 0, False, False, id="durable"),
+        pytest.param(False, 1 << 60, False, False, id="no room"),
+        pytest.param(False, 0, True, False, id="another place is named"),
+    ],
+)
+def test_temporary_data_is_in_memory_if_it_may_be_lost_and_has_room(
+    tmp_path, monkeypatch, durable, room, named, is_in_memory
+):
+    disk, memory = tmp_path / "disk", tmp_path / "memory"
+    disk.mkdir()
+    memory.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(disk))
+    monkeypatch.setattr(folders, "_MEMORY", memory)
+    monkeypatch.setattr(folders, "_ROOM", room)
+    if named:
+        monkeypatch.setenv("TMPDIR", str(disk))
+    else:
+        monkeypatch.delenv("TMPDIR", raising=False)
+
+    home = folders.make_temporary_home(choose_account(), durable=durable)
+
+    assert home.parent == (memory if is_in_memory else disk)
+
+
+def test_temporary_data_is_on_disk_where_there_is_no_memory_for_files(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(folders, "_MEMORY", tmp_path / "none")
+
+    assert folders.make_temporary_home(choose_account(), durable=False).parent == tmp_path
+
+
 def test_temporary_data_is_deleted_after_a_failed_start_too(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
 
     with pytest.raises(NoPostgres):
         EmbeddedPostgres(keep_data=False, durable=False, settings={"no_such_setting": 1}).start()

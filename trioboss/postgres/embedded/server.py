@@ -31,7 +31,8 @@ class EmbeddedPostgres:
 
     `tcp=True` listens on a loopback port too, where a password is asked for; the dsn names the file that has
     it. `durable=False` leaves it to the machine when data reaches the disk, and a power cut may take it all:
-    for tests. `keep_data=False` puts the data into a temporary folder that is deleted with the server.
+    for tests. `keep_data=False` puts the data into a temporary folder that is deleted with the server; if it is
+    not durable either, into memory where there is room for it, unless TMPDIR names a place.
 
     The share ends with `release`, or with the process however that ends; children do not inherit it.
     """
@@ -79,7 +80,9 @@ class EmbeddedPostgres:
 
     def _make_home(self) -> Path:
         account = choose_account()
-        return make_home(self._named_home, account) if self._keep_data else make_temporary_home(account)
+        if self._keep_data:
+            return make_home(self._named_home, account)
+        return make_temporary_home(account, durable=self._options.durable)
 
     def _take_share(self, cluster: Cluster) -> FileLock:
         deadline = time.monotonic() + self._timeout
