@@ -79,13 +79,12 @@ class ScriptedEars:
         self._words.append(word)
         self._arrived.set()
 
-    async def hear(self, timeout: float) -> list[str]:
-        with trio.move_on_after(timeout):
-            if self.line.hangs:
-                await trio.sleep_forever()
-            if not self._words:
-                self._arrived = trio.Event()
-                await self._arrived.wait()
+    async def hear(self) -> list[str]:
+        if self.line.hangs:
+            await trio.sleep_forever()
+        if not self._words:
+            self._arrived = trio.Event()
+            await self._arrived.wait()
         self._check()
         words = list(self._words)
         self._words.clear()

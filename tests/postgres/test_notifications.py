@@ -109,6 +109,19 @@ async def test_waits_cancelled_at_random_lose_nothing_and_repeat_nothing(listene
     assert cancelled > 10
 
 
+async def test_who_hears_without_having_to_wait_lets_others_run(listener, admin):
+    await admin.execute("notify bell, 'a'")
+    passes = Wakeups()
+    with trio.fail_after(10):
+        await trio.lowlevel.wait_readable(listener.pgconn.socket)
+        trio.lowlevel.add_instrument(passes)
+        received = await listener.wait_notifies()
+        trio.lowlevel.remove_instrument(passes)
+
+    assert len(received) == 1
+    assert passes.count == 1
+
+
 async def test_the_connection_is_free_while_the_caller_looks_at_a_notification(listener, admin):
     await admin.execute("notify bell, 'a'")
     with trio.fail_after(10):

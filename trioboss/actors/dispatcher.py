@@ -251,9 +251,9 @@ class Dispatcher:
     async def _shielded(self, call: Awaitable[T]) -> T:
         # Shielded: a claim that is cancelled half-way may have leased jobs that nobody then knows of.
         deadline = min(trio.current_time() + _PATIENCE, self._deadline)
-        with trio.fail_at(deadline, shield=True) as self._under_way:
+        with trio.CancelScope(deadline=deadline, shield=True) as self._under_way:
             return await call
-        raise AssertionError
+        raise trio.TooSlowError
 
     def _received(self, exchanged: Exchanged, sent_at: float) -> None:
         claim = exchanged.claim

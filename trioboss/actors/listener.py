@@ -117,19 +117,20 @@ class Listener:
                 await ears.ping()
                 self._machine.heard(trio.current_time())
             else:
-                await self._wait_for_words(ears, self._machine.next() - now)
+                await self._pass_on_words(ears)
 
-    async def _wait_for_words(self, ears: Ears, timeout: float) -> None:
-        with trio.CancelScope() as self._waiting:
-            words = await ears.hear(timeout)
-            self._words += len(words)
-            if words:
+    async def _pass_on_words(self, ears: Ears) -> None:
+        """Until something else is due, or our own word has come back."""
+        # One scope for many words: to open one for each would keep the dispatcher waiting that was just rung.
+        with trio.CancelScope(deadline=self._machine.next()) as self._waiting:
+            while not self._board.heard_probe(self._token):
+                words = await ears.hear()
+                self._words += len(words)
                 self._machine.heard(trio.current_time())
-            for word in words:
-                self._board.hear(word)
-            if self._board.heard_probe(self._token):
-                self._machine.heard_probe()
-                self._up()
+                for word in words:
+                    self._board.hear(word)
+            self._machine.heard_probe()
+            self._up()
         self._waiting = None
 
     async def _look(self, ears: Ears) -> None:

@@ -77,8 +77,8 @@ class WorkPort(LeasePort, Protocol):
 class Ears(Protocol):
     """One session that listens."""
 
-    async def hear(self, timeout: float) -> list[str]:
-        """Wait for words on the channel, so many seconds at most."""
+    async def hear(self) -> list[str]:
+        """Wait for words on the channel. To be cancelled loses none."""
 
     async def ping(self) -> None:
         """Prove that the other side is there, without a statement."""

@@ -84,9 +84,12 @@ class Ports:
         asleep: bool | None,
         say: str | None,
     ) -> Exchanged:
-        """Settle what has ended and claim what is wanted, in one round trip."""
-        verb = self._store.exchanging.exchange
-        return await self._drive(verb(queue, settlements, wanted, ripen=ripen, asleep=asleep, say=say))
+        """Settle what has ended and claim what is wanted, in one round trip; the caller says how long it may take."""
+        verb = self._store.exchanging.exchange(
+            queue, settlements, wanted, ripen=ripen, asleep=asleep, say=say
+        )
+        with transient_as_unavailable():
+            return await drive(verb, self._pool)
 
     async def survey(self, worker: UUID, queues: Sequence[str]) -> Mapping[str, float]:
         """Mark dispatchers as asleep, then look."""
@@ -204,10 +207,10 @@ class _Ears:
     _conn: Connection[Any]
     _store: Store
 
-    async def hear(self, timeout: float) -> list[str]:
-        """Wait for words on the channel, so many seconds at most."""
+    async def hear(self) -> list[str]:
+        """Wait for words on the channel. To be cancelled loses none."""
         with translated(self._conn):
-            words = await self._conn.wait_notifies(max(0.0, timeout))
+            words = await self._conn.wait_notifies()
         return [word.payload for word in words]
 
     async def ping(self) -> None:
@@ -236,10 +239,9 @@ class _PolledEars:
     _boss: UUID
     _introductions: Callable[[], list[Step]]
 
-    async def hear(self, timeout: float) -> list[str]:
+    async def hear(self) -> list[str]:
         """Wait; nothing will be heard."""
-        await trio.sleep(max(0.0, timeout))
-        return []
+        await trio.sleep_forever()
 
     async def ping(self) -> None:
         """Looks come often enough."""

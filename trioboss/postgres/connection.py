@@ -14,7 +14,7 @@ from psycopg.adapt import AdaptersMap
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq.abc import PGconn
 from psycopg.rows import AsyncRowFactory, Row
-from trio.lowlevel import checkpoint_if_cancelled, wait_readable
+from trio.lowlevel import checkpoint, checkpoint_if_cancelled, wait_readable
 
 from trioboss.postgres.care import Care
 from trioboss.postgres.connecting import open_pgconn
@@ -186,8 +186,10 @@ class Connection(TrioConnection[Row]):
         returned by the next one. Notifications go to the handlers instead if there are any, as in psycopg.
         """
         await checkpoint_if_cancelled()
-        with trio.move_on_after(math.inf if timeout is None else timeout):
-            async with self.lock:
+        if timeout is None:
+            await self._receive_notifies()
+        else:
+            with trio.move_on_after(timeout):
                 await self._receive_notifies()
         backlog = self._backlog()
         received = list(backlog)
@@ -195,18 +197,21 @@ class Connection(TrioConnection[Row]):
         return received
 
     async def _receive_notifies(self) -> None:
-        pgconn = self.pgconn
-        self._collect_notifies()
-        if not self._backlog() and is_readable(pgconn.socket):
-            pgconn.consume_input()
+        async with self.lock:
+            pgconn = self.pgconn
             self._collect_notifies()
-        while not self._backlog():
-            try:
-                await wait_readable(pgconn.socket)
-            except (OSError, trio.ClosedResourceError) as error:
-                raise errors.OperationalError("the connection is closed") from error
-            pgconn.consume_input()
-            self._collect_notifies()
+            if not self._backlog() and is_readable(pgconn.socket):
+                pgconn.consume_input()
+                self._collect_notifies()
+            if self._backlog():
+                await checkpoint()  # who hears a flood must let others run, too
+            while not self._backlog():
+                try:
+                    await wait_readable(pgconn.socket)
+                except (OSError, trio.ClosedResourceError) as error:
+                    raise errors.OperationalError("the connection is closed") from error
+                pgconn.consume_input()
+                self._collect_notifies()
 
     def _collect_notifies(self) -> None:
         handler = self.pgconn.notify_handler

@@ -49,12 +49,14 @@ def read_row(result: PGresult, number: int) -> tuple[Any, ...]:
     return _read(result, number, number + 1)[0]
 
 
-def read_rows(result: PGresult) -> list[tuple[Any, ...]]:
-    """Return the rows of a result as tuples."""
-    return _read(result, 0, result.ntuples)
+def read_rows(result: PGresult, *, after: int = -1) -> list[tuple[Any, ...]]:
+    """Return the rows of a result as tuples: all of them, or those after one that was read before."""
+    return _read(result, after + 1, result.ntuples)
 
 
-def _read(result: PGresult, first: int, after: int) -> list[tuple[Any, ...]]:
+def _read(result: PGresult, first: int, end: int) -> list[tuple[Any, ...]]:
+    if first == end:
+        return []
     transformer = Transformer(_CONTEXT)
     transformer.set_pgresult(result)
-    return transformer.load_rows(first, after, tuple)
+    return transformer.load_rows(first, end, tuple)

@@ -1,6 +1,7 @@
 """The verb of the runtime: settle what has ended and lease what is wanted, in one round trip."""
 
 from collections.abc import Mapping
+from typing import TypeAlias
 from uuid import UUID
 
 import attrs
@@ -19,6 +20,9 @@ from trioboss.store.settling import SettleVerbs
 
 __all__ = ["ExchangeVerbs"]
 
+_Exchange: TypeAlias = Conversation[
+    Exchanged
+]  # spelt once: a function inside another is annotated at each call
 _CROWD = 100  # jobs from which on two connections are faster than one
 
 
@@ -46,7 +50,7 @@ class ExchangeVerbs:
         ended well and many that are wanted have nothing to do with each other: they go at the same time.
         """
 
-        def trade(queue: Queue) -> Conversation[Exchanged]:
+        def trade(queue: Queue) -> _Exchange:
             keyed = queue.policy.is_keyed
             mark = self._marking(queue, wanted, asleep)
             settle, tell = self._settling(queue, settlements)

@@ -23,8 +23,9 @@ def read_first(results: Results) -> list[tuple[Any, ...]]:
 def read_claim(results: Results) -> Claim:
     """The answer of claim.sql, which is the last statement of its transaction."""
     result = results[-1][-1]
-    next_due, policy, first_id = read_row(result, 0)[:3]
-    return Claim([] if first_id is None else _ClaimedJobs(result), next_due, policy)
+    first = read_row(result, 0)
+    next_due, policy, first_id = first[:3]
+    return Claim([] if first_id is None else _ClaimedJobs(result, first), next_due, policy)
 
 
 @attrs.define(eq=False)
@@ -32,6 +33,7 @@ class _ClaimedJobs(Sequence[Job]):
     """The jobs of a claim, read when somebody looks at them; how many there are is known before."""
 
     _result: PGresult
+    _first: tuple[Any, ...]
     _jobs: list[Job] = attrs.field(factory=list, init=False)
 
     def __len__(self) -> int:
@@ -49,7 +51,7 @@ class _ClaimedJobs(Sequence[Job]):
 
     def _read(self) -> list[Job]:
         if not self._jobs:
-            self._jobs = [Job(*row[2:]) for row in read_rows(self._result)]
+            self._jobs = [Job(*row[2:]) for row in (self._first, *read_rows(self._result, after=0))]
         return self._jobs
 
 
