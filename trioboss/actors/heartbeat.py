@@ -49,11 +49,12 @@ class Wards:
         while True:
             due = self._next_due()
             is_rung = await self._bell.wait_until(due)
-            if (lag := trio.current_time() - due) > _LAG:
+            now = trio.current_time()
+            if (lag := now - due) > _LAG:
                 reporter.report(LoopBlocked(lag))
             if is_rung:
                 continue  # what is due next has changed
-            while self._young and self._young[0][0] <= trio.current_time():
+            while self._young and self._young[0][0] <= now:
                 running = self._young.popleft()[1]
                 if not running.ended:
                     running.bell = Doorbell()

@@ -60,9 +60,9 @@ class Reporter:
 
     def wants(self, kind: type[Event]) -> bool:
         """Whether anybody would see an event of that kind: if not, it need not be made."""
-        return any(each.wants(kind) for each in self._subscribers) or self.logger.isEnabledFor(
-            _LEVELS.get(kind, logging.DEBUG)
-        )
+        if self._subscribers and any(each.wants(kind) for each in self._subscribers):
+            return True
+        return self.logger.isEnabledFor(_LEVELS.get(kind, logging.DEBUG))
 
     def report(self, event: Event) -> None:
         """Pass an event on."""

@@ -59,7 +59,7 @@ EXPIRED = Failed(Failure(describe_error("the job expired"), outcome="expired"), 
 
 async def run_job(job: RunningJob, handler: Handler, max_bytes: int) -> Outcome:
     """Run the handler. Raises only cancellation, which is for the slot to judge."""
-    if isinstance(job.data, Unreadable):
+    if isinstance(job.job.data, Unreadable):
         return _unreadable(job)
     try:
         value = await handler(job)

@@ -197,7 +197,7 @@ def superseded(jobs: Collection[Running]) -> set[Running]:
     for running in jobs:
         other = latest.setdefault(running.job.id, running)
         # The number alone may have been issued twice, if a crash of the server forgot a claim.
-        if _age(running) > _age(other):
+        if other is not running and _age(running) > _age(other):
             latest[running.job.id] = running
     return set() if len(latest) == len(jobs) else set(jobs) - set(latest.values())
 

@@ -155,20 +155,25 @@ class Slots:
 
     async def _run_jobs(self, scope: trio.CancelScope, batch: list[Running]) -> None:
         """Run jobs until the scope is cancelled. ``batch`` holds what runs, for whoever catches that."""
-        turn_ends = trio.current_time() + _FAIR_SHARE
-        while not scope.cancel_called:
+        now = trio.current_time()
+        turn_ends = now + _FAIR_SHARE
+        while True:
             while not self._take_batch(batch):
                 await self._idle.park()
-                turn_ends = trio.current_time() + _FAIR_SHARE
-            now = trio.current_time()
+                now = trio.current_time()
+                turn_ends = now + _FAIR_SHARE
+            first = batch[0]
             for running in batch:
                 running.begin(scope, batch, now)
             self._tell(batch)
             self._ring_next()
-            await self._call_handler(batch)
+            now = await self._call_handler(batch)
+            if first.reason is not None and scope.cancel_called:
+                return
             if now > turn_ends or self._is_low():
                 await checkpoint()
-                turn_ends = trio.current_time() + _FAIR_SHARE
+                now = trio.current_time()
+                turn_ends = now + _FAIR_SHARE
 
     def _tell(self, batch: list[Running]) -> None:
         if self._reporter.wants(JobStarted):
@@ -180,16 +185,18 @@ class Slots:
         """Time to let a dispatcher ask for more, while there is still something to run in the meantime."""
         return self._promised == 0 and len(self._buffer) > 0 and self.room() > 0
 
-    async def _call_handler(self, batch: list[Running]) -> None:
-        if self.settings.batch_size is None:
-            running = batch[0]
-            job = RunningJob(running.job, running, self._port)
-            outcome = await run_job(job, self._handler, self.settings.max_bytes)
-            batch.clear()
-            self._end(running, outcome, trio.current_time())
-        else:
+    async def _call_handler(self, batch: list[Running]) -> float:
+        """Return when it ended."""
+        if self.settings.batch_size is not None:
             jobs = [RunningJob(running.job, running, self._port) for running in batch]
-            self._finish(batch, await run_batch(jobs, self._handler, self.settings.max_bytes))
+            return self._finish(batch, await run_batch(jobs, self._handler, self.settings.max_bytes))
+        running = batch[0]
+        job = RunningJob(running.job, running, self._port)
+        outcome = await run_job(job, self._handler, self.settings.max_bytes)
+        batch.clear()
+        now = trio.current_time()
+        self._end(running, outcome, now)
+        return now
 
     def _ring_next(self) -> None:
         """There may be room: it is the turn of who has waited longest for it."""
@@ -198,11 +205,12 @@ class Slots:
             del self._starving[bell]
             bell.ring()
 
-    def _finish(self, batch: list[Running], outcomes: dict[UUID, Outcome]) -> None:
+    def _finish(self, batch: list[Running], outcomes: dict[UUID, Outcome]) -> float:
         now = trio.current_time()
         for running in batch:
             self._end(running, outcomes.get(running.job.id), now)
         batch.clear()
+        return now
 
     def _stop(self, batch: list[Running]) -> None:
         """What still runs was cancelled, for its own reason or because the slot is."""
