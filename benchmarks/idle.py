@@ -24,9 +24,9 @@ Result = dict[str, Any]
 
 
 def measure(server: Server, options: Options) -> Report:
-    """One queue and a thousand, side by side, each in a database of its own."""
+    """One queue, a thousand and ten thousand, side by side, each in a database of its own."""
     report = Report("idle")
-    counts = (1, options.size(1000, 50))
+    counts = options.size((1, 1000, 10_000), (1, 50))
     results: dict[int, list[Result]] = {count: [] for count in counts}
     for repeat in range(options.repeats):
         for count, result in _round(server, options, counts).items():

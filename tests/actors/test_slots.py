@@ -152,6 +152,26 @@ async def test_a_cancelled_job_makes_room_for_another_queue(work, open_worker):
             await work.until(lambda: work.outcomes)
 
 
+async def test_a_handler_that_returns_although_it_was_cancelled_leaves_a_slot_as_good_as_new(
+    work, open_worker
+):
+    jobs = [make_job(0), make_job(0)]
+    work.add(*jobs)
+    finished = []
+
+    async def cancel_the_first(job):
+        if job.id == jobs[0].id:
+            job._running.cancel(CancelReason.EXPIRED)
+            return
+        await trio.sleep(1)
+        finished.append(job.id)
+
+    async with open_worker(cancel_the_first, prefetch=5):
+        await work.until(lambda: len(work.outcomes) == 2)
+
+    assert finished == [jobs[1].id]
+
+
 # -- jobs that wait in the buffer
 
 

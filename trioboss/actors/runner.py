@@ -86,7 +86,9 @@ async def run_batch(jobs: list[RunningJob], handler: Handler, max_bytes: int) ->
         if errors is None:
             return dict.fromkeys(ids, _judge(error))
         return {id: _judge(errors[id]) if id in errors else _NOTHING for id in ids}
-    outputs = _sort_out({} if value is None else value, ids)
+    if value is None:
+        return dict.fromkeys(ids, _NOTHING)
+    outputs = _sort_out(value, ids)
     if outputs is None:
         return dict.fromkeys(ids, _failed(UsageError(_NOT_BY_ID)))
     return {id: _encoded(outputs.get(id), max_bytes) for id in ids}
