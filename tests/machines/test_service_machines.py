@@ -177,7 +177,7 @@ class Pacing(RuleBasedStateMachine):
     @rule()
     def lead(self) -> None:
         if not self.leads:
-            self.machine.elected()
+            self.machine.elected(self.now, 0.5)
             self.elected_at = self.now
         self.leads = True
 
@@ -230,6 +230,17 @@ def test_retention_is_once_an_hour_and_after_a_failure_a_minute_later():
     machine.failed_to_tidy(3610.0)
     assert not machine.starts_tidying(3669.0)
     assert machine.starts_tidying(3670.0)
+
+
+def test_a_new_leader_tidies_within_a_minute_and_not_sooner_than_an_hour_after_the_last_time():
+    machine = UpkeepMachine()
+
+    machine.elected(0.0, 0.5)
+    assert not machine.starts_tidying(29.0)
+    assert machine.starts_tidying(30.0)
+    machine.elected(100.0, 0.5)
+    assert not machine.starts_tidying(3629.0)
+    assert machine.starts_tidying(3630.0)
 
 
 def test_the_end_of_the_first_lease_is_watched_for():

@@ -9,7 +9,7 @@ import json
 import attrs
 import psycopg
 import pytest
-from plan_helpers import LOAD, PREPARE, Journey, Planner
+from plan_helpers import CROWD, LOAD, PREPARE, Journey, Planner
 
 from trioboss.model.job import make_id
 from trioboss.testing import temporary_database
@@ -148,6 +148,19 @@ def test_a_claim_costs_the_same_behind_a_hundred_thousand_jobs_as_behind_none(pl
         less = run(planner, case)
 
     assert abs(full.buffers - less.buffers) < 50
+
+
+def test_a_round_of_upkeep_looks_at_what_is_active_and_at_the_heads_of_the_queues(planner):
+    journey = planner.run("watch_over", grace=5.0, margin=1.0, full=True)
+    heads = 5 * 1000
+
+    assert sum(visit.rows for visit in journey.visits if visit.table == "job_common") <= CROWD + heads
+
+
+def test_orphans_are_looked_for_by_queue_and_not_by_job(planner):
+    journey = planner.run("purge_orphans", limit=10_000)
+
+    assert sum(visit.rows for visit in journey.visits if visit.table == "job_common") <= 10
 
 
 def test_the_statements_do_what_they_are_measured_for(planner):

@@ -73,3 +73,32 @@ async def test_a_job_that_ended_on_a_day_without_a_table_goes_as_well(q, clock, 
     await tidy(q)
 
     assert await q.get_job_by_id("q", id) is None
+
+
+@pytest.mark.parametrize("partition", [False, True])
+async def test_a_job_that_waited_for_longer_than_its_retention_goes(
+    boss, clock, database, monkeypatch, partition
+):
+    monkeypatch.setattr(upkeep, "_PAGES", 3)
+    await boss.create_queue("q", partition=partition)
+    await boss.insert(
+        "q", [{"data": "x" * 500, "retention": 60 + number % 2 * 3600} for number in range(500)]
+    )
+    clock.advance(61)
+    await tidy(boss)
+
+    assert database.execute("select count(*) from trioboss.job").fetchone() == (250,)
+
+
+async def test_a_table_that_goes_with_its_queue_meanwhile_keeps_nobody_from_tidying(q, clock, monkeypatch):
+    await q.send("q", retention=60)
+    monkeypatch.setattr(upkeep.UpkeepVerbs, "_count_pages", lambda verbs, table: _gone_and_common())
+    clock.advance(61)
+    await q._say(q._store.upkeep._purge_queued())
+
+    assert await q.find_jobs("q") == []
+
+
+def _gone_and_common():
+    yield from ()
+    return [("j" + "0" * 32, 1), ("job_common", 1)]

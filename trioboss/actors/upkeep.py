@@ -1,5 +1,7 @@
 """For all bosses, by the one that leads: ends leases that ran out or lost their worker, retention, warnings."""
 
+import random
+
 import attrs
 import trio
 
@@ -67,7 +69,7 @@ class Upkeep:
 
     def _notice_election(self) -> None:
         if self._listener.leads and not self._led:
-            self._machine.elected()
+            self._machine.elected(trio.current_time(), random.random())
         self._led = self._listener.leads
 
     async def _start_round(self) -> None:

@@ -10,6 +10,9 @@ _CLOSELY = 1.5  # seconds between rounds while jobs are active
 _AT_REST = 60.0  # the same, while none are
 _FULL_INTERVAL = 60.0  # seconds between rounds that look for warnings, too
 _TIDY_INTERVAL = 3600.0
+_TIDY_WITHIN = (
+    60.0  # seconds from the election: retention reads much, and a new leader has more urgent things to do
+)
 _TIDY_RETRY = 60.0  # seconds until retention is tried again
 _BUSY_FOR = 15.0  # seconds that somebody who said so counts as busy
 
@@ -28,9 +31,12 @@ class UpkeepMachine:
         """Some worker has jobs."""
         self._busy_until = max(self._busy_until, now + _BUSY_FOR)
 
-    def elected(self) -> None:
-        """This boss leads from now on: nobody may have watched for a while."""
+    def elected(self, now: float, chance: float) -> None:
+        """This boss leads from now on: nobody may have watched for a while. ``chance`` (0 to 1) says when it is tidied:
+        also where no boss lives for long, one will have its turn.
+        """
         self._watched_at = -math.inf
+        self._tidy_at = max(self._tidy_at, now + _TIDY_WITHIN * chance)
 
     def next(self, leads: bool) -> float:
         """When the next round is due. A boss that does not lead has one only to see whether somebody should."""

@@ -15,6 +15,7 @@ from trioboss.model.schedule import Schedule
 from trioboss.model.watch import Looked, Watch
 from trioboss.postgres.conversation import Conversation, Flush
 from trioboss.postgres.flush import Results, Step
+from trioboss.postgres.verdicts import table_is_gone
 from trioboss.store.context import Context
 from trioboss.store.parameters import text_array, uuid_array
 from trioboss.store.rows import read_first
@@ -24,7 +25,7 @@ from trioboss.store.settling import SettleVerbs
 __all__ = ["UpkeepVerbs"]
 
 _CHUNK = 10_000  # rows a statement deletes
-_PAGES = 4_000  # pages of history that a statement reads, 32 MB
+_PAGES = 4_000  # pages that a statement reads, 32 MB
 _ERRORS = {
     "expired": describe_error("the job expired"),
     "lost": describe_error("its worker is gone, or its heartbeats stopped"),
@@ -134,8 +135,8 @@ class UpkeepVerbs:
         A reader who holds on to a day is waited for in the next round, not here: everybody would wait with us.
         """
         yield Flush((self._context.step("tidy"),))
-        for statement in ("purge_orphans", "purge_queued"):
-            yield from self._purge(statement)
+        yield from self._purge_orphans()
+        yield from self._purge_queued()
         for history, day, _ in read_first((yield Flush((self._context.step("list_days"),)))):
             if (yield from self._is_over(day)):
                 yield Flush((self._context.step("drop_day", history=history, day=day),))
@@ -145,24 +146,30 @@ class UpkeepVerbs:
         ((over,),) = read_first((yield Flush((self._context.step("is_day_over", day=day),))))
         return bool(over)
 
-    def _purge_ended(self) -> Conversation[None]:
-        """Page by page: a statement that read all of history would hold back vacuum for as long."""
-        tables = read_first((yield Flush((self._context.step("count_pages"),))))
-        for since, until, pages in _spans(dict(tables)):
-            for first in range(0, pages, _PAGES):
-                part = {
-                    "since": since,
-                    "until": until,
-                    "first": f"({first},0)",
-                    "after": f"({first + _PAGES},0)",
-                }
-                yield Flush((self._context.step("purge_ended", **part),))
+    def _purge_orphans(self) -> Conversation[None]:
+        count = _CHUNK
+        while count == _CHUNK:
+            ((count,),) = read_first((yield Flush((self._context.step("purge_orphans", limit=_CHUNK),))))
 
-    def _purge(self, statement: str) -> Conversation[None]:
-        while True:
-            rows = read_first((yield Flush((self._context.step(statement, limit=_CHUNK),))))
-            if sum(row[-1] for row in rows) < _CHUNK:
-                return
+    # Page by page: a statement that read all of a table would hold back vacuum for as long.
+
+    def _purge_queued(self) -> Conversation[None]:
+        for leaf, pages in (yield from self._count_pages("job")):
+            try:
+                for part in _parts(pages):
+                    yield Flush((self._context.step("purge_queued", leaf, **part),))
+            except Exception as error:
+                if not table_is_gone(error):  # with its queue
+                    raise
+
+    def _purge_ended(self) -> Conversation[None]:
+        tables = yield from self._count_pages("archive")
+        for since, until, pages in _spans({_day_of(name): pages for name, pages in tables}):
+            for part in _parts(pages):
+                yield Flush((self._context.step("purge_ended", since=since, until=until, **part),))
+
+    def _count_pages(self, table: str) -> Conversation[list[tuple[Any, ...]]]:
+        return read_first((yield Flush((self._context.step("count_pages", table=table),))))
 
     # -- cron
 
@@ -185,6 +192,17 @@ class UpkeepVerbs:
             return False, None, early
         job = NewJob.from_options(schedule.data, schedule.options | {"id": id})
         return True, (yield from SendVerbs(self._context).send(schedule.queue, job, own=False)), 0.0
+
+
+def _parts(pages: int) -> Iterator[dict[str, str]]:
+    for first in range(0, pages, _PAGES):
+        yield {"first": f"({first},0)", "after": f"({first + _PAGES},0)"}
+
+
+def _day_of(table: str) -> date | None:
+    """The day whose history the table has; None for the one of days without a table."""
+    day = table.rpartition("_")[2]
+    return datetime.strptime(day, "%Y%m%d").date() if day.isdecimal() else None
 
 
 def _spans(pages: dict[date | None, int]) -> Iterator[tuple[str, str, int]]:

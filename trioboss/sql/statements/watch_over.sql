@@ -41,7 +41,7 @@ FROM clock c LEFT JOIN active a ON true WHERE a.id IS NOT NULL
 UNION ALL
 SELECT 'warning', q.name, NULL, NULL, NULL, 'queue_size', q.warning_queue_size
 FROM trioboss.queue q
-WHERE :full::boolean AND q.warning_queue_size < (
+WHERE :full::boolean AND q.warning_queue_size IS NOT NULL AND q.warning_queue_size < (
     SELECT count(*) FROM (
         SELECT FROM trioboss.job j WHERE j.name = q.name AND j.state < 'active' LIMIT q.warning_queue_size + 1
     ) queued)
