@@ -55,8 +55,10 @@ class Recorder:
         self.count += 1
 
     def as_json(self) -> dict[str, list[float]]:
-        """For the harness."""
-        return {"entered": list(self.entered), "called": list(self.called), "due": list(self.due)}
+        """For the harness, from its own thread: handlers may go on meanwhile, and count last."""
+        count = self.count
+        notes = {"entered": self.entered, "called": self.called, "due": self.due}
+        return {name: list(values[:count]) for name, values in notes.items()}
 
 
 class AsyncioRuntime:

@@ -10,9 +10,7 @@ _CLOSELY = 1.5  # seconds between rounds while jobs are active
 _AT_REST = 60.0  # the same, while none are
 _FULL_INTERVAL = 60.0  # seconds between rounds that look for warnings, too
 _TIDY_INTERVAL = 3600.0
-_TIDY_WITHIN = (
-    60.0  # seconds from the election: retention reads much, and a new leader has more urgent things to do
-)
+_TIDY_WITHIN = 15.0  # seconds from the election: retention reads much, and other things are more urgent
 _TIDY_RETRY = 60.0  # seconds until retention is tried again
 _BUSY_FOR = 15.0  # seconds that somebody who said so counts as busy
 
@@ -24,7 +22,7 @@ class UpkeepMachine:
     _busy_until: float = -math.inf
     _watched_at: float = -math.inf
     _full_at: float = -math.inf
-    _tidy_at: float = -math.inf
+    _tidy_at: float = math.inf
     _first_expiry: float = math.inf
 
     def heard_of_work(self, now: float) -> None:
@@ -36,7 +34,8 @@ class UpkeepMachine:
         also where no boss lives for long, one will have its turn.
         """
         self._watched_at = -math.inf
-        self._tidy_at = max(self._tidy_at, now + _TIDY_WITHIN * chance)
+        if self._tidy_at == math.inf:
+            self._tidy_at = now + _TIDY_WITHIN * chance
 
     def next(self, leads: bool) -> float:
         """When the next round is due. A boss that does not lead has one only to see whether somebody should."""
@@ -44,7 +43,8 @@ class UpkeepMachine:
             return self._watched_at + _CLOSELY
         if not leads:
             return math.inf
-        return min(self._watched_at + _AT_REST, max(self._first_expiry, self._watched_at + _CLOSELY))
+        urgent = min(self._first_expiry, self._tidy_at)
+        return min(self._watched_at + _AT_REST, max(urgent, self._watched_at + _CLOSELY))
 
     def starts_round(self, now: float) -> None:
         """A round begins."""
