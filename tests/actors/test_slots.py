@@ -4,7 +4,7 @@ from collections import Counter
 
 import attrs
 import trio
-from scripted_ports import Fault, ids, make_job
+from scripted_ports import Fault, ids, make_job, outputs
 
 from trioboss.actors.running import CancelReason
 from trioboss.events import JobStuck
@@ -155,7 +155,7 @@ async def test_a_cancelled_job_makes_room_for_another_queue(work, open_worker):
 async def test_a_handler_that_returns_although_it_was_cancelled_leaves_a_slot_as_good_as_new(
     work, open_worker
 ):
-    jobs = [make_job(0), make_job(0)]
+    jobs = [make_job() for _ in range(5)]
     work.add(*jobs)
     starts = []
 
@@ -166,10 +166,11 @@ async def test_a_handler_that_returns_although_it_was_cancelled_leaves_a_slot_as
         else:
             await trio.sleep(1)
 
-    async with open_worker(cancel_the_first, prefetch=5):
-        await work.until(lambda: len(work.outcomes) == 2)
+    async with open_worker(cancel_the_first, prefetch=4):
+        await work.until(lambda: len(work.outcomes) == 5)
 
     assert starts == [job.id for job in jobs]
+    assert outputs(work) == dict.fromkeys(starts, "null")
 
 
 # -- jobs that wait in the buffer

@@ -168,6 +168,7 @@ class Slots:
             self._tell(batch)
             self._ring_next()
             now = await self._call_handler(batch)
+            # A call is cancelled only when all of its jobs are, the first of them as well.
             if first.reason is not None and scope.cancel_called:
                 return
             if now > turn_ends or self._is_low():

@@ -20,9 +20,8 @@ from trioboss.store.settling import SettleVerbs
 
 __all__ = ["ExchangeVerbs"]
 
-_Exchange: TypeAlias = Conversation[
-    Exchanged
-]  # spelt once: a function inside another is annotated at each call
+# Spelt once: a function inside another is annotated at each call.
+_Exchange: TypeAlias = Conversation[Exchanged]
 _CROWD = 100  # jobs from which on two connections are faster than one
 
 
