@@ -51,7 +51,7 @@ async def test_no_run_keeps_those_before_it(conn):
     assert sum(isinstance(thing, Delivery) for thing in gc.get_objects()) <= 2
 
 
-async def test_a_cancelled_run_leaves_the_sequel_before_it_alone(conn, table, caplog):
+async def test_a_cancelled_run_leaves_the_sequel_before_it_alone(conn, table):
     """It may be the word by which somebody learns of a job."""
     slow = Statement("slow", f"insert into {table.name} select 1, pg_sleep(0.1)::text", ())
     await conn.run([[step(ONE)]], [step(slow)])

@@ -163,6 +163,20 @@ def test_orphans_are_looked_for_by_queue_and_not_by_job(planner):
     assert sum(visit.rows for visit in journey.visits if visit.table == "job_common") <= 10
 
 
+ENDED = {"since": "-infinity", "until": "infinity"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "when"), [("purge_queued", {}), ("purge_ended", ENDED)], ids=["queued", "ended"]
+)
+def test_retention_reads_the_pages_it_is_told_to(planner, statement, when):
+    if planner.version < 14:
+        pytest.skip("before 14 there is no way to read some pages only")
+    journey = planner.run(statement, first="(0,0)", after="(10,0)", **when)
+
+    assert journey.buffers <= 200
+
+
 def test_the_statements_do_what_they_are_measured_for(planner):
     """A plan that finds nothing is fast, too."""
     found = {
