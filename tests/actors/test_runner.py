@@ -178,6 +178,15 @@ async def test_a_group_of_leaked_cancelled_is_a_failure_too(work, open_worker):
     assert isinstance(failure, Failure)
 
 
+@pytest.fixture
+def from_a_terminal():
+    """Who is started in the background ignores SIGINT, and so do its children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("from_a_terminal")
 def test_an_interrupt_from_the_terminal_hits_the_main_task_and_no_handler(work, open_worker):
     hit = []
 
