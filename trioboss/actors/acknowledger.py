@@ -72,6 +72,8 @@ class Acknowledger:
 
     def take(self) -> tuple[list[Running], Settlements]:
         """All that waits, and the same for the database. An attempt that a later one has outrun is lost here."""
+        if not self._waiting:
+            return [], Settlements()
         entries, self._waiting = self._waiting, []
         self.has_failures = False
         for running in superseded(entries):

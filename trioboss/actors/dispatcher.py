@@ -3,8 +3,6 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Awaitable
-from typing import TypeVar
 
 import attrs
 import trio
@@ -14,19 +12,18 @@ from trioboss.actors.checker import Checker
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
+from trioboss.actors.runner import is_cancelled
 from trioboss.actors.running import CancelReason, Parcel, Running
 from trioboss.actors.slots import Slots
 from trioboss.errors import DatabaseUnavailable, UnknownQueue
 from trioboss.events import ErrorEvent
 from trioboss.machines.dispatch import Ask, DispatchMachine, Rest
-from trioboss.model.exchange import Exchanged, Wanted
-from trioboss.model.policy import Policy
+from trioboss.model.exchange import Claim, Wanted
+from trioboss.model.policy import KEYED
 
 __all__ = ["Dispatcher", "DispatcherStatistics", "Presence"]
 
-T = TypeVar("T")
-
-_PATIENCE = 20.0  # seconds an exchange may take
+_PATIENCE, _LEAST_PATIENCE = 20.0, 15.0  # seconds an exchange may take: at most this, and at least that
 _BUSY = "*busy"  # the word by which upkeep learns that there are jobs to watch over
 _BUSY_INTERVAL = 10.0
 
@@ -82,7 +79,7 @@ class Dispatcher:
     """Jobs of the queue wait for each other."""
     _doubtful: bool = attrs.field(default=False, init=False)
     """What the claim under way brings may have been cancelled by now."""
-    _under_way: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    _patience: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     _promised: int = attrs.field(default=0, init=False)
     _deadline: float = attrs.field(default=math.inf, init=False)
     _claims: int = attrs.field(default=0, init=False)
@@ -142,7 +139,7 @@ class Dispatcher:
     def hurry(self, deadline: float) -> None:
         """No exchange, nor the one under way, may take longer than until then."""
         self._deadline = deadline
-        self._under_way.deadline = min(self._under_way.deadline, deadline)
+        self._patience.deadline = min(self._patience.deadline, deadline)
 
     def statistics(self) -> DispatcherStatistics:
         """What it has done so far."""
@@ -160,6 +157,14 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Until stopped: exchange what there is to exchange, else rest."""
+        while True:
+            # One scope serves many exchanges: to make one is a tenth of the way from a word to its job.
+            with trio.CancelScope() as self._patience:
+                await self._take_turns()
+                return
+            # It was over with an exchange, which is reported; or ran out at rest, and nobody waited for anything.
+
+    async def _take_turns(self) -> None:
         while True:
             now = trio.current_time()
             if self.tray.take_lost():
@@ -182,8 +187,7 @@ class Dispatcher:
         until = plan.until
         if self.tray:
             until = min(until, self.machine.settles_at(plan, self.tray.waits_since))
-        await self.bell.wait_until(until)
-        if trio.current_time() >= plan.until:
+        if not await self.bell.wait_until(until) and until == plan.until:
             self._woken["timer"] += 1
 
     def _plan(self, now: float) -> Ask | Rest:
@@ -206,17 +210,28 @@ class Dispatcher:
         """Settle what has ended, and claim what is asked for. What goes wrong is tried again later."""
         if ask is not None:
             self._promise(ask.limit)
+        self._hold_on()
         try:
             if ask is not None and self._unsure:
                 await self._recover_unseen()
             await self._trade(ask)
-        except (DatabaseUnavailable, UnknownQueue, trio.TooSlowError) as error:
-            self._failed(ask, error)
-        except Exception as error:
-            self._failed(ask, error)
-            raise
+        except BaseException as error:
+            # Who is cancelled here had no answer in time: all other reasons to cancel are shut out.
+            self._failed(ask, "no answer in time" if is_cancelled(error) else str(error))
+            if not isinstance(error, DatabaseUnavailable | UnknownQueue):
+                raise
         finally:
+            self._patience.shield = False
             self._promise(0)
+
+    def _hold_on(self) -> None:
+        """From now on only the end of our patience interrupts us: a claim that is cancelled half-way may have leased
+        jobs that nobody then knows of.
+        """
+        now, ends = trio.current_time(), self._patience.deadline
+        if not now + _LEAST_PATIENCE <= ends <= now + _PATIENCE:
+            self._patience.deadline = min(now + _PATIENCE, self._deadline)
+        self._patience.shield = True
 
     def _promise(self, room: int) -> None:
         """Room in the slots for what the claim under way may bring."""
@@ -227,15 +242,13 @@ class Dispatcher:
         entries, settlements = self.tray.take()
         sent_at = trio.current_time()
         try:
-            exchanged = await self._shielded(
-                self._port.exchange(
-                    self.queue,
-                    settlements,
-                    None if ask is None else attrs.evolve(self._wanted, limit=ask.limit),
-                    ripen=ask is not None and ask.ripen,
-                    asleep=None if ask is None else ask.asleep,
-                    say=None if ask is None else self._presence.say(sent_at),
-                )
+            exchanged = await self._port.exchange(
+                self.queue,
+                settlements,
+                None if ask is None else self._want(ask.limit),
+                ripen=ask is not None and ask.ripen,
+                asleep=None if ask is None else ask.asleep,
+                say=None if ask is None else self._presence.say(sent_at),
             )
         except UnknownQueue:
             self.tray.settled(entries, {})  # the queue is gone, and its jobs with it
@@ -243,36 +256,35 @@ class Dispatcher:
         except BaseException:
             self.tray.put_back(entries)
             raise
-        self.machine.answered(trio.current_time())
-        self.tray.settled(entries, exchanged.settled)
+        now = trio.current_time()
+        self.machine.answered(now)
+        if entries:
+            self.tray.settled(entries, exchanged.settled)
         if ask is not None:
-            self._received(exchanged, sent_at)
+            self._received(exchanged.claim, sent_at, now)
 
-    async def _shielded(self, call: Awaitable[T]) -> T:
-        # Shielded: a claim that is cancelled half-way may have leased jobs that nobody then knows of.
-        deadline = min(trio.current_time() + _PATIENCE, self._deadline)
-        with trio.CancelScope(deadline=deadline, shield=True) as self._under_way:
-            return await call
-        raise trio.TooSlowError
+    def _want(self, limit: int) -> Wanted:
+        if self._wanted.limit != limit:
+            self._wanted = attrs.evolve(self._wanted, limit=limit)
+        return self._wanted
 
-    def _received(self, exchanged: Exchanged, sent_at: float) -> None:
-        claim = exchanged.claim
+    def _received(self, claim: Claim | None, sent_at: float, now: float) -> None:
         jobs = [] if claim is None else claim.jobs
         self._claims += 1
         self._claimed += len(jobs)
-        next_due = None if claim is None else claim.next_due
-        self._keyed = claim is not None and claim.policy is not None and Policy(claim.policy).is_keyed
-        self.machine.claimed(len(jobs), next_due, trio.current_time())
+        self._keyed = claim is not None and claim.policy in KEYED
+        self.machine.claimed(len(jobs), None if claim is None else claim.next_due, now)
         self._promise(0)
-        self._slots.offer(Parcel(jobs, self.tray, sent_at), more=self.machine.hungry)
+        if jobs:
+            self._slots.offer(Parcel(jobs, self.tray, sent_at), more=self.machine.hungry)
         if self._doubtful:
             self._doubtful = False
             self._checker.doubt(self._running(), CancelReason.CANCELLED)
         if self._stopping:
             self._slots.give_back()
 
-    def _failed(self, ask: Ask | None, error: Exception) -> None:
-        self._reporter.report(ErrorEvent(f"dispatcher {self.queue}", str(error) or "no answer in time"))
+    def _failed(self, ask: Ask | None, error: str) -> None:
+        self._reporter.report(ErrorEvent(f"dispatcher {self.queue}", error))
         self.machine.failed(trio.current_time(), random.random())
         if ask is not None:
             self._unsure = True
@@ -284,7 +296,7 @@ class Dispatcher:
         worker = self._wanted.worker
         assert worker is not None
         known = [running.job.id for running in (*self._running(), *self.tray)]
-        await self._shielded(self._port.recover_unseen(self.queue, worker, known))
+        await self._port.recover_unseen(self.queue, worker, known)
         self._unsure = False
 
     @property
@@ -294,11 +306,16 @@ class Dispatcher:
 
     async def settle_rest(self) -> None:
         """For the very end, when it no longer runs: what was still put into its tray, tried once."""
-        try:
-            if self.tray:
-                await self._trade(None)
-            if self._unsure:
-                await self._recover_unseen()
-        except Exception as error:
-            # The jobs are not lost: their leases end, and others take them.
-            self._reporter.report(ErrorEvent(f"dispatcher {self.queue}", str(error) or "no answer in time"))
+        error = "no answer in time"
+        with trio.CancelScope() as self._patience:
+            self._hold_on()
+            try:
+                if self.tray:
+                    await self._trade(None)
+                if self._unsure:
+                    await self._recover_unseen()
+                return
+            except Exception as problem:
+                error = str(problem)
+        # The jobs are not lost: their leases end, and others take them.
+        self._reporter.report(ErrorEvent(f"dispatcher {self.queue}", error))

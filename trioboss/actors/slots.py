@@ -81,7 +81,9 @@ class Slots:
 
     def room(self) -> int:
         """How many jobs to ask for. With prefetch, none until half of it is used up."""
-        taken = len(self._running) + sum(map(len, self._parcels)) + self._promised
+        taken = len(self._running) + self._promised
+        if self._parcels:
+            taken += sum(map(len, self._parcels))
         lingering = self._lingering * (self.settings.batch_size or 1)
         room = self.settings.capacity - taken - lingering
         return room if room >= self.settings.prefetch // 2 else 0

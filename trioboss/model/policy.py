@@ -5,7 +5,7 @@ import enum
 from trioboss.errors import UsageError
 from trioboss.model.check import shown
 
-__all__ = ["Policy"]
+__all__ = ["KEYED", "Policy"]
 
 
 class Policy(enum.StrEnum):
@@ -41,4 +41,8 @@ class Policy(enum.StrEnum):
     @property
     def is_keyed(self) -> bool:
         """True where jobs of one key take turns: such jobs are placed before they can be claimed."""
-        return self in (Policy.SINGLETON, Policy.STATELY, Policy.KEY_STRICT_FIFO)
+        return self in KEYED
+
+
+KEYED = frozenset({Policy.SINGLETON, Policy.STATELY, Policy.KEY_STRICT_FIFO})
+"""The policies, also by their names, under which jobs of one key take turns."""

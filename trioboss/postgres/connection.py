@@ -185,22 +185,23 @@ class Connection(TrioConnection[Row]):
         Returns an empty list after `timeout` seconds. A cancelled call loses nothing: what it has read is
         returned by the next one. Notifications go to the handlers instead if there are any, as in psycopg.
         """
-        await checkpoint_if_cancelled()
         if timeout is None:
             await self._receive_notifies()
         else:
+            await checkpoint_if_cancelled()
             with trio.move_on_after(timeout):
-                await self._receive_notifies()
+                await self._receive_notifies(at_once=True)
         backlog = self._backlog()
         received = list(backlog)
         backlog.clear()
         return received
 
-    async def _receive_notifies(self) -> None:
+    async def _receive_notifies(self, *, at_once: bool = False) -> None:
+        # `at_once`: also what could be read without waiting, since there may be no time to wait.
         async with self.lock:
             pgconn = self.pgconn
             self._collect_notifies()
-            if not self._backlog() and is_readable(pgconn.socket):
+            if at_once and not self._backlog() and is_readable(pgconn.socket):
                 pgconn.consume_input()
                 self._collect_notifies()
             if self._backlog():

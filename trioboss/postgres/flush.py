@@ -100,6 +100,8 @@ class Delivery:
     """One whose sequel is not read yet: that comes before the answers to this one, and need not be waited for."""
 
     _sent: list[list[_Command]] = attrs.field(factory=list, init=False)
+    _steps_only: bool = attrs.field(default=True, init=False)
+    """Whether every answer is that of a step."""
     _answers: Results = attrs.field(factory=list, init=False)
     _failed: set[int] = attrs.field(factory=set, init=False)
 
@@ -187,6 +189,7 @@ class Delivery:
             if self.begin is not None and not self._sent:
                 self.pgconn.send_query_params(self.begin, None)
                 commands.append(None)
+                self._steps_only = False
             self._send_steps(steps, commands)
             self.pgconn.pipeline_sync()
             self._sent.append(commands)
@@ -202,6 +205,7 @@ class Delivery:
                     name = parsed[step.statement.text] = self.statements.propose(step.statement)
                     self.pgconn.send_prepare(name, step.statement.text.encode())
                     commands.append(_Parse(step.statement, name))
+                    self._steps_only = False
             self._send_step(step, name)
             commands.append(step)
 
@@ -233,16 +237,22 @@ class Delivery:
             results += batch
 
     def _take_answer(self, results: list[PGresult]) -> None:
-        commands = self._sent[len(self._answers)]
         # One answer a command, and one more if the implicit COMMIT fails.
-        if any(result.status not in _OK for result in results):
-            self._failed.add(len(self._answers))
+        for result in results:
+            if result.status not in _OK:
+                self._failed.add(len(self._answers))
+        if not self._steps_only:
+            self._remember(self._sent[len(self._answers)], results)
+        self._answers.append(results)
+
+    def _remember(self, commands: list[_Command], results: list[PGresult]) -> None:
         for command, result in zip(commands, results, strict=False):
             if isinstance(command, _Parse) and result.status in _OK and self.statements is not None:
                 self.statements.remember(command.statement, command.name)
-        self._answers.append(results)
 
     def _judge(self) -> Results:
+        if self._steps_only and not self._failed:
+            return list(self._answers)  # the sequel's comes later, and is nobody's business
         answered = list(zip(self._sent, self._answers, strict=False))
         for commands, results in answered:
             self._judge_transaction(commands, results)

@@ -43,7 +43,9 @@ class ConnectionLock:
         """Hand the connection to the task that has waited longest, if any."""
         self._owner = None
         # Invariant: it stays locked while it changes hands, so nobody can get in between.
-        if not self._waiting.unpark():
+        if self._waiting:
+            self._waiting.unpark()
+        else:
             self._locked = False
 
     async def __aenter__(self) -> None:

@@ -29,6 +29,7 @@ class _Checkout(AbstractAsyncContextManager[Connection[TupleRow]]):
     member: Member | None = None
 
     async def __aenter__(self) -> Connection[TupleRow]:
+        await checkpoint_if_cancelled()
         self.member = await self.pool._take(self.timeout, settled=True)
         return self.member.connection
 
@@ -94,7 +95,6 @@ class Pool:
 
     async def _take(self, timeout: float | None, *, settled: bool = False) -> Member:
         # `settled`: nothing that was sent along before is still to be read.
-        await checkpoint_if_cancelled()
         now = trio.current_time()
         patience = self.settings.timeout if timeout is None else timeout
         deadline = now + patience

@@ -1,8 +1,7 @@
 """Errors after which the same statement may well succeed."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 import psycopg
 
@@ -15,12 +14,23 @@ __all__ = ["transient_as_unavailable"]
 _TRANSIENT = re.compile(r"40...|53...|55P03|57014|25006|25P0.|57P0.|08...|58...")
 
 
-@contextmanager
-def transient_as_unavailable() -> Iterator[None]:
+class transient_as_unavailable:  # in small letters, as it reads: `with transient_as_unavailable():`
     """For actors, which try again by themselves: such errors are raised as DatabaseUnavailable."""
-    try:
-        yield
-    except psycopg.Error as error:
-        if error.sqlstate is None or _TRANSIENT.fullmatch(error.sqlstate):
-            raise DatabaseUnavailable(str(error).partition("\n")[0]) from error
-        raise
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        if isinstance(exc_val, psycopg.Error) and _is_transient(exc_val):
+            raise DatabaseUnavailable(str(exc_val).partition("\n")[0]) from exc_val
+
+
+def _is_transient(error: psycopg.Error) -> bool:
+    return error.sqlstate is None or _TRANSIENT.fullmatch(error.sqlstate) is not None

@@ -150,10 +150,16 @@ class ClaimVerbs:
         return [step("lock_key_order"), *aside, step("place", **limits, after=after)]
 
     def claiming(self, queue: Queue, wanted: Wanted, *, lazy: bool) -> Step:
-        """The step that leases ready jobs."""
+        """The step that leases ready jobs. A dispatcher at rest wants the same each time: its last one is kept."""
+        kept = self._context.claims.get(queue.name)
+        terms = (queue.table_name, wanted, lazy, self._context.now)
+        if kept is not None and kept[0] == terms:
+            return kept[1]
         name = "claim" if wanted.by_priority else "claim_in_order"
         values = _criteria(wanted) | {"queue": queue.name, "worker": wanted.worker, "lazy": lazy}
-        return self._context.step(name, queue.table_name, **values)
+        step = self._context.step(name, queue.table_name, **values)
+        self._context.claims[queue.name] = (terms, step)
+        return step
 
     def read(self, queue: Queue, results: Results) -> Claim:
         """The claim in the results of its transaction, which began with the preparing steps if any."""

@@ -31,6 +31,8 @@ class Context:
     """For tests: what statements take for the time. None: the clock of the database."""
     places: dict[str, str] = attrs.field(factory=dict, init=False)
     """Where place.sql is to go on, for each queue in which it could not look at all keys at once."""
+    claims: dict[str, tuple[object, Step]] = attrs.field(factory=dict, init=False)
+    """The last claim made for each queue, and on what terms."""
     _queues: dict[str, Queue] = attrs.field(factory=dict, init=False)
 
     def step(self, name: str, leaf: str = COMMON_LEAF, /, **values: object) -> Step:
@@ -64,8 +66,10 @@ class Context:
         """Read a queue, or all of them, anew when next needed."""
         if name is None:
             self._queues.clear()
+            self.claims.clear()
         else:
             self._queues.pop(name, None)
+            self.claims.pop(name, None)
 
     def on_queue(
         self, name: str, verb: Callable[[Queue], Conversation[T]], *, may_miss: bool = False

@@ -66,13 +66,16 @@ class ExchangeVerbs:
             elif together:
                 request = Together((Flush(done, sequel=sequel), Flush(claim)))
             results = [result for transaction in (yield request) for result in transaction][len(mark) :]
-            answers = dict(zip(settle, results, strict=False))
-            settled = yield from self._read_settled(queue, settlements, answers)
-            claimed = results[len(settle) : len(settle) + len(claim)]
+            settled: dict[UUID, JobState] = {}
+            if settle:
+                answers = dict(zip(settle, results, strict=False))
+                settled = yield from self._read_settled(queue, settlements, answers)
             if wanted is None:
                 return Exchanged(settled, None)
             verbs = ClaimVerbs(self._context)
-            found = yield from verbs.look_again(queue, wanted, verbs.read(queue, [claimed]), patient=False)
+            found = verbs.read(queue, [results[len(settle) : len(settle) + len(claim)]])
+            if found.more:
+                found = yield from verbs.look_again(queue, wanted, found, patient=False)
             return Exchanged(settled, found)
 
         try:
@@ -86,6 +89,8 @@ class ExchangeVerbs:
         """The steps that settle, by kind, and those that tell who waits for an end, or for jobs to run again."""
         steps: dict[str, Step] = {}
         tell: list[Step] = []
+        if not settlements:
+            return steps, tell
         complete = "complete_and_tell" if queue.on_complete else "complete"
         failed = [(lease, failure.as_json()) for lease, failure in settlements.failed]
         released = [(lease, "null") for lease in settlements.released]
