@@ -1,6 +1,7 @@
 """Results of `run`: binary, read into Python values without a connection at hand. Instants are in UTC."""
 
 import json
+import threading
 from typing import Any
 
 import psycopg
@@ -44,6 +45,22 @@ class _Context:
 _CONTEXT = _Context()
 
 
+class _Reader(threading.local):
+    """One for each thread: it keeps the loaders that it has found, and looks at one result at a time."""
+
+    def __init__(self) -> None:
+        self._transformer = Transformer(_CONTEXT)
+
+    def read(self, result: PGresult, first: int, end: int) -> list[tuple[Any, ...]]:
+        self._transformer.set_pgresult(result)
+        rows = self._transformer.load_rows(first, end, tuple)
+        self._transformer.set_pgresult(None)
+        return rows
+
+
+_READER = _Reader()
+
+
 def read_row(result: PGresult, number: int) -> tuple[Any, ...]:
     """Return one row of a result."""
     return _read(result, number, number + 1)[0]
@@ -55,8 +72,4 @@ def read_rows(result: PGresult, *, after: int = -1) -> list[tuple[Any, ...]]:
 
 
 def _read(result: PGresult, first: int, end: int) -> list[tuple[Any, ...]]:
-    if first == end:
-        return []
-    transformer = Transformer(_CONTEXT)
-    transformer.set_pgresult(result)
-    return transformer.load_rows(first, end, tuple)
+    return [] if first == end else _READER.read(result, first, end)

@@ -33,6 +33,8 @@ class Context:
     """Where place.sql is to go on, for each queue in which it could not look at all keys at once."""
     claims: dict[str, tuple[object, Step]] = attrs.field(factory=dict, init=False)
     """The last claim made for each queue, and on what terms."""
+    words: dict[str, Step] = attrs.field(factory=dict, init=False)
+    """The step that wakes who sleeps, for each queue."""
     _queues: dict[str, Queue] = attrs.field(factory=dict, init=False)
 
     def step(self, name: str, leaf: str = COMMON_LEAF, /, **values: object) -> Step:
@@ -67,9 +69,11 @@ class Context:
         if name is None:
             self._queues.clear()
             self.claims.clear()
+            self.words.clear()
         else:
             self._queues.pop(name, None)
             self.claims.pop(name, None)
+            self.words.pop(name, None)
 
     def on_queue(
         self, name: str, verb: Callable[[Queue], Conversation[T]], *, may_miss: bool = False

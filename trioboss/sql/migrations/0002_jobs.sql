@@ -62,12 +62,9 @@ CREATE TABLE trioboss.job (
     CONSTRAINT job_pkey PRIMARY KEY (name, id),
     -- Whoever writes: instants that every program can read, and lengths of time that can be added to them.
     CONSTRAINT job_times CHECK (
-        start_after >= '0001-01-02Z' AND start_after < '9000-01-01Z'
-        AND keep_until >= '0001-01-02Z' AND keep_until < '9000-01-01Z'
-        AND created_on >= '0001-01-02Z' AND created_on < '9000-01-01Z'
-        AND started_on >= '0001-01-02Z' AND started_on < '9000-01-01Z'
-        AND expire_in <= interval '200 years' AND heartbeat <= interval '200 years'
-        AND retry_window <= interval '200 years' AND delete_after <= interval '200 years'
+        least(start_after, keep_until, created_on, started_on) >= '0001-01-02Z'
+        AND greatest(start_after, keep_until, created_on, started_on) < '9000-01-01Z'
+        AND greatest(expire_in, heartbeat, retry_window, delete_after) <= interval '200 years'
         AND retry_jitter BETWEEN 0 AND 1)
 ) PARTITION BY LIST (name);
 
@@ -130,27 +127,29 @@ CREATE TABLE trioboss.throttle (
 CREATE INDEX throttle_job ON trioboss.throttle (job_id);
 CREATE INDEX throttle_until ON trioboss.throttle (until);
 
--- Whoever takes the holder of a key away, by whatever statement, leaves word that the key is free.
+-- Whoever takes the holder of a key away, by whatever statement, leaves word that the key is free. A holder is
+-- active, or next to be; in strict FIFO also who failed, or waits to be tried again.
 CREATE FUNCTION trioboss.free_key() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    INSERT INTO trioboss.freed_key (name, key) VALUES (OLD.name, coalesce(OLD.singleton_key, ''));
+    IF (OLD.state = 'active' OR (OLD.gate = 0 AND OLD.state < 'active')
+        OR (OLD.policy = 'key_strict_fifo' AND OLD.state IN ('retry', 'failed')))
+       AND (TG_OP = 'DELETE' OR NEW.singleton_key IS DISTINCT FROM OLD.singleton_key
+            OR NOT (NEW.state = 'active' OR (NEW.gate = 0 AND NEW.state < 'active')
+                    OR (NEW.policy = 'key_strict_fifo' AND NEW.state IN ('retry', 'failed')))) THEN
+        INSERT INTO trioboss.freed_key (name, key) VALUES (OLD.name, coalesce(OLD.singleton_key, ''));
+    END IF;
     RETURN NULL;
 END $$;
 
+-- Conditions are read anew by every statement, on queues without keys, too: they are short, and the function asks the
+-- rest. Who is placed or claimed still holds its key.
 CREATE TRIGGER holder_deleted AFTER DELETE ON trioboss.job FOR EACH ROW
-WHEN (OLD.policy IN ('singleton', 'stately', 'key_strict_fifo')
-      AND (OLD.state = 'active' OR (OLD.gate = 0 AND OLD.state < 'active')
-           OR (OLD.policy = 'key_strict_fifo' AND OLD.state IN ('retry', 'failed'))))
-EXECUTE FUNCTION trioboss.free_key();
+WHEN (OLD.policy IN ('singleton', 'stately', 'key_strict_fifo')) EXECUTE FUNCTION trioboss.free_key();
 
 CREATE TRIGGER holder_changed AFTER UPDATE OF state, gate, singleton_key ON trioboss.job FOR EACH ROW
 WHEN (OLD.policy IN ('singleton', 'stately', 'key_strict_fifo')
-      AND (OLD.state = 'active' OR (OLD.gate = 0 AND OLD.state < 'active')
-           OR (OLD.policy = 'key_strict_fifo' AND OLD.state IN ('retry', 'failed')))
-      AND (NEW.singleton_key IS DISTINCT FROM OLD.singleton_key
-           OR NOT (NEW.state = 'active' OR (NEW.gate = 0 AND NEW.state < 'active')
-                   OR (NEW.policy = 'key_strict_fifo' AND NEW.state IN ('retry', 'failed')))))
+      AND (NEW.gate <> 0 OR NEW.state > 'active' OR NEW.singleton_key IS DISTINCT FROM OLD.singleton_key))
 EXECUTE FUNCTION trioboss.free_key();
 
 -- The lock that makes the order of a key the order of commit: senders of one key wait for each other, from
