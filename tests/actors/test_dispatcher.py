@@ -192,6 +192,33 @@ async def test_an_exchange_that_hangs_is_given_up_and_tried_again(work, open_wor
         assert 20 <= trio.current_time() <= 20.1
 
 
+@pytest.mark.parametrize("rest", [3.0, 7.0, 19.0, 100.0])
+async def test_an_exchange_has_at_least_fifteen_seconds_however_long_ago_the_last_one_was(
+    work, open_worker, events, rest
+):
+    async with open_worker(do_nothing) as worker:
+        await work.until(lambda: work.exchanges)
+        await trio.sleep(rest)
+        work.go_wrong("exchange", Fault(error=None, seconds=14.9))
+        work.send()
+        worker.dispatchers["q"].ring()
+        await work.until(lambda: work.outcomes)
+
+    assert not events.of(ErrorEvent)
+
+
+async def test_a_claim_under_way_is_seen_through_when_its_worker_is_cancelled(work, open_worker):
+    work.send()
+    work.go_wrong("exchange", Fault(error=None, seconds=3))
+    with trio.CancelScope() as scope:
+        async with open_worker(do_nothing):
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+
+    assert trio.current_time() >= 3
+    assert [outcome for _, _, outcome in work.outcomes] == ["released"]
+
+
 async def test_jobs_of_a_claim_whose_answer_got_lost_are_found_before_the_next_claim(work, open_worker):
     (job,) = work.send()
     work.go_wrong("exchange", Fault(after=True))
