@@ -97,7 +97,7 @@ CASES = [
     Case(
         "send_throttled",
         "backlog",
-        80,
+        100,
         values={"id": make_id(), "singleton_seconds": 60, "singleton_key": "k"},
     ),
     Case("wake", "backlog", 20),
