@@ -3,20 +3,28 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["JAVA_OPTIONS", "SETTINGS", "small_environment"]
+__all__ = ["JAVA_OPTIONS", "LOCAL_SETTINGS", "SETTINGS", "small_environment"]
 
-# Spark's own classes need no verifying, and no collection to make room for them. What a Java has to say about that
+# Spark's own classes need no verifying, and no collection to make room for them. With one compiler Java keeps room for
+# less compiled code than Spark has, and would throw it away and compile it again. What a Java has to say about that
 # must not be on stdout, which Spark reads.
 JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m -XX:+DisplayVMOutputToStderr -XX:+IgnoreUnrecognizedVMOptions "
-    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -XX:MetaspaceSize=256m"
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -XX:MetaspaceSize=256m "
+    "-XX:ReservedCodeCacheSize=240m"
 )
 SETTINGS: Mapping[str, str] = {
     "spark.default.parallelism": "2",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.lightweightPlanChangeValidation": "false",
     "spark.sql.shuffle.partitions": "2",
+    "spark.sql.subexpressionElimination.enabled": "false",
+}
+LOCAL_SETTINGS: Mapping[str, str] = {
+    **SETTINGS,
+    "spark.sql.ui.explainMode": "simple",  # nobody looks at the plans that Spark describes in its events
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from small_spark import JAVA_OPTIONS, SETTINGS
+from small_spark import JAVA_OPTIONS, LOCAL_SETTINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,9 +28,14 @@ def pytest_pycollect_makemodule(module_path, parent):
 
 
 def pytest_itemcollected(item):
-    """In several processes: one session serves all tests in one of them, but for those that start their own."""
-    starts_its_own = item.path.stem in ("test_cluster", "test_submit")
-    item.add_marker(pytest.mark.xdist_group("a Spark of its own" if starts_its_own else "spark"))
+    """In several processes: one session serves all tests that need one, beside it are those that start their own.
+
+    A test without Spark runs wherever there is time.
+    """
+    if item.path.stem in ("test_cluster", "test_submit"):
+        item.add_marker(pytest.mark.xdist_group("a Spark of its own"))
+    elif "spark" in item.fixturenames:
+        item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +43,7 @@ def spark() -> "Iterator[SparkSession]":
     """The session, with two cores."""
     from trioboss.pipeline import get_session
 
-    java = {"spark.driver.extraJavaOptions": JAVA_OPTIONS, "spark.driver.memory": "1g"}
-    spark = get_session("local[2]", {**SETTINGS, **java}, "tests")
+    java = {"spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -Xms1g -Xmn500m", "spark.driver.memory": "1g"}
+    spark = get_session("local[2]", {**LOCAL_SETTINGS, **java}, "tests")
     yield spark
     spark.stop()
