@@ -23,7 +23,8 @@ from trioboss.testing import temporary_database
 
 PASSWORD = "canary-in-the-mine"
 LIMIT = 240  # seconds after which something hangs
-SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+SPARK_HOME = Path(pyspark.__file__).parent
+OPENED = ("java.lang", "java.lang.invoke", "java.nio", "java.util", "sun.nio.ch", "sun.util.calendar")
 READING = (
     "select count(*) from pg_stat_activity where datname = current_database() and query like '%% reader %%'"
 )
@@ -62,16 +63,19 @@ def executors_of(worker):
 
 @contextmanager
 def daemon(folder, name, *arguments):
-    """A master or a worker."""
+    """A master or a worker: as spark-class starts it, but without the Java that makes up its command."""
+    java = prepare_java()
     environment = {
         **os.environ,
-        "JAVA_HOME": str(prepare_java()),
-        "JDK_JAVA_OPTIONS": JAVA_OPTIONS,  # of the launcher, too
-        "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_NO_DAEMONIZE": "1",
+        "JAVA_HOME": str(java),
+        "JDK_JAVA_OPTIONS": JAVA_OPTIONS,  # of executors, too
+        "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_SCALA_VERSION": "2.13",  # else a worker looks for it in a tree of sources
     }
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
+    run = [java / "bin" / "java", "-Xmx256m", *opened, "-cp", SPARK_HOME / "jars" / "*"]
     command = [
-        SPARK_CLASS,
+        *run,
         f"org.apache.spark.deploy.{name}",
         "--host",
         "127.0.0.1",
