@@ -1,4 +1,4 @@
-"""One Spark session for all tests of the pipeline, because a session takes seconds to start."""
+"""One Spark session for all tests of a process, because a session takes seconds to start."""
 
 import importlib.util
 import os
@@ -27,13 +27,14 @@ def pytest_pycollect_makemodule(module_path, parent):
     return Skipped.from_parent(parent, path=module_path) if MISSING else None
 
 
-def pytest_itemcollected(item):
-    """In several processes: one session serves all tests that need one, beside it are those that start their own.
+BESIDE = ("test_capacity", "test_cluster", "test_submit", "test_synth")
+"""What takes about as long as all the others: two start a Spark of their own, the rest shares a second session."""
 
-    A test without Spark runs wherever there is time.
-    """
-    if item.path.stem in ("test_cluster", "test_submit"):
-        item.add_marker(pytest.mark.xdist_group("a Spark of its own"))
+
+def pytest_itemcollected(item):
+    """In several processes: two have a session, and a test without Spark runs wherever there is time."""
+    if item.path.stem in BESIDE:
+        item.add_marker(pytest.mark.xdist_group("beside"))
     elif "spark" in item.fixturenames:
         item.add_marker(pytest.mark.xdist_group("spark"))
 
