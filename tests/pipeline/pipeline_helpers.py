@@ -71,7 +71,7 @@ def rows_of_lake(lake, table="archive"):
     rows = []
     for path in sorted(Path(lake, FOLDERS[table]).rglob("*.parquet")):
         day, queue = (part.partition("=")[2] for part in path.parts[-3:-1])
-        found = pq.read_table(path, columns=[column, "xid"], partitioning=None).to_pylist()
+        found = pq.ParquetFile(path).read([column, "xid"]).to_pylist()
         rows += [(row[column], row["xid"], queue.replace("%2F", "/"), day) for row in found]
     return sorted(rows)
 

@@ -83,6 +83,17 @@ def test_a_history_that_was_tampered_with_is_found_and_the_exit_code_says_so(spa
     assert "overlap: singleton" in out
 
 
+def test_a_database_says_which_queues_have_no_order_of_starts(dsn, sync_boss):
+    for name, policy, commit_order in [
+        ("loose", "key_strict_fifo", False),
+        ("strict", "key_strict_fifo", True),
+        ("other", "standard", False),
+    ]:
+        sync_boss.create_queue(name, policy=policy, commit_order=commit_order)
+
+    assert audit_job._loose_queues(Source(dsn=dsn)) == ["loose"]
+
+
 def test_an_audit_of_a_queue_without_history_proves_nothing_and_says_so(spark, lived):
     with pytest.raises(UsageError, match="queue: nothing of nosuch is in this history"):
         audit_job.main(["--dsn", lived, "--queue", "nosuch"])

@@ -24,8 +24,12 @@ def lake(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def made(spark, lake):
-    """Twelve hours, so that a Parquet file a day and queue is a file a queue."""
-    return synth(1234, lake, spark=spark, days=0.5, begin=BEGIN, violations=2)
+    """Twelve hours, so that a Parquet file a day and queue is a file a queue; and a task writes as many as it has."""
+    parallelism = "spark.sql.leafNodeDefaultParallelism"
+    spark.conf.set(parallelism, 1)
+    made = synth(1234, lake, spark=spark, days=0.5, begin=BEGIN, violations=2)
+    spark.conf.unset(parallelism)
+    return made
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,12 @@ from functools import reduce
 
 import attrs
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
 
 from trioboss.errors import UsageError
+from trioboss.model.policy import Policy
+from trioboss.model.queue import Queue
 from trioboss.pipeline.arguments import print_progress, session_of
+from trioboss.pipeline.database import open_database
 from trioboss.pipeline.history import Source, add_history_arguments, source_of
 from trioboss.pipeline.options import need_dsn
 from trioboss.pipeline.progress import Reporter, say, watch_stages
@@ -116,7 +118,7 @@ def audit(
     ``loose`` are queues with `commit_order` off, whose order of starts says nothing; a database says which they are.
     """
     spark, began = spark or get_session(), time.monotonic()
-    loose = [*loose, *([] if source.lake is not None else _loose_queues(spark, source))]
+    loose = [*loose, *([] if source.lake is not None else _loose_queues(source))]
     with source.open(spark, _JOBS, _ATTEMPTS) as history, watch_stages(spark, "audit", progress):
         trace = trace_jobs(
             history.jobs, history.attempts
@@ -134,15 +136,10 @@ def audit(
     return Audit(jobs, attempts, of_kind[True], of_kind[False], [_finding(row) for row in first])
 
 
-def _loose_queues(spark: SparkSession, source: Source) -> list[str]:
-    options = {"dsn": str(need_dsn(source.dsn)), "schema": source.schema, "table": "queue"}
-    queues = spark.read.format("trioboss").options(**options).load()
-    rows = (
-        queues.where((F.col("policy") == "key_strict_fifo") & ~F.col("commit_order"))
-        .select("queue")
-        .collect()
-    )
-    return [row["queue"] for row in rows]
+def _loose_queues(source: Source) -> list[str]:
+    with open_database(need_dsn(source.dsn), source.schema) as database:
+        queues = [Queue(*row) for row in database.run("get_queues")]
+    return [q.name for q in queues if q.policy is Policy.KEY_STRICT_FIFO and not q.commit_order]
 
 
 def _finding(row: Row) -> Finding:
