@@ -125,7 +125,7 @@ def audit(
         ).persist()  # six questions share its shuffle and its sort
         found = find_violations(trace, tolerance, loose).persist()
         counts = found.groupBy("kind", "certain").count().collect()
-        first = found.orderBy("kind", "queue", "at", "job").limit(limit).collect()
+        first = found.orderBy("kind", "queue", "at", "job").limit(limit).collect() if counts else []
         rows = {row["is_end"]: row["count"] for row in trace.groupBy("is_end").count().collect()}
         found.unpersist()
         trace.unpersist()
