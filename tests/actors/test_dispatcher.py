@@ -10,7 +10,7 @@ import trio.testing
 from scripted_ports import Fault, ids, make_job, outputs
 
 from trioboss.actors.running import CancelReason
-from trioboss.errors import UnknownQueue
+from trioboss.errors import DatabaseUnavailable, UnknownQueue
 from trioboss.events import ErrorEvent, JobCompleted, JobFailed, JobStarted, LeaseLostEvent
 
 
@@ -205,6 +205,69 @@ async def test_an_exchange_has_at_least_fifteen_seconds_however_long_ago_the_las
         await work.until(lambda: work.outcomes)
 
     assert not events.of(ErrorEvent)
+
+
+async def test_time_that_runs_out_while_somebody_rings_is_not_taken_for_a_failure(work, open_worker, events):
+    async with open_worker(do_nothing) as worker:
+        await work.until(lambda: work.exchanges)
+        await trio.sleep(19.99)
+        work.send()
+        worker.dispatchers["q"].ring()
+        trio.lowlevel.current_clock().jump(0.02)  # whoever runs in between takes so long
+        await work.until(lambda: work.outcomes)
+
+    assert not events.of(ErrorEvent)
+
+
+async def test_after_a_lost_answer_each_call_has_its_own_time(work, open_worker, events):
+    slow = [Fault(error=None, seconds=14) for _ in range(20)]
+    done = trio.Event()
+
+    async def handler(job):
+        done.set()
+
+    async with open_worker(handler) as worker:
+        await trio.testing.wait_all_tasks_blocked()
+        work.go_wrong("exchange", Fault(after=True), *slow)
+        work.go_wrong("recover_unseen", *slow)
+        work.send()
+        worker.dispatchers["q"].ring()
+        with trio.fail_after(60):
+            await done.wait()
+        work.faults.clear()
+        assert len(events.of(ErrorEvent)) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (Fault(DatabaseUnavailable("gone")), "gone"),
+        (Fault(DatabaseUnavailable("")), "DatabaseUnavailable"),
+        (Fault(None, seconds=math.inf), "no answer in time"),
+    ],
+    ids=["with words", "without words", "silent"],
+)
+async def test_a_failed_exchange_is_reported_with_its_reason(work, open_worker, events, fault, said):
+    work.go_wrong("exchange", fault)
+    async with open_worker(do_nothing):
+        (event,) = await events.wait_for(ErrorEvent)
+
+    assert event.error == said
+
+
+async def test_an_exchange_that_failed_with_nothing_to_settle_leaves_no_trace(work, open_worker):
+    async with open_worker(sleep_as_told, concurrency=2) as worker:
+        await work.until(lambda: work.exchanges)
+        work.go_wrong("exchange", Fault())
+        worker.dispatchers["q"].ring()
+        await trio.sleep(5)
+        before = len(claims(work))
+        work.add(make_job(1))
+        worker.dispatchers["q"].ring()
+        await work.until(lambda: work.outcomes)
+        await trio.sleep(5)
+
+        assert len(claims(work)) == before + 1
 
 
 async def test_a_claim_under_way_is_seen_through_when_its_worker_is_cancelled(work, open_worker):

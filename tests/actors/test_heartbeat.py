@@ -383,3 +383,12 @@ async def test_a_worker_at_rest_never_wakes_to_see_whether_the_loop_is_blocked(w
         await work.until(lambda: work.outcomes)
         await trio.sleep(2)
         assert worker._wards._next_due() == math.inf
+
+
+async def test_a_claim_that_took_long_is_no_blocked_loop(work, open_worker, events):
+    work.add(make_job(10))
+    work.go_wrong("exchange", Fault(error=None, seconds=5))
+    async with open_worker(sleep_as_told):
+        await work.until(lambda: work.outcomes)
+
+    assert not events.of(LoopBlocked)

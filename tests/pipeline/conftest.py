@@ -3,6 +3,7 @@
 import importlib.util
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -44,7 +45,10 @@ def spark() -> "Iterator[SparkSession]":
     """The session, with two cores."""
     from trioboss.pipeline import get_session
 
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).with_name("preloaded")), prepend=os.pathsep)
     java = {"spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -Xms1g -Xmn500m", "spark.driver.memory": "1g"}
     spark = get_session("local[2]", {**LOCAL_SETTINGS, **java}, "tests")
+    monkeypatch.undo()
     yield spark
     spark.stop()

@@ -34,6 +34,27 @@ async def test_connections_are_opened_as_they_are_needed_and_kept(server_dsn):
         assert pool.statistics().idle == 1
 
 
+async def test_who_is_cancelled_already_costs_the_pool_no_connection(server_dsn):
+    async with open_pool(server_dsn, size=1, ping_after=0.0) as pool:
+        await pool.run([[step(ADD, 1, 2)]])
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await pool.run([[step(ADD, 1, 2)]])
+
+        assert scope.cancelled_caught
+        assert pool.statistics().idle == 1
+        assert not pool.statistics().closed
+
+
+async def test_who_is_cancelled_already_is_told_that_and_not_that_the_pool_is_exhausted(server_dsn):
+    async with open_pool(server_dsn, size=1) as pool, pool.connection():
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await pool.run([[step(ADD, 1, 2)]])
+
+        assert scope.cancelled_caught
+
+
 async def test_a_pool_runs_transactions_itself(server_dsn):
     async with open_pool(server_dsn, size=1) as pool:
         ((result,),) = await pool.run([[step(ADD, 1, 2)]])

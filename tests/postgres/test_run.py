@@ -213,6 +213,15 @@ async def test_without_autocommit_psycopgs_implicit_begin_is_honoured(server_dsn
     assert await table.rows() == [3, 4]
 
 
+async def test_the_answer_to_an_implicit_begin_is_not_among_the_results(server_dsn):
+    async with await Connection.connect(server_dsn) as connection:
+        for _ in range(2):  # the second time all is prepared
+            ((result,),) = await connection.run([[step(ADD, 20, 22)]])
+            await connection.commit()
+
+    assert as_int(result) == 42
+
+
 async def test_the_implicit_begin_keeps_the_isolation_level(server_dsn):
     level = Statement("level", "select current_setting('transaction_isolation')", ())
     async with await Connection.connect(server_dsn) as connection:

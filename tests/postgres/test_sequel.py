@@ -32,6 +32,14 @@ async def test_run_returns_when_its_own_transactions_have_ended(conn, admin, hel
     await until_blocked(admin, conn.info.backend_pid)
 
 
+async def test_results_stay_as_they_are_when_the_sequel_is_read(conn):
+    for _ in range(2):  # the second time all is prepared
+        results = await conn.run([[step(ONE)]], [step(ECHO, "x")])
+        await conn.read_sequel()
+
+    assert [len(transaction) for transaction in results] == [1]
+
+
 async def test_the_next_run_waits_for_the_sequel_and_gets_its_own_answer(conn, admin, held):
     await conn.run([[step(ONE)]], [step(BLOCK, held)])
     async with trio.open_nursery() as nursery:

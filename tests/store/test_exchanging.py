@@ -9,6 +9,7 @@ from store_helpers import open_quiet_boss
 from trioboss.model.exchange import Failure, Settlements, Wanted
 from trioboss.model.job import Lease, make_id
 from trioboss.postgres.conversation import Together
+from trioboss.store.claiming import ClaimVerbs
 from trioboss.store.exchanging import ExchangeVerbs
 
 CROWD = 200
@@ -72,3 +73,28 @@ async def test_only_many_that_ended_well_are_settled_beside_a_claim_of_many(verb
 
     keyed = verbs._context.recall("q").policy.is_keyed
     assert isinstance(request, Together) == (KINDS[kind].together and not keyed)
+
+
+async def test_a_claim_that_settles_nothing_does_not_make_the_next_one_lazy(verbs):
+    wanted = Wanted(limit=1)
+    settlements = Settlements(completed=[(lease, "null") for lease in leases(1)])
+    next(verbs.exchange("q", Settlements(), wanted))
+
+    request = next(verbs.exchange("q", settlements, wanted))
+
+    settling = [t for t in transactions_of(request) if any(s.statement.name == "complete" for s in t)]
+    assert all(values_of(step).get("lazy") != b"t" for step in settling[0])
+
+
+async def test_a_claim_is_kept_only_while_table_time_and_what_is_wanted_are_the_same(verbs):
+    context, wanted = verbs._context, Wanted(limit=1)
+    claims, queue = ClaimVerbs(context), context.recall("q")
+    kept = claims.claiming(queue, wanted, lazy=True)
+    assert claims.claiming(queue, wanted, lazy=True) is kept
+
+    elsewhere = attrs.evolve(queue, table_name="j" + "0" * 32)
+    assert elsewhere.table_name in claims.claiming(elsewhere, wanted, lazy=True).statement.text
+    assert values_of(claims.claiming(queue, wanted, lazy=True))["now"] is None
+    context.now = NOON
+    assert values_of(claims.claiming(queue, wanted, lazy=True))["now"] == NOON.isoformat().encode()
+    assert values_of(claims.claiming(queue, Wanted(limit=2), lazy=True))["limit"] == b"2"

@@ -270,6 +270,29 @@ async def test_what_no_program_could_read_is_refused(boss, database, column, val
         database.execute(insert, [value])
 
 
+FREED = "select count(*) from trioboss.freed_key where key = 'k'"
+
+
+@pytest.mark.parametrize("policy", ["singleton", "stately", "key_strict_fifo"])
+async def test_who_waits_for_its_turn_frees_no_key_when_it_goes(boss, database, policy):
+    await boss.create_queue("q", policy=policy)
+    for _ in range(2):
+        await boss.send("q", singleton_key="k")
+    await take(boss, "q")
+    database.execute("delete from trioboss.job where state = 'created'")
+
+    assert database.execute(FREED).fetchone() == (0,)
+
+
+async def test_in_strict_fifo_who_failed_still_has_its_key(boss, database):
+    await boss.create_queue("q", policy="key_strict_fifo", retry_limit=1, retry_delay=60)
+    await boss.send("q", singleton_key="k")
+    await boss.fail("q", await take(boss, "q"))
+    assert database.execute("select state::text from trioboss.job").fetchone() == ("retry",)
+
+    assert database.execute(FREED).fetchone() == (0,)
+
+
 UNREADABLE = ["('1' || repeat('0', 5000))::jsonb", "(repeat('[', 3000) || repeat(']', 3000))::jsonb"]
 
 

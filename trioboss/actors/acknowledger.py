@@ -97,7 +97,7 @@ class Acknowledger:
         for running in entries:
             running.unsure = True
         self._waiting += entries
-        self.has_failures = True
+        self.has_failures = bool(self._waiting)
 
     def settled(self, entries: list[Running], states: Mapping[UUID, JobState]) -> None:
         """The database has answered: count and report what became of each."""

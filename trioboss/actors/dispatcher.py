@@ -6,6 +6,7 @@ from collections import Counter
 
 import attrs
 import trio
+from trio.lowlevel import checkpoint
 
 from trioboss.actors.acknowledger import Acknowledger
 from trioboss.actors.checker import Checker
@@ -162,11 +163,13 @@ class Dispatcher:
             with trio.CancelScope() as self._patience:
                 await self._take_turns()
                 return
-            # It was over with an exchange, which is reported; or ran out at rest, and nobody waited for anything.
+            # It was over with an exchange, which is reported; or ran out at rest, which is nobody's concern.
 
     async def _take_turns(self) -> None:
         while True:
             now = trio.current_time()
+            if now >= self._patience.deadline:
+                await checkpoint()  # it ran out while somebody rang: begin with a new one
             if self.tray.take_lost():
                 # What was given up here may still be ours in the database: see to it, and ask for it.
                 self._unsure = True
@@ -210,25 +213,24 @@ class Dispatcher:
         """Settle what has ended, and claim what is asked for. What goes wrong is tried again later."""
         if ask is not None:
             self._promise(ask.limit)
-        self._hold_on()
         try:
             if ask is not None and self._unsure:
                 await self._recover_unseen()
             await self._trade(ask)
         except BaseException as error:
             # Who is cancelled here had no answer in time: all other reasons to cancel are shut out.
-            self._failed(ask, "no answer in time" if is_cancelled(error) else str(error))
+            self._failed(ask, "no answer in time" if is_cancelled(error) else _describe(error))
             if not isinstance(error, DatabaseUnavailable | UnknownQueue):
                 raise
         finally:
             self._patience.shield = False
             self._promise(0)
 
-    def _hold_on(self) -> None:
+    def _hold_on(self, now: float) -> None:
         """From now on only the end of our patience interrupts us: a claim that is cancelled half-way may have leased
         jobs that nobody then knows of.
         """
-        now, ends = trio.current_time(), self._patience.deadline
+        ends = self._patience.deadline
         if not now + _LEAST_PATIENCE <= ends <= now + _PATIENCE:
             self._patience.deadline = min(now + _PATIENCE, self._deadline)
         self._patience.shield = True
@@ -239,8 +241,9 @@ class Dispatcher:
         self._promised = room
 
     async def _trade(self, ask: Ask | None) -> None:
-        entries, settlements = self.tray.take()
         sent_at = trio.current_time()
+        self._hold_on(sent_at)
+        entries, settlements = self.tray.take()
         try:
             exchanged = await self._port.exchange(
                 self.queue,
@@ -296,6 +299,7 @@ class Dispatcher:
         worker = self._wanted.worker
         assert worker is not None
         known = [running.job.id for running in (*self._running(), *self.tray)]
+        self._hold_on(trio.current_time())
         await self._port.recover_unseen(self.queue, worker, known)
         self._unsure = False
 
@@ -308,7 +312,6 @@ class Dispatcher:
         """For the very end, when it no longer runs: what was still put into its tray, tried once."""
         error = "no answer in time"
         with trio.CancelScope() as self._patience:
-            self._hold_on()
             try:
                 if self.tray:
                     await self._trade(None)
@@ -316,6 +319,10 @@ class Dispatcher:
                     await self._recover_unseen()
                 return
             except Exception as problem:
-                error = str(problem)
+                error = _describe(problem)
         # The jobs are not lost: their leases end, and others take them.
         self._reporter.report(ErrorEvent(f"dispatcher {self.queue}", error))
+
+
+def _describe(error: BaseException) -> str:
+    return str(error) or type(error).__name__

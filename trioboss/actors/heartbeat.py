@@ -38,10 +38,11 @@ class Wards:
     _bell: Doorbell = attrs.field(factory=Doorbell, init=False)
 
     def add(self, jobs: Sequence[Running]) -> None:
-        """One claim has leased these."""
+        """These are leased now."""
+        grown_up_at = trio.current_time() + _YOUTH
         if not self._young:
             self._bell.ring()
-        self._young.extend([(running.began + _YOUTH, running) for running in jobs])
+        self._young.extend([(grown_up_at, running) for running in jobs])
 
     async def run(self, nursery: trio.Nursery, renewer: "Renewer", reporter: Reporter) -> None:
         """Start heartbeats for the jobs that last, and see whether one of them holds up the event loop."""

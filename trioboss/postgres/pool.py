@@ -107,6 +107,7 @@ class Pool:
             self._check_open()
             member = self._ready_member(now, settled)
             if member is None:
+                await checkpoint_if_cancelled()
                 member = await self._fit_member(deadline) or await self._new_member(deadline)
         except BaseException:
             self._turns.release()
@@ -119,6 +120,7 @@ class Pool:
             raise UsageError("the pool is closed: use it inside its `async with open_pool(...)` block")
 
     async def _wait_turn(self, deadline: float, patience: float) -> None:
+        await checkpoint_if_cancelled()
         held = list(self._in_use.values()).count(current_task())
         if held == self.settings.size:
             raise PoolTimeout(

@@ -53,9 +53,10 @@ class _Reader(threading.local):
 
     def read(self, result: PGresult, first: int, end: int) -> list[tuple[Any, ...]]:
         self._transformer.set_pgresult(result)
-        rows = self._transformer.load_rows(first, end, tuple)
-        self._transformer.set_pgresult(None)
-        return rows
+        try:
+            return self._transformer.load_rows(first, end, tuple)
+        finally:
+            self._transformer.set_pgresult(None)
 
 
 _READER = _Reader()

@@ -33,14 +33,17 @@ class Context:
     """Where place.sql is to go on, for each queue in which it could not look at all keys at once."""
     claims: dict[str, tuple[object, Step]] = attrs.field(factory=dict, init=False)
     """The last claim made for each queue, and on what terms."""
-    words: dict[str, Step] = attrs.field(factory=dict, init=False)
-    """The step that wakes who sleeps, for each queue."""
+    _words: dict[str, Step] = attrs.field(factory=dict, init=False)
     _queues: dict[str, Queue] = attrs.field(factory=dict, init=False)
 
     def step(self, name: str, leaf: str = COMMON_LEAF, /, **values: object) -> Step:
         """The named statement with these parameters, addressed to one job table."""
         values["now"] = self.now
         return step(self.catalog.get(name, leaf), values)
+
+    def wake(self, name: str) -> Step:
+        """The step that wakes who sleeps; for a transaction of its own. It is the same each time, and kept."""
+        return self._words.get(name) or self._words.setdefault(name, self.step("wake", queue=name))
 
     def recall(self, name: str) -> Queue | None:
         """What is remembered of a queue."""
@@ -69,11 +72,11 @@ class Context:
         if name is None:
             self._queues.clear()
             self.claims.clear()
-            self.words.clear()
+            self._words.clear()
         else:
             self._queues.pop(name, None)
             self.claims.pop(name, None)
-            self.words.pop(name, None)
+            self._words.pop(name, None)
 
     def on_queue(
         self, name: str, verb: Callable[[Queue], Conversation[T]], *, may_miss: bool = False

@@ -105,7 +105,7 @@ class ExchangeVerbs:
                 if kind != "release":
                     tell.append(self._context.step("tell_watchers", ids=values["ids"]))
         if failed or released:
-            tell.append(self._context.step("wake", queue=queue.name))
+            tell.append(self._context.wake(queue.name))
         elif steps and queue.policy.is_keyed:
             tell.append(self._context.step("pass_on", queue.table_name, queue=queue.name))
         return steps, tell

@@ -133,8 +133,7 @@ class SendVerbs:
     def wake(self, name: str, job: NewJob | None = None) -> Step:
         """The step that wakes who sleeps past the job's time; for a transaction of its own."""
         if job is None or job.start_after is None:
-            kept = self._context.words.get(name)
-            return kept or self._context.words.setdefault(name, self._context.step("wake", queue=name))
+            return self._context.wake(name)
         start = job.start_after
         due = {"due": start} if isinstance(start, datetime) else {"delay": start}
         return self._context.step("wake", queue=name, **due)

@@ -1,0 +1,9 @@
+"""Makes Spark's Python workers start faster: what each of them imports is imported before they are forked.
+
+Python imports a module of this name at its start, if it is in the path.
+"""
+
+import sys
+
+if "pyspark.daemon" in sys.orig_argv:
+    import trioboss.pipeline.source  # noqa: F401
