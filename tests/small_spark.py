@@ -1,9 +1,10 @@
 """A Spark for tests: many short queries on little data, for which to compile costs more than it saves."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["JAVA_OPTIONS", "LOCAL_SETTINGS", "SETTINGS", "small_environment"]
+__all__ = ["JAVA_OPTIONS", "LOCAL_SETTINGS", "SETTINGS", "preloading_path", "small_environment"]
 
 # Spark's own classes need no verifying, and no collection to make room for them. With one compiler Java keeps room for
 # less compiled code than Spark has, and would throw it away and compile it again. What a Java has to say about that
@@ -34,3 +35,9 @@ def small_environment(folder: Path) -> dict[str, str]:
     folder.mkdir(exist_ok=True)
     (folder / "spark-defaults.conf").write_text("".join(lines), "utf-8")
     return {"SPARK_CONF_DIR": str(folder), "JDK_JAVA_OPTIONS": JAVA_OPTIONS}
+
+
+def preloading_path() -> str:
+    """The PYTHONPATH with which Spark's Python workers have imported what they need when they are forked."""
+    folder = str(Path(__file__).parent / "pipeline" / "preloaded")
+    return os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))

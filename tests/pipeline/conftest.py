@@ -3,11 +3,10 @@
 import importlib.util
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from small_spark import JAVA_OPTIONS, LOCAL_SETTINGS
+from small_spark import JAVA_OPTIONS, LOCAL_SETTINGS, preloading_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +45,7 @@ def spark() -> "Iterator[SparkSession]":
     from trioboss.pipeline import get_session
 
     monkeypatch = pytest.MonkeyPatch()
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).with_name("preloaded")), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONPATH", preloading_path())
     java = {"spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -Xms1g -Xmn500m", "spark.driver.memory": "1g"}
     spark = get_session("local[2]", {**LOCAL_SETTINGS, **java}, "tests")
     monkeypatch.undo()

@@ -15,7 +15,7 @@ import pyspark
 import pytest
 from pipeline_helpers import end_jobs, rows_of_history, rows_of_lake
 from psycopg.conninfo import make_conninfo
-from small_spark import JAVA_OPTIONS, small_environment
+from small_spark import JAVA_OPTIONS, preloading_path, small_environment
 
 import trioboss
 from trioboss.pipeline.java import prepare_java
@@ -68,7 +68,8 @@ def daemon(folder, name, *arguments):
     environment = {
         **os.environ,
         "JAVA_HOME": str(java),
-        "JDK_JAVA_OPTIONS": JAVA_OPTIONS,  # of executors, too
+        "JDK_JAVA_OPTIONS": JAVA_OPTIONS,
+        "PYTHONPATH": preloading_path(),  # of executors, too
         "SPARK_HOME": str(SPARK_HOME),
         "SPARK_SCALA_VERSION": "2.13",  # else a worker looks for it in a tree of sources
     }
@@ -133,7 +134,7 @@ def drive(master, dsn, folder, database, workers):
     """Run the driver, and kill one executor while all tasks, of export and load, wait for locks that we have."""
     script = Path(__file__).with_name("cluster_driver.py")
     secret = make_conninfo(dsn, password=PASSWORD)
-    environment = os.environ | small_environment(folder / "conf")
+    environment = os.environ | small_environment(folder / "conf") | {"PYTHONPATH": preloading_path()}
     with (folder / "driver.log").open("w") as log, psycopg.connect(dsn) as blocker:
         blocker.execute("select pg_advisory_xact_lock(hashtextextended('trioboss reader 1', 0))")
         blocker.execute("lock table trioboss.stage in exclusive mode")

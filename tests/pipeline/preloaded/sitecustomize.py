@@ -5,5 +5,6 @@ Python imports a module of this name at its start, if it is in the path.
 
 import sys
 
-if "pyspark.daemon" in sys.orig_argv:
+# Who looks for data sources that come with Python's packages does not know ours.
+if "pyspark.daemon" in sys.orig_argv and "pyspark.sql.worker.lookup_data_sources" not in sys.orig_argv:
     import trioboss.pipeline.source  # noqa: F401
