@@ -20,10 +20,10 @@ def pause_after_claim() -> None:
     """The claim is committed and its answer has come; no handler has been started."""
     received = Dispatcher._received
 
-    def pausing(self: Dispatcher, exchanged: Any, *rest: Any) -> None:
-        if exchanged.claim is not None and exchanged.claim.jobs:
+    def pausing(self: Dispatcher, claim: Any, *rest: Any) -> None:
+        if claim is not None and claim.jobs:
             stand_still("after claim")
-        received(self, exchanged, *rest)
+        received(self, claim, *rest)
 
     Dispatcher._received = pausing  # type: ignore[method-assign]
 

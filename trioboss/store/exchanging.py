@@ -66,16 +66,13 @@ class ExchangeVerbs:
             elif together:
                 request = Together((Flush(done, sequel=sequel), Flush(claim)))
             results = [result for transaction in (yield request) for result in transaction][len(mark) :]
-            settled: dict[UUID, JobState] = {}
-            if settle:
-                answers = dict(zip(settle, results, strict=False))
-                settled = yield from self._read_settled(queue, settlements, answers)
+            answers = dict(zip(settle, results, strict=False))
+            settled = (yield from self._read_settled(queue, settlements, answers)) if answers else {}
+            claimed = results[len(settle) : len(settle) + len(claim)]
             if wanted is None:
                 return Exchanged(settled, None)
             verbs = ClaimVerbs(self._context)
-            found = verbs.read(queue, [results[len(settle) : len(settle) + len(claim)]])
-            if found.more:
-                found = yield from verbs.look_again(queue, wanted, found, patient=False)
+            found = yield from verbs.look_again(queue, wanted, verbs.read(queue, [claimed]), patient=False)
             return Exchanged(settled, found)
 
         try:
