@@ -7,6 +7,7 @@ a long contest can be played in parts.
 
 import json
 import time
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -56,8 +57,12 @@ def measure(server: Server, options: Options) -> Report:
 
 def choose(options: Options) -> tuple[list[str], list[Peer]]:
     """The workloads and the queues that are asked for. `--only` names either, queues also by a part of their name."""
+    queues = [peer.name for peer in CATALOGUE]
     named = {name for name in options.only if name in ALL}
     parts = [part for part in options.only if part not in ALL]
+    _check("--peers", [name for name in options.peers if name not in queues], queues)
+    _check("--workloads", [name for name in options.workloads if name not in ALL], ALL)
+    _check("--only", [part for part in parts if not any(part in name for name in queues)], [*ALL, *queues])
     wanted = {*options.workloads, *named}
     peers = [
         peer
@@ -67,6 +72,11 @@ def choose(options: Options) -> tuple[list[str], list[Peer]]:
         or any(part in peer.name for part in parts)
     ]
     return [name for name in ALL if not wanted or name in wanted], peers
+
+
+def _check(option: str, unknown: Sequence[str], known: Iterable[str]) -> None:
+    if unknown:
+        raise SystemExit(f"{option}: {unknown[0]!r} is none of {', '.join(known)}")
 
 
 def _read_earlier(options: Options) -> dict[str, Contest]:

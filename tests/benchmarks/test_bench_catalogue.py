@@ -110,3 +110,11 @@ def test_our_adapter_is_added_to_the_other_harness_once(tmp_path: Path):
     add_to(tmp_path)
     assert (tmp_path / "peers.py").read_text() == once
     assert (tmp_path / "adapters/trioboss_adapter.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "names"), [("--peers", "graphile"), ("--workloads", "L9"), ("--only", "T3,rabbit")]
+)
+def test_a_name_that_nobody_has_is_an_error_and_not_nobody(option, names):
+    with pytest.raises(SystemExit, match=f"{option}: '{names.rpartition(',')[2]}' is none of"):
+        choose(parse(["peers", option, names]))
