@@ -44,10 +44,9 @@ def spark() -> "Iterator[SparkSession]":
     """The session, with two cores."""
     from trioboss.pipeline import get_session
 
-    monkeypatch = pytest.MonkeyPatch()
-    monkeypatch.setenv("PYTHONPATH", preloading_path())
     java = {"spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -Xms1g -Xmn500m", "spark.driver.memory": "1g"}
-    spark = get_session("local[2]", {**LOCAL_SETTINGS, **java}, "tests")
-    monkeypatch.undo()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", preloading_path())
+        spark = get_session("local[2]", {**LOCAL_SETTINGS, **java}, "tests")
     yield spark
     spark.stop()

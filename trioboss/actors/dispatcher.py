@@ -81,6 +81,7 @@ class Dispatcher:
     _doubtful: bool = attrs.field(default=False, init=False)
     """What the claim under way brings may have been cancelled by now."""
     _patience: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    """Ends when the exchange under way has taken too long, and shuts out whoever else would cancel it."""
     _promised: int = attrs.field(default=0, init=False)
     _deadline: float = attrs.field(default=math.inf, init=False)
     _claims: int = attrs.field(default=0, init=False)
@@ -267,6 +268,7 @@ class Dispatcher:
             self._received(exchanged.claim, sent_at, now)
 
     def _want(self, limit: int) -> Wanted:
+        # The very same as long as nothing changes: the store keeps what it made of it.
         if self._wanted.limit != limit:
             self._wanted = attrs.evolve(self._wanted, limit=limit)
         return self._wanted

@@ -1,7 +1,6 @@
 """Errors after which the same statement may well succeed."""
 
 import re
-from types import TracebackType
 
 import psycopg
 
@@ -22,14 +21,9 @@ class transient_as_unavailable:  # in small letters, as it reads: `with transien
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        if isinstance(exc_val, psycopg.Error) and _is_transient(exc_val):
-            raise DatabaseUnavailable(str(exc_val).partition("\n")[0]) from exc_val
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, psycopg.Error) and _is_transient(error):
+            raise DatabaseUnavailable(str(error).partition("\n")[0]) from error
 
 
 def _is_transient(error: psycopg.Error) -> bool:

@@ -227,4 +227,4 @@ class SettleVerbs:
         """The word to the workers, where what was done may let another job run."""
         if not always and not queue.policy.is_keyed:
             return []
-        return [self._context.step("wake" if own else "ring", queue=queue.name)]
+        return [self._context.wake(queue.name) if own else self._context.step("ring", queue=queue.name)]
