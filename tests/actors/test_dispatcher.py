@@ -10,7 +10,7 @@ import trio.testing
 from scripted_ports import Fault, ids, make_job, outputs
 
 from trioboss.actors.running import CancelReason
-from trioboss.errors import DatabaseUnavailable, UnknownQueue
+from trioboss.errors import UnknownQueue
 from trioboss.events import ErrorEvent, JobCompleted, JobFailed, JobStarted, LeaseLostEvent
 
 
@@ -184,77 +184,6 @@ async def test_while_the_database_fails_outcomes_are_not_tried_more_often_either
         assert trio.current_time() > 20
 
 
-async def test_an_exchange_that_hangs_is_given_up_and_tried_again(work, open_worker):
-    work.send()
-    work.go_wrong("exchange", Fault(error=None, seconds=math.inf))
-    async with open_worker(do_nothing):
-        await work.until(lambda: work.outcomes)
-        assert 20 <= trio.current_time() <= 20.1
-
-
-@pytest.mark.parametrize("rest", [3.0, 7.0, 19.0, 100.0])
-async def test_an_exchange_has_at_least_fifteen_seconds_however_long_ago_the_last_one_was(
-    work, open_worker, events, rest
-):
-    async with open_worker(do_nothing) as worker:
-        await work.until(lambda: work.exchanges)
-        await trio.sleep(rest)
-        work.go_wrong("exchange", Fault(error=None, seconds=14.9))
-        work.send()
-        worker.dispatchers["q"].ring()
-        await work.until(lambda: work.outcomes)
-
-    assert not events.of(ErrorEvent)
-
-
-async def test_time_that_runs_out_while_somebody_rings_is_not_taken_for_a_failure(work, open_worker, events):
-    async with open_worker(do_nothing) as worker:
-        await work.until(lambda: work.exchanges)
-        await trio.sleep(19.99)
-        work.send()
-        worker.dispatchers["q"].ring()
-        trio.lowlevel.current_clock().jump(0.02)  # whoever runs in between takes so long
-        await work.until(lambda: work.outcomes)
-
-    assert not events.of(ErrorEvent)
-
-
-async def test_after_a_lost_answer_each_call_has_its_own_time(work, open_worker, events):
-    slow = [Fault(error=None, seconds=14) for _ in range(20)]
-    done = trio.Event()
-
-    async def handler(job):
-        done.set()
-
-    async with open_worker(handler) as worker:
-        await trio.testing.wait_all_tasks_blocked()
-        work.go_wrong("exchange", Fault(after=True), *slow)
-        work.go_wrong("recover_unseen", *slow)
-        work.send()
-        worker.dispatchers["q"].ring()
-        with trio.fail_after(60):
-            await done.wait()
-        work.faults.clear()
-        assert len(events.of(ErrorEvent)) == 1
-
-
-@pytest.mark.parametrize(
-    ("fault", "said"),
-    [
-        (Fault(DatabaseUnavailable("gone")), "gone"),
-        (Fault(DatabaseUnavailable("")), "DatabaseUnavailable"),
-        (Fault(None, seconds=math.inf), "no answer in time"),
-    ],
-    ids=["with words", "without words", "silent"],
-)
-async def test_a_failed_exchange_is_reported_with_its_reason(work, open_worker, events, fault, said):
-    work.go_wrong("exchange", fault)
-    async with open_worker(do_nothing):
-        (event,) = await events.wait_for(ErrorEvent)
-
-    assert event.error == said
-
-
 async def test_an_exchange_that_failed_with_nothing_to_settle_leaves_no_trace(work, open_worker):
     async with open_worker(sleep_as_told, concurrency=2) as worker:
         await work.until(lambda: work.exchanges)
@@ -268,18 +197,6 @@ async def test_an_exchange_that_failed_with_nothing_to_settle_leaves_no_trace(wo
         await trio.sleep(5)
 
         assert len(claims(work)) == before + 1
-
-
-async def test_a_claim_under_way_is_seen_through_when_its_worker_is_cancelled(work, open_worker):
-    work.send()
-    work.go_wrong("exchange", Fault(error=None, seconds=3))
-    with trio.CancelScope() as scope:
-        async with open_worker(do_nothing):
-            await trio.testing.wait_all_tasks_blocked()
-            scope.cancel()
-
-    assert trio.current_time() >= 3
-    assert [outcome for _, _, outcome in work.outcomes] == ["released"]
 
 
 async def test_jobs_of_a_claim_whose_answer_got_lost_are_found_before_the_next_claim(work, open_worker):
