@@ -17,10 +17,25 @@ PATIENCE = 11.0  # seconds: no pause after a failure is longer
 
 @attrs.define
 class Word:
-    """In how many seconds there is a job, counted from when that was said."""
+    """In how many seconds there is a job, counted from when that was said; None: look for yourself."""
 
-    delay: float
+    delay: float | None
     said_at: float
+
+
+@attrs.define
+class Job:
+    """A job that is committed, and what its sender can say of it."""
+
+    due: float
+    retry: bool
+    deferred: bool
+
+    def word(self, now: float) -> Word:
+        """As wake.sql words it. Who fails a job says nothing of when it will be tried again."""
+        if self.retry or (self.deferred and self.due <= now):
+            return Word(None, now)
+        return Word(max(0.0, self.due - now), now)
 
 
 @attrs.define
@@ -34,8 +49,8 @@ class World:
     ready: int = 0
     deferred: list[float] = attrs.field(factory=list)
     marked: bool = False
-    # -- jobs that are committed, by when they are due, whose senders have yet to read the mark
-    committed: list[float] = attrs.field(factory=list)
+    # -- jobs that are committed, whose senders have yet to read the mark
+    committed: list[Job] = attrs.field(factory=list)
     # -- on the channel
     words: list[Word] = attrs.field(factory=list)
     hears: bool = True
@@ -53,17 +68,17 @@ class World:
 
     # -- senders: commit, read the mark, and ring if it is set
 
-    def commit(self, delay: float) -> None:
+    def commit(self, delay: float, *, retry: bool = False) -> None:
         if delay:
             self.deferred.append(self.now + delay)
         else:
             self.ready += 1
-        self.committed.append(self.now + delay)
+        self.committed.append(Job(self.now + delay, retry, delay > 0))
 
     def read_mark(self, place: int = 0) -> None:
-        due = self.committed.pop(place)
+        job = self.committed.pop(place)
         if self.marked and self.hears:
-            self.words.append(Word(max(0.0, due - self.now), self.now))
+            self.words.append(job.word(self.now))
 
     def hear(self) -> None:
         word = self.words.pop(0)
@@ -123,7 +138,7 @@ class World:
             self.deferred = [due for due in self.deferred if due > self.now]
         count = min(self.ready, self.ask.limit)
         self.ready -= count
-        next_due = max(0.0, min(self.deferred) - self.now) if self.deferred else None
+        next_due = max(0.0, min(self.deferred) - self.now) if self.deferred and self.ask.look else None
         self.answer, self.claimed_at = (count, next_due), self.now
 
     def get_answer(self) -> None:

@@ -25,6 +25,8 @@ def enabled_steps(world: World, budget: dict[str, int]) -> Iterator[tuple[str, C
         yield "later", lambda world: world.commit(5.0)
     if budget["soon"]:
         yield "soon", lambda world: world.commit(2.0)
+    if budget["retry"]:
+        yield "retry", lambda world: world.commit(3.0, retry=True)
     if budget["wait"]:
         yield "wait", lambda world: setattr(world, "now", world.now + 6.0)
     for place in range(len(world.committed)):
@@ -70,7 +72,7 @@ def explore(budget: dict[str, int]) -> int:
     return len(seen)
 
 
-NOTHING = {"now": 0, "soon": 0, "later": 0, "wait": 0, "gap": 0, "failure": 0, "survey": 0}
+NOTHING = {"now": 0, "soon": 0, "later": 0, "retry": 0, "wait": 0, "gap": 0, "failure": 0, "survey": 0}
 
 
 def test_no_order_of_steps_of_two_senders_and_a_dispatcher_loses_a_wake_up():
@@ -79,6 +81,10 @@ def test_no_order_of_steps_of_two_senders_and_a_dispatcher_loses_a_wake_up():
 
 def test_no_order_of_steps_makes_it_oversleep_the_sooner_of_two_deferred_jobs():
     assert explore(NOTHING | {"soon": 1, "later": 1}) > 100
+
+
+def test_no_order_of_steps_makes_it_oversleep_the_retry_of_somebody_elses_job():
+    assert explore(NOTHING | {"now": 1, "retry": 1, "wait": 1}) > 250
 
 
 def test_no_order_of_steps_loses_a_wake_up_when_the_connection_drops():
@@ -111,10 +117,10 @@ class Dispatching(RuleBasedStateMachine):
     def wait(self, seconds: float) -> None:
         self.world.now += seconds
 
-    @rule(delay=st.sampled_from([0.0, 0.5, 40.0]), count=st.sampled_from([1, 9]))
-    def commit(self, delay: float, count: int) -> None:
+    @rule(delay=st.sampled_from([0.0, 0.5, 40.0]), count=st.sampled_from([1, 9]), retry=st.booleans())
+    def commit(self, delay: float, count: int, retry: bool) -> None:
         for _ in range(count):
-            self.world.commit(delay)
+            self.world.commit(delay, retry=retry)
 
     @precondition(lambda self: self.world.committed)
     @rule()
@@ -126,8 +132,8 @@ class Dispatching(RuleBasedStateMachine):
     def hear(self) -> None:
         self.world.hear()
 
-    @rule(delay=st.sampled_from([0.0, 0.5, math.inf, math.nan, -1.0]))
-    def hear_forged_word(self, delay: float) -> None:
+    @rule(delay=st.sampled_from([None, 0.0, 0.5, math.inf, math.nan, -1.0]))
+    def hear_forged_word(self, delay: float | None) -> None:
         self.world.machine.ring(self.world.now, delay)
 
     @precondition(lambda self: self.world.hears)
@@ -194,7 +200,7 @@ def fall_asleep(machine: DispatchMachine, now: float = 0.0) -> None:
 def test_the_first_claim_makes_ripe_jobs_ready_and_leaves_its_mark():
     machine = DispatchMachine()
 
-    assert machine.plan(0.0, 5) == Ask(5, ripen=True, asleep=True)
+    assert machine.plan(0.0, 5) == Ask(5, ripen=True, asleep=True, look=True)
 
 
 def test_one_fruitless_claim_behind_the_mark_is_enough_to_sleep():
@@ -210,7 +216,52 @@ def test_a_ring_wakes_and_needs_no_second_mark():
     fall_asleep(machine)
     machine.ring(1.0)
 
-    assert machine.plan(1.0, 5) == Ask(5, ripen=False, asleep=None)
+    assert machine.plan(1.0, 5) == Ask(5, ripen=False, asleep=None, look=True)
+
+
+def test_a_ring_for_a_ready_job_needs_no_look_for_what_is_due():
+    machine = DispatchMachine()
+    fall_asleep(machine)
+    machine.ring(1.0, delay=0.0)
+
+    assert machine.plan(1.0, 5) == Ask(5, ripen=False, asleep=None, look=False)
+
+
+def test_a_claim_that_did_not_look_forgets_nothing_that_is_due():
+    machine = DispatchMachine()
+    machine.plan(10.0, 5)
+    machine.claimed(0, 5.0, 10.0)
+    machine.ring(11.0, delay=0.0)
+    machine.plan(11.0, 5)
+    machine.ring(11.0, delay=2.0)
+    machine.claimed(1, None, 11.0)
+
+    assert machine.plan(11.0, 5) == Rest(13.0)
+    assert machine.plan(13.0, 5) == Ask(5, ripen=True, asleep=None, look=True)
+
+
+def test_a_job_that_changed_under_the_hands_of_a_claim_is_looked_for_at_once():
+    machine = DispatchMachine()
+    fall_asleep(machine)
+    machine.ring(1.0, delay=0.0)
+    machine.plan(1.0, 5)
+    machine.claimed(1, 0.0, 1.0)
+
+    assert machine.plan(1.0, 5) == Ask(5, ripen=True, asleep=None, look=True)
+
+
+def test_while_senders_are_spared_it_looks_for_what_is_due_each_ten_milliseconds():
+    machine = DispatchMachine()
+    looks = []
+    for millisecond in range(40):
+        now = millisecond / 1000
+        ask = machine.plan(now, 5)
+        assert isinstance(ask, Ask)
+        if ask.look:
+            looks.append(millisecond)
+        machine.claimed(5, None, now)
+
+    assert looks == [0, 2, 12, 22, 32]
 
 
 def test_a_full_claim_is_followed_by_another_at_once():
@@ -234,13 +285,22 @@ def test_after_two_full_claims_senders_are_spared_and_before_sleeping_they_are_t
     assert machine.plan(0.0, 5) == Rest(math.inf)
 
 
+def test_before_it_sleeps_after_a_rush_it_looks_for_what_is_due_however_short_the_rush_was():
+    machine = DispatchMachine()
+    for count in (5, 5, 5, 3):
+        machine.plan(0.0, 5)
+        machine.claimed(count, None, 0.0)
+
+    assert machine.plan(0.0, 5) == Ask(5, ripen=False, asleep=True, look=True)
+
+
 def test_it_sleeps_exactly_until_the_next_deferred_job_is_due():
     machine = DispatchMachine()
     machine.plan(10.0, 5)
     machine.claimed(0, 2.5, 10.0)
 
     assert machine.plan(10.0, 5) == Rest(12.5)
-    assert machine.plan(12.5, 5) == Ask(5, ripen=True, asleep=None)
+    assert machine.plan(12.5, 5) == Ask(5, ripen=True, asleep=None, look=True)
 
 
 def test_a_deferred_job_that_is_announced_during_a_claim_is_not_forgotten():
@@ -275,7 +335,7 @@ def test_a_deferred_job_that_comes_due_while_there_is_no_room_waits_for_room():
     machine.claimed(0, 2.0, 10.0)
 
     assert machine.plan(12.0, 0) == Rest(math.inf, for_room=True)
-    assert machine.plan(13.0, 1) == Ask(1, ripen=True, asleep=None)
+    assert machine.plan(13.0, 1) == Ask(1, ripen=True, asleep=None, look=True)
 
 
 def test_a_flood_of_words_costs_ten_claims_and_then_one_in_five_milliseconds():
@@ -334,7 +394,7 @@ def test_claims_that_fail_are_repeated_later_and_later_each_at_its_own_time():
         now = rest.until
 
     assert delays == [0.1, 0.2, 0.2, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0]
-    assert machine.plan(now, 5) == Ask(5, ripen=True, asleep=True)
+    assert machine.plan(now, 5) == Ask(5, ripen=True, asleep=True, look=True)
 
 
 def test_a_fenced_dispatcher_asks_for_nothing_until_it_is_seen_again():
@@ -345,7 +405,7 @@ def test_a_fenced_dispatcher_asks_for_nothing_until_it_is_seen_again():
     assert machine.plan(1.0, 5) == Rest(math.inf)
     machine.unfence()
 
-    assert machine.plan(1.0, 5) == Ask(5, ripen=False, asleep=True)
+    assert machine.plan(1.0, 5) == Ask(5, ripen=False, asleep=True, look=True)
 
 
 def test_an_outage_may_last_for_days():

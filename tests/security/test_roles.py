@@ -121,6 +121,7 @@ HARMLESS = {
         "examine",
         "examine_tables",
         "explain_refusal",
+        "find_due",
         "find_live",
         "get_queues",
         "get_rights",
@@ -140,7 +141,10 @@ HARMLESS = {
     ),
     *("read_clock", "read_horizon", "lock_lake", "ring", "take_turns", "tell_ended", "wake"),
 }
-SENDING = {"drop_if_ended", "give_back_slot", "release_staged", "send", "send_plain", "send_throttled"}
+SENDING = {
+    *("drop_if_ended", "give_back_slot", "release_staged"),
+    *("send", "send_and_wake", "send_plain", "send_throttled"),
+}
 READING = {
     "count_history",
     "count_states",

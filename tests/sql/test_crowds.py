@@ -54,7 +54,8 @@ def fetch(queue: Queue, hand: int = 0, **options) -> list:
 def claim_only(desk: Desk) -> Conversation[Claim]:
     """A claim that makes nothing ready first."""
     queue, verbs = (yield from desk.store.context.know("q")), desk.store.claiming
-    return verbs.read(queue, (yield Flush((verbs.claiming(queue, Wanted(1), lazy=True),))))
+    results = yield Flush(verbs.claiming(queue, Wanted(1), lazy=True))
+    return verbs.read(queue, Wanted(1), results[-1])
 
 
 def until_waiting(connection, process: int) -> None:

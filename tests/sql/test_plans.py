@@ -75,6 +75,9 @@ CASES = [
     Case("claim", "keys", 400, values=CLAIM),
     Case("claim", "busy", 50, values=CLAIM),
     Case("claim_in_order", "backlog", 600, largest_sort=3 * (BATCH + 100), values=CLAIM),
+    Case("find_due", "later", 30),
+    Case("find_due", "keys", 30),
+    Case("find_due", "blocked", 30),
     Case("ripen", "later", 450, values={"limit": BATCH}),
     Case("ripen", "backlog", 50, values={"limit": BATCH}),
     Case("place", "blocked", 700, largest_sort=40, values={"limit": BATCH}),
@@ -93,6 +96,7 @@ CASES = [
     Case("find_jobs_by_id", "backlog", 60, values={"id": make_id(), "limit": 10}),
     Case("explain_refusal", "backlog", 60, values={"id": make_id()}),
     Case("send", "backlog", 50, values={"id": make_id()}),
+    Case("send_and_wake", "backlog", 50, values={"id": make_id()}),
     Case("send", "keys", 50, values={"id": make_id(), "singleton_key": "k77"}),
     Case(
         "send_throttled",

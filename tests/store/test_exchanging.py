@@ -93,8 +93,26 @@ async def test_a_claim_is_kept_only_while_table_time_and_what_is_wanted_are_the_
     assert claims.claiming(queue, wanted, lazy=True) is kept
 
     elsewhere = attrs.evolve(queue, table_name="j" + "0" * 32)
-    assert elsewhere.table_name in claims.claiming(elsewhere, wanted, lazy=True).statement.text
-    assert values_of(claims.claiming(queue, wanted, lazy=True))["now"] is None
+    assert elsewhere.table_name in claims.claiming(elsewhere, wanted, lazy=True)[0].statement.text
+    assert values_of(claims.claiming(queue, wanted, lazy=True)[0])["now"] is None
     context.now = NOON
-    assert values_of(claims.claiming(queue, wanted, lazy=True))["now"] == NOON.isoformat().encode()
-    assert values_of(claims.claiming(queue, Wanted(limit=2), lazy=True))["limit"] == b"2"
+    assert values_of(claims.claiming(queue, wanted, lazy=True)[0])["now"] == NOON.isoformat().encode()
+    assert values_of(claims.claiming(queue, Wanted(limit=2), lazy=True)[0])["limit"] == b"2"
+
+
+@pytest.mark.parametrize("look", [True, False])
+async def test_what_is_due_is_looked_for_where_it_is_asked_for_or_jobs_take_turns(verbs, look):
+    request = next(verbs.exchange("q", Settlements(), Wanted(look=look), ripen=False))
+
+    keyed = verbs._context.recall("q").policy.is_keyed
+    names = [step.statement.name for transaction in transactions_of(request) for step in transaction]
+    assert ("find_due" in names) == (look or keyed)
+
+
+async def test_who_claims_nothing_waits_until_all_was_said(verbs):
+    settlements = Settlements(completed=[(lease, "null") for lease in leases(1)])
+    alone = next(verbs.exchange("q", settlements, None))
+    with_a_claim = next(verbs.exchange("q", settlements, Wanted()))
+
+    assert (bool(alone.sequel), bool(with_a_claim.sequel)) == (False, True)
+    assert alone.transactions[1] == with_a_claim.sequel

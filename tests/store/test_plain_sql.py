@@ -266,7 +266,7 @@ async def test_an_open_insert_into_one_queue_is_in_the_way_of_no_other(boss, dsn
 async def test_what_no_program_could_read_is_refused(boss, database, column, value):
     await boss.create_queue("q")
     insert = sql.SQL("insert into trioboss.job (name, {}) values ('q', %s)").format(sql.Identifier(column))
-    with pytest.raises(psycopg.errors.CheckViolation, match="job_times"):
+    with pytest.raises(psycopg.errors.CheckViolation, match="for domain"):
         database.execute(insert, [value])
 
 

@@ -1,5 +1,6 @@
 """Who sleeps is woken, and not before there is something to see."""
 
+import math
 from collections import defaultdict
 
 import psycopg
@@ -7,7 +8,9 @@ import pytest
 import trio
 from store_helpers import hear, until_blocked
 
+from trioboss.doors import sharing
 from trioboss.postgres.connection import Connection
+from trioboss.store.context import Context
 
 
 @pytest.fixture
@@ -35,17 +38,101 @@ async def word_is_out(boss):
         pass
 
 
-async def test_who_sleeps_is_woken_by_a_send(boss, database, listener):
+@pytest.fixture(params=["alone", "in a stream"])
+def pace(request, monkeypatch):
+    """Whether a send comes after a pause, or on the heels of another."""
+    monkeypatch.setattr(sharing, "_PAUSE", -math.inf if request.param == "alone" else math.inf)
+    return request.param
+
+
+async def test_who_sleeps_is_woken_by_a_send(boss, database, listener, pace):
     await boss.create_queue("q")
     fall_asleep(database, "q")
     await boss.send("q", 1)
     await boss.send("q", 2)
     await word_is_out(boss)
 
-    assert set(words(database, listener)) == {"q"}
+    assert set(words(database, listener)) == {"q 0"}
 
 
-async def test_where_nobody_sleeps_nothing_is_said(boss, database, listener):
+async def test_one_alone_wakes_by_its_own_commit(boss, database, listener, monkeypatch):
+    monkeypatch.setattr(sharing, "_PAUSE", -math.inf)
+    await boss.create_queue("q")
+    await boss.send("q", "known")
+    await word_is_out(boss)
+    fall_asleep(database, "q")
+    monkeypatch.setattr(Context, "wake", lambda *args, **options: pytest.fail("a word of its own"))
+    await boss.send("q", 1)
+
+    assert words(database, listener) == ["q 0"]
+
+
+@pytest.fixture
+def inserts_wait(database):
+    """Whoever inserts a job waits for lock 7, with the snapshot of its statement already taken."""
+    database.execute(
+        "create function wait_for_7() returns trigger language plpgsql as "
+        "'begin perform pg_advisory_xact_lock(7); return new; end'"
+    )
+    database.execute(
+        "create trigger inserts_wait before insert on trioboss.job_common for each row execute function wait_for_7()"
+    )
+    yield
+    database.execute("drop function wait_for_7() cascade")
+
+
+async def test_one_alone_that_saw_nobody_asleep_looks_again_after_its_commit(
+    boss, database, listener, monkeypatch, inserts_wait
+):
+    monkeypatch.setattr(sharing, "_PAUSE", -math.inf)
+    await boss.create_queue("q")
+    await boss.send("q", "known")
+    await word_is_out(boss)
+
+    async with trio.open_nursery() as nursery:
+        with psycopg.connect(boss.dsn) as holder:
+            holder.execute("select pg_advisory_xact_lock(7)")
+            nursery.start_soon(boss.send, "q", "late")
+            await until_blocked(database)
+            fall_asleep(database, "q")
+
+    await word_is_out(boss)
+    assert words(database, listener) == ["q 0"]
+
+
+@pytest.mark.parametrize("lock", ["trioboss word", "trioboss wake q 0"])
+async def test_while_somebody_else_says_a_word_one_alone_does_not_wait_for_the_disk_with_its_own(
+    boss, database, listener, monkeypatch, lock
+):
+    monkeypatch.setattr(sharing, "_PAUSE", -math.inf)
+    await boss.create_queue("q")
+    await boss.send("q", "known")
+    await word_is_out(boss)
+    fall_asleep(database, "q")
+    said = []
+    wake = Context.wake
+    monkeypatch.setattr(Context, "wake", lambda *args, **options: said.append(1) or wake(*args, **options))
+    with psycopg.connect(boss.dsn) as other:
+        other.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", [lock])
+        await boss.send("q", 1)
+
+    assert said
+
+
+async def test_a_job_that_is_due_later_is_announced_with_its_time(boss, database, listener):
+    await boss.create_queue("q")
+    fall_asleep(database, "q")
+    await boss.send_after("q", 1, 60)
+    await boss.send_debounced("q", 1, 60)
+    await boss.send_debounced("q", 1, 60)
+    await word_is_out(boss)
+
+    deferred, *throttled = words(database, listener)
+    assert 59 < float(deferred.partition(" ")[2]) <= 60
+    assert set(throttled) <= {"q"}
+
+
+async def test_where_nobody_sleeps_nothing_is_said(boss, database, listener, pace):
     await boss.create_queue("q")
     await boss.send("q", 1)
     await boss.send("q", 2)
@@ -54,7 +141,7 @@ async def test_where_nobody_sleeps_nothing_is_said(boss, database, listener):
 
 
 @pytest.mark.parametrize("options", [{}, {"priority": 1}], ids=["plain", "with an option"])
-async def test_the_word_does_not_go_out_before_the_job_is_committed(boss, database, listener, options):
+async def test_the_word_does_not_go_out_before_the_job_is_committed(boss, database, listener, options, pace):
     await boss.create_queue("q")
     await boss.send("q", "known")
     await word_is_out(boss)
@@ -68,7 +155,7 @@ async def test_the_word_does_not_go_out_before_the_job_is_committed(boss, databa
             assert words(database, listener) == []
 
     await word_is_out(boss)
-    assert set(words(database, listener)) == {"q"}
+    assert set(words(database, listener)) == {"q 0"}
 
 
 async def test_ears_listen_before_they_look(boss, monkeypatch):

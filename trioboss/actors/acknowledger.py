@@ -17,6 +17,8 @@ from trioboss.model.states import JobState
 
 __all__ = ["Acknowledger", "waited"]
 
+_NOTHING = Settlements()
+
 
 @attrs.define(eq=False)
 class Acknowledger:
@@ -73,7 +75,7 @@ class Acknowledger:
     def take(self) -> tuple[list[Running], Settlements]:
         """All that waits, and the same for the database. An attempt that a later one has outrun is lost here."""
         if not self._waiting:
-            return [], Settlements()
+            return [], _NOTHING
         entries, self._waiting = self._waiting, []
         self.has_failures = False
         for running in superseded(entries):

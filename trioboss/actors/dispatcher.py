@@ -91,8 +91,8 @@ class Dispatcher:
     def __attrs_post_init__(self) -> None:
         self.tray = Acknowledger(self.bell, self._reporter)
 
-    def ring(self, delay: float = 0.0, by: str = "notify") -> None:
-        """There is a job, now or in so many seconds."""
+    def ring(self, delay: float | None = None, by: str = "notify") -> None:
+        """There is a job in so many seconds, with 0 a ready one; or anything may be new."""
         self._woken[by] += 1
         self.machine.ring(trio.current_time(), delay)
         self.bell.ring()
@@ -179,9 +179,9 @@ class Dispatcher:
                 self.machine.ring(now)  # what is settled now may let a job run
             plan = self._plan(now)
             if isinstance(plan, Ask):
-                await self._exchange(plan)
+                await self._exchange(plan, now)
             elif self.tray and now >= self.machine.settles_at(plan, self.tray.waits_since):
-                await self._exchange(None)
+                await self._exchange(None, now)
             elif self._stopping and not self.tray and not self._awaits_any():
                 return
             else:
@@ -210,14 +210,15 @@ class Dispatcher:
         """Whether an outcome may still come. A queue that is made again has another dispatcher beside this one."""
         return any(running.tray is self.tray for running in self._slots.running)
 
-    async def _exchange(self, ask: Ask | None) -> None:
+    async def _exchange(self, ask: Ask | None, now: float) -> None:
         """Settle what has ended, and claim what is asked for. What goes wrong is tried again later."""
         if ask is not None:
             self._promise(ask.limit)
         try:
             if ask is not None and self._unsure:
                 await self._recover_unseen()
-            await self._trade(ask)
+                now = trio.current_time()
+            await self._trade(ask, now)
         except BaseException as error:
             # Who is cancelled here had no answer in time: all other reasons to cancel are shut out.
             self._failed(ask, "no answer in time" if is_cancelled(error) else _describe(error))
@@ -241,15 +242,14 @@ class Dispatcher:
         self._slots.promise(room - self._promised)
         self._promised = room
 
-    async def _trade(self, ask: Ask | None) -> None:
-        sent_at = trio.current_time()
+    async def _trade(self, ask: Ask | None, sent_at: float) -> None:
         self._hold_on(sent_at)
         entries, settlements = self.tray.take()
         try:
             exchanged = await self._port.exchange(
                 self.queue,
                 settlements,
-                None if ask is None else self._want(ask.limit),
+                None if ask is None else self._want(ask),
                 ripen=ask is not None and ask.ripen,
                 asleep=None if ask is None else ask.asleep,
                 say=None if ask is None else self._presence.say(sent_at),
@@ -267,10 +267,10 @@ class Dispatcher:
         if ask is not None:
             self._received(exchanged.claim, sent_at, now)
 
-    def _want(self, limit: int) -> Wanted:
+    def _want(self, ask: Ask) -> Wanted:
         # The very same as long as nothing changes: the store keeps what it made of it.
-        if self._wanted.limit != limit:
-            self._wanted = attrs.evolve(self._wanted, limit=limit)
+        if (self._wanted.limit, self._wanted.look) != (ask.limit, ask.look):
+            self._wanted = attrs.evolve(self._wanted, limit=ask.limit, look=ask.look)
         return self._wanted
 
     def _received(self, claim: Claim | None, sent_at: float, now: float) -> None:
@@ -297,7 +297,7 @@ class Dispatcher:
     async def _recover_unseen(self) -> None:
         # What waits to be settled goes first: a job that has failed may have been leased to us again, unseen,
         # and must not be taken for the one we know.
-        await self._trade(None)
+        await self._trade(None, trio.current_time())
         worker = self._wanted.worker
         assert worker is not None
         known = [running.job.id for running in (*self._running(), *self.tray)]
@@ -316,7 +316,7 @@ class Dispatcher:
         with trio.CancelScope() as self._patience:
             try:
                 if self.tray:
-                    await self._trade(None)
+                    await self._trade(None, trio.current_time())
                 if self._unsure:
                     await self._recover_unseen()
                 return

@@ -147,7 +147,7 @@ class Listener:
         if self._machine.deaf:
             self._up()
         for queue, delay in looked.due.items():
-            self._board.ring(queue, delay, by="look")
+            self._board.ring(queue, delay or None, by="look")
 
     def _up(self) -> None:
         """Our own word came back: now we hear everything that is said. What was said before, we look for."""

@@ -19,8 +19,8 @@ def _paced_bell() -> Doorbell:
 class Switchboard:
     """The workers, watchers and services of one boss, by what they listen for.
 
-    Words on the channel: a queue's name, with seconds if its job is deferred; or a note that begins with *. What is
-    not understood is ignored: anybody may speak there.
+    Words on the channel: a queue's name and the seconds until its job is due, 0 if it is ready; a queue's name alone,
+    if anything may be new there; or a note that begins with *. What is not understood is ignored: anybody may speak.
     """
 
     workers: dict[UUID, Worker] = attrs.field(factory=dict, init=False)
@@ -37,7 +37,7 @@ class Switchboard:
             return
         name, _, delay = word.partition(" ")
         try:
-            seconds = float(delay or 0)
+            seconds = float(delay) if delay else None
         except ValueError:
             return
         self.ring(name, seconds, by="notify")
@@ -56,8 +56,8 @@ class Switchboard:
         elif kind == "busy":
             self.somebody_is_busy.ring()
 
-    def ring(self, queue: str, delay: float, by: str) -> None:
-        """There is a job in a queue."""
+    def ring(self, queue: str, delay: float | None, by: str) -> None:
+        """There is a job in a queue, in so many seconds; or anything may be new."""
         for worker in self.workers.values():
             if (dispatcher := worker.dispatchers.get(queue)) is not None:
                 dispatcher.ring(delay, by)

@@ -9,17 +9,21 @@ __all__ = ["Ask", "DispatchMachine", "Rest"]
 _RUSH = 2  # full claims in a row after which senders need not wake us
 _LOOKS = 10  # fruitless claims without waiting; every job that is claimed allows for one more
 _LOOK_INTERVAL = 0.005  # seconds between fruitless claims after that
+_DUE_INTERVAL = 0.01  # seconds between looks for what is due, while senders do not ring
 _COMPANY = 0.005  # seconds that an outcome waits for a claim to go with: each round trip is worth many jobs
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 10.0  # seconds between claims while the database fails
 
 
 @attrs.frozen
 class Ask:
-    """Claim so many jobs; ``ripen`` first those whose time has come. ``asleep``: the mark, if it changes."""
+    """Claim so many jobs; ``ripen`` first those whose time has come. ``asleep``: the mark, if it changes.
+    ``look``: when is the next one due?
+    """
 
     limit: int
     ripen: bool
     asleep: bool | None
+    look: bool
 
 
 @attrs.frozen
@@ -36,11 +40,14 @@ class DispatchMachine:
 
     Invariants: at most one claim is under way. It sleeps only if a claim that was made after its mark was
     committed came back not full, and nothing rang since: then every job that can run now was sent after
-    senders could see the mark, and they will ring.
+    senders could see the mark, and they will ring. It is not asked what is due as long as every change to that was
+    heard: since the last look the mark was there, and all that rang said when their job is due.
     """
 
     hungry: bool = True
     """There may be jobs that no claim of ours has looked for."""
+    curious: bool = True
+    """Something may have become due earlier than we know."""
     marked: bool = False
     """Senders know that we may be asleep."""
     due: float = -math.inf
@@ -60,23 +67,25 @@ class DispatchMachine:
     _failures: int = 0
     _answered_at: float = -math.inf
     _not_before: float = -math.inf
+    _look_at: float = -math.inf
 
     @property
     def is_claiming(self) -> bool:
         """A claim is under way."""
         return self._asked is not None
 
-    def ring(self, now: float, delay: float = 0.0) -> None:
-        """Somebody says that there is a job, now or in so many seconds."""
-        if delay > 0:
+    def ring(self, now: float, delay: float | None = None) -> None:
+        """Somebody says that there is a job in so many seconds, with 0 a ready one; or that anything may be new."""
+        if delay is not None and delay > 0:
             self.due = min(self.due, now + delay)
         else:
             self.hungry = True
+            self.curious = self.curious or delay is None
 
     def forget_mark(self) -> None:
         """The mark may be gone from the database: write it again before sleeping."""
         self.marked = self.awaits_survey = False
-        self.hungry = True
+        self.hungry = self.curious = True
         if self._asked is not None:
             self._asked = attrs.evolve(self._asked, asleep=None)  # nor does the one count that is on its way
 
@@ -105,7 +114,7 @@ class DispatchMachine:
             self.awaits_survey = False
             self.marked = True
             if next_due is not None:
-                self.ring(now, next_due)
+                self.ring(now, next_due or None)
 
     def plan(self, now: float, room: int) -> Ask | Rest:
         """What to do now, with room for so many more jobs."""
@@ -120,11 +129,15 @@ class DispatchMachine:
             return Rest(math.inf, for_room=True)
         in_a_rush = self._full_claims >= _RUSH
         asleep = (not in_a_rush) if self.marked == in_a_rush else None
-        self._asked = Ask(room, ripe, asleep)
+        unheard = not self.marked and now >= self._look_at
+        self._asked = Ask(room, ripe, asleep, look=self.curious or ripe or asleep is not None or unheard)
         self.awaits_survey = False
         self.hungry = False
-        # The answer will say what is due. What is rung until then may be newer than what the claim has seen.
-        self.due = math.inf
+        if self._asked.look:
+            # The answer will say what is due. What is rung until then may be newer than what the claim has seen.
+            self.curious = False
+            self.due = math.inf
+            self._look_at = now + _DUE_INTERVAL
         return self._asked
 
     def claimed(self, count: int, next_due: float | None, now: float) -> None:

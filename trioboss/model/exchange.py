@@ -21,6 +21,8 @@ class Wanted:
     by_priority: bool = True
     min_priority: int | None = None
     max_priority: int | None = None
+    look: bool = True
+    """Whether to say when the next job is due."""
 
 
 @attrs.frozen
@@ -30,7 +32,7 @@ class Claim:
     jobs: Sequence[Job]
     """Perhaps not read yet: their number is known sooner."""
     next_due: float | None
-    """Seconds until something waits to be made ready; None if nothing waits for time."""
+    """Seconds until something waits to be made ready; None if nothing waits for time, or if nobody asked."""
     policy: str | None
     """The policy of the queue now; None if there is no such queue."""
     more: bool = False

@@ -51,10 +51,8 @@ async def drive(conversation: Conversation[T], pool: Pool) -> T:
     async def answer(request: Request) -> Results:
         if isinstance(request, Together):
             return await _run_together(pool, request.flushes)
-        if isinstance(request, Aside | Attempt):
-            request = request.flush
-        assert not isinstance(request, Copy | Script), "needs one connection: use drive_in"
-        return await pool.run(request.transactions, request.sequel)
+        flush = request if isinstance(request, Flush) else _unwrap(request)
+        return await pool.run(flush.transactions, flush.sequel)
 
     return await _drive(conversation, answer)
 
@@ -131,6 +129,12 @@ async def _drive(conversation: Conversation[T], answer: Callable[[Request], Awai
                 request = conversation.send(results)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
+
+
+def _unwrap(request: Request) -> Flush:
+    """On our own connections nobody's transaction has to be spared."""
+    assert isinstance(request, Aside | Attempt), "needs one connection: use drive_in"
+    return request.flush
 
 
 async def _run_together(pool: Pool, flushes: Sequence[Flush]) -> Results:

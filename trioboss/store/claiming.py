@@ -12,13 +12,13 @@ from trioboss.model.job import Job, Lease
 from trioboss.model.payload import Json, Unreadable, describe_error, encode
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
-from trioboss.postgres import Results, Step
+from trioboss.postgres import Step
 from trioboss.postgres.conversation import Aside, Conversation, Flush
-from trioboss.postgres.results import read_rows
+from trioboss.postgres.results import PGresult, read_rows
 from trioboss.postgres.verdicts import table_is_gone
 from trioboss.store.context import Context
 from trioboss.store.parameters import fence, text_array
-from trioboss.store.rows import read_claim, read_first
+from trioboss.store.rows import read_claim, read_due, read_first
 from trioboss.store.settling import SettleVerbs
 
 __all__ = ["ClaimVerbs"]
@@ -51,6 +51,7 @@ class ClaimVerbs:
             by_priority=check_flag("priority", priority),
             min_priority=None if min_priority is None else check_priority("min_priority", min_priority),
             max_priority=None if max_priority is None else check_priority("max_priority", max_priority),
+            look=False,
         )
         claim = yield from self.claim(name, wanted, own=own)
         if not claim.jobs and (yield from self._context.has_moved((yield from self._context.know(name)))):
@@ -99,14 +100,14 @@ class ClaimVerbs:
 
     def _take(self, queue: Queue, wanted: Wanted, own: bool) -> Conversation[Claim]:
         prepare = self.preparing(queue, wanted)
-        step = self.claiming(queue, wanted, lazy=own)
+        steps = self.claiming(queue, wanted, lazy=own)
         if own:
-            return self.read(queue, (yield Flush((*prepare, step))))
+            return self.read(queue, wanted, (yield Flush((*prepare, *steps)))[-1])
         # Neither the right to decide whose turn it is, nor jobs that are due and not among those
         # claimed, must stay with the caller until they commit.
         prepared = yield Aside(Flush(tuple(prepare)))
-        results = yield Flush((step,))
-        return self.read(queue, [[*prepared[-1], *results[-1]]])
+        results = yield Flush(steps)
+        return self.read(queue, wanted, [*prepared[-1], *results[-1]])
 
     def _fail_unreadable(self, name: str, jobs: Iterable[Job]) -> Conversation[None]:
         """Fail for good what nobody can work on, now or later."""
@@ -131,7 +132,7 @@ class ClaimVerbs:
             values = _criteria(wanted) | {"queue": name, "worker": wanted.worker, "lazy": own}
             step = self._context.step("claim_early", queue.table_name, **values)
             prepare = self.preparing(queue, wanted) if keyed else ()
-            return list(read_claim((yield Flush((*prepare, step)))).jobs)
+            return list(read_claim((yield Flush((*prepare, step)))[-1][-1]).jobs)
 
         return (yield from self._context.on_queue(name, take))
 
@@ -149,26 +150,36 @@ class ClaimVerbs:
         after = self._context.places.get(queue.name)
         return [step("lock_key_order"), *aside, step("place", **limits, after=after)]
 
-    def claiming(self, queue: Queue, wanted: Wanted, *, lazy: bool) -> Step:
-        """The step that leases ready jobs. A dispatcher at rest wants the same each time: its last one is kept."""
+    def claiming(self, queue: Queue, wanted: Wanted, *, lazy: bool) -> tuple[Step, ...]:
+        """The steps that lease ready jobs and, if wanted, find what is due. A dispatcher at rest wants the same each
+        time: its last ones are kept.
+        """
         kept = self._context.claims.get(queue.name)
         terms = (queue.table_name, wanted, lazy, self._context.now)
         if kept is not None and kept[0] == terms:
             return kept[1]
         name = "claim" if wanted.by_priority else "claim_in_order"
         values = _criteria(wanted) | {"queue": queue.name, "worker": wanted.worker, "lazy": lazy}
-        step = self._context.step(name, queue.table_name, **values)
-        self._context.claims[queue.name] = (terms, step)
-        return step
+        steps: tuple[Step, ...] = (self._context.step(name, queue.table_name, **values),)
+        if _looks(queue, wanted):
+            steps += (self._context.step("find_due", queue.table_name, queue=queue.name),)
+        self._context.claims[queue.name] = (terms, steps)
+        return steps
 
-    def read(self, queue: Queue, results: Results) -> Claim:
+    def read(self, queue: Queue, wanted: Wanted, results: Sequence[PGresult]) -> Claim:
         """The claim in the results of its transaction, which began with the preparing steps if any."""
-        claim = read_claim(results)
+        next_due = None
+        if _looks(queue, wanted):
+            *results, due = results
+            next_due = read_due(due)
+        claim = read_claim(results[-1])
+        if claim.next_due is None and next_due is not None:
+            claim = attrs.evolve(claim, next_due=next_due)
         if claim.policy != queue.policy:
             self._context.forget(queue.name)
-        if len(results[-1]) < 2:
+        if len(results) < 2:
             return claim
-        ((again, more, place),) = read_rows(results[-1][-2])
+        ((again, more, place),) = read_rows(results[-2])
         self._context.places.pop(queue.name, None)
         if place is not None:
             self._context.places[queue.name] = place
@@ -240,6 +251,11 @@ class ClaimVerbs:
         if not rows:
             raise LeaseLost(name, [lease.id])
         return rows
+
+
+def _looks(queue: Queue, wanted: Wanted) -> bool:
+    """Whether a claim finds what is due. Where jobs take turns, that may change with each of them."""
+    return wanted.look or queue.policy.is_keyed
 
 
 def _criteria(wanted: Wanted) -> dict[str, object]:

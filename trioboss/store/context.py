@@ -31,9 +31,9 @@ class Context:
     """For tests: what statements take for the time. None: the clock of the database."""
     places: dict[str, str] = attrs.field(factory=dict, init=False)
     """Where place.sql is to go on, for each queue in which it could not look at all keys at once."""
-    claims: dict[str, tuple[object, Step]] = attrs.field(factory=dict, init=False)
+    claims: dict[str, tuple[object, tuple[Step, ...]]] = attrs.field(factory=dict, init=False)
     """The last claim made for each queue, and on what terms."""
-    _words: dict[str, Step] = attrs.field(factory=dict, init=False)
+    _words: dict[tuple[str, bool], Step] = attrs.field(factory=dict, init=False)
     _queues: dict[str, Queue] = attrs.field(factory=dict, init=False)
 
     def step(self, name: str, leaf: str = COMMON_LEAF, /, **values: object) -> Step:
@@ -41,9 +41,14 @@ class Context:
         values["now"] = self.now
         return step(self.catalog.get(name, leaf), values)
 
-    def wake(self, name: str) -> Step:
-        """The step that wakes who sleeps; for a transaction of its own. It is the same each time, and kept."""
-        return self._words.get(name) or self._words.setdefault(name, self.step("wake", queue=name))
+    def wake(self, name: str, *, ready: bool = False) -> Step:
+        """The step that wakes who sleeps; for a transaction of its own. It is the same each time, and kept.
+        ``ready``: for nothing but jobs that can run now.
+        """
+        word = (name, ready)
+        return self._words.get(word) or self._words.setdefault(
+            word, self.step("wake", queue=name, ready=ready)
+        )
 
     def recall(self, name: str) -> Queue | None:
         """What is remembered of a queue."""
@@ -76,7 +81,8 @@ class Context:
         else:
             self._queues.pop(name, None)
             self.claims.pop(name, None)
-            self._words.pop(name, None)
+            self._words.pop((name, False), None)
+            self._words.pop((name, True), None)
 
     def on_queue(
         self, name: str, verb: Callable[[Queue], Conversation[T]], *, may_miss: bool = False

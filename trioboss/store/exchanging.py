@@ -1,12 +1,12 @@
 """The verb of the runtime: settle what has ended and lease what is wanted, in one round trip."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 from uuid import UUID
 
 import attrs
 
-from trioboss.model.exchange import Exchanged, Settlements, Wanted
+from trioboss.model.exchange import Claim, Exchanged, Settlements, Wanted
 from trioboss.model.queue import Queue
 from trioboss.model.states import JobState
 from trioboss.postgres.conversation import Conversation, Flush, Together
@@ -61,7 +61,9 @@ class ExchangeVerbs:
                 tell.append(self._context.step("announce", message=say))
             done, sequel = tuple(settle.values()), tuple(tell)
             request: Flush | Together = Flush(mark, (*done, *claim), sequel=sequel)
-            if keyed:
+            if not claim:
+                request = Flush(done, sequel)  # who asks for nothing has time to hear that all was said
+            elif keyed:
                 request = Flush(mark, done, claim, sequel=sequel)
             elif together:
                 request = Together((Flush(done, sequel=sequel), Flush(claim)))
@@ -71,9 +73,7 @@ class ExchangeVerbs:
             claimed = results[len(settle) : len(settle) + len(claim)]
             if wanted is None:
                 return Exchanged(settled, None)
-            verbs = ClaimVerbs(self._context)
-            found = yield from verbs.look_again(queue, wanted, verbs.read(queue, [claimed]), patient=False)
-            return Exchanged(settled, found)
+            return Exchanged(settled, (yield from self._read_claim(queue, wanted, claimed)))
 
         try:
             return (yield from self._context.on_queue(name, trade))
@@ -111,7 +111,12 @@ class ExchangeVerbs:
         if wanted is None:
             return ()
         verbs = ClaimVerbs(self._context)
-        return (*(verbs.preparing(queue, wanted) if ripen else ()), verbs.claiming(queue, wanted, lazy=lazy))
+        return (*(verbs.preparing(queue, wanted) if ripen else ()), *verbs.claiming(queue, wanted, lazy=lazy))
+
+    def _read_claim(self, queue: Queue, wanted: Wanted, results: Sequence[PGresult]) -> Conversation[Claim]:
+        verbs = ClaimVerbs(self._context)
+        claim = verbs.read(queue, wanted, results)
+        return (yield from verbs.look_again(queue, wanted, claim, patient=False))
 
     def _marking(self, queue: Queue, wanted: Wanted | None, asleep: bool | None) -> tuple[Step, ...]:
         if asleep is None or wanted is None:

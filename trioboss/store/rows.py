@@ -12,7 +12,7 @@ from trioboss.model.schedule import Schedule
 from trioboss.postgres.flush import Results
 from trioboss.postgres.results import PGresult, read_row, read_rows
 
-__all__ = ["read_claim", "read_first", "read_jobs", "read_queues", "read_schedules", "read_stats"]
+__all__ = ["read_claim", "read_due", "read_first", "read_jobs", "read_queues", "read_schedules", "read_stats"]
 
 
 def read_first(results: Results) -> list[tuple[Any, ...]]:
@@ -20,12 +20,16 @@ def read_first(results: Results) -> list[tuple[Any, ...]]:
     return read_rows(results[0][0])
 
 
-def read_claim(results: Results) -> Claim:
-    """The answer of claim.sql, which is the last statement of its transaction."""
-    result = results[-1][-1]
+def read_claim(result: PGresult) -> Claim:
+    """The answer of claim.sql."""
     first = read_row(result, 0)
-    next_due, policy, first_id = first[:3]
-    return Claim([] if first_id is None else _ClaimedJobs(result, first), next_due, policy)
+    again, policy, first_id = first[:3]
+    return Claim([] if first_id is None else _ClaimedJobs(result, first), 0.0 if again else None, policy)
+
+
+def read_due(result: PGresult) -> float | None:
+    """The answer of find_due.sql."""
+    return read_row(result, 0)[0] if result.ntuples else None
 
 
 @attrs.define(eq=False)

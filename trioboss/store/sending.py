@@ -92,8 +92,18 @@ class SendVerbs:
         queue = yield from self._context.know(name)
         ids, data = uuid_array(letter.id for letter in letters), text_array(letter.data for letter in letters)
         step = self._context.step("send_plain", queue.table_name, queue=name, ids=ids, data=data)
-        results = yield Flush((step,), sequel=(self.wake(name),))
+        results = yield Flush((step,), sequel=(self._context.wake(name, ready=True),))
         return results[0][0].command_tuples != 0
+
+    def send_and_wake(self, name: str, letter: Letter) -> Conversation[bool]:
+        """The same for one, which wakes who sleeps by its own commit, unless others are at it."""
+        queue = yield from self._context.know(name)
+        values = {"queue": name, "id": letter.id, "data": letter.data}
+        results = yield Flush((self._context.step("send_and_wake", queue.table_name, **values),))
+        answer = read_first(results)
+        if answer == [(False,)]:
+            yield Flush(sequel=(self._context.wake(name, ready=True),))
+        return bool(answer)
 
     def send_encoded(
         self,
@@ -133,7 +143,8 @@ class SendVerbs:
     def wake(self, name: str, job: NewJob | None = None) -> Step:
         """The step that wakes who sleeps past the job's time; for a transaction of its own."""
         if job is None or job.start_after is None:
-            return self._context.wake(name)
+            # A throttled job may have got a later slot.
+            return self._context.wake(name, ready=job is not None and job.singleton_seconds is None)
         start = job.start_after
         due = {"due": start} if isinstance(start, datetime) else {"delay": start}
         return self._context.step("wake", queue=name, **due)

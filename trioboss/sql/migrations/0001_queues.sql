@@ -2,6 +2,12 @@
 
 CREATE SCHEMA IF NOT EXISTS "trioboss";
 
+-- Whoever writes: instants that every program can read, and lengths of time that can be added to them. Types of their own
+-- are checked where a value is new; the CHECK of a table would be read and evaluated anew by every claim.
+CREATE DOMAIN trioboss.instant AS timestamptz CHECK (VALUE >= '0001-01-02Z' AND VALUE < '9000-01-01Z');
+CREATE DOMAIN trioboss.span AS interval CHECK (VALUE <= interval '200 years');
+CREATE DOMAIN trioboss.share AS double precision CHECK (VALUE BETWEEN 0 AND 1);
+
 CREATE TABLE trioboss.version (
     version     integer NOT NULL PRIMARY KEY,
     applied_on  timestamptz NOT NULL DEFAULT now()
@@ -21,15 +27,15 @@ CREATE TABLE trioboss.queue (
     retry_delay          double precision NOT NULL DEFAULT 0,    -- seconds
     retry_backoff        boolean NOT NULL DEFAULT false,
     retry_delay_max      double precision,                       -- seconds
-    retry_jitter         double precision NOT NULL DEFAULT 0,    -- the random share of a delay, 0 to 1
-    retry_window         interval,
-    expire_in            interval NOT NULL DEFAULT interval '15 minutes',
-    heartbeat            interval,
+    retry_jitter         trioboss.share NOT NULL DEFAULT 0,      -- the random share of a delay, 0 to 1
+    retry_window         trioboss.span,
+    expire_in            trioboss.span NOT NULL DEFAULT interval '15 minutes',
+    heartbeat            trioboss.span,
     auto_heartbeat       boolean NOT NULL DEFAULT true,
     max_lease_extensions integer NOT NULL DEFAULT 3,
     commit_order         boolean NOT NULL DEFAULT true,
     retention            interval NOT NULL DEFAULT interval '14 days',
-    delete_after         interval NOT NULL DEFAULT interval '7 days',
+    delete_after         trioboss.span NOT NULL DEFAULT interval '7 days',
     keep_completed       boolean NOT NULL DEFAULT true,
     created_on           timestamptz NOT NULL DEFAULT now(),
     updated_on           timestamptz NOT NULL DEFAULT now(),

@@ -26,25 +26,25 @@ CREATE TABLE trioboss.job (
     retry_delay          double precision NOT NULL,
     retry_backoff        boolean NOT NULL,
     retry_delay_max      double precision,
-    retry_jitter         double precision NOT NULL,
-    retry_window         interval,
+    retry_jitter         trioboss.share NOT NULL,
+    retry_window         trioboss.span,
     backoff_count        integer NOT NULL DEFAULT 0,        -- failures since the backoff last began anew
     failed_on            timestamptz,                       -- the last failure
-    start_after          timestamptz NOT NULL DEFAULT now(),
-    started_on           timestamptz,
+    start_after          trioboss.instant NOT NULL DEFAULT now(),
+    started_on           trioboss.instant,
     singleton_key        text COLLATE "C",
     singleton_on         timestamp,                         -- the throttle slot it occupies, in UTC
     unique_until         text COLLATE "C",                  -- 'started' (send_singleton) or 'ended' (send_once)
-    expire_in            interval NOT NULL,
-    heartbeat            interval,
+    expire_in            trioboss.span NOT NULL,
+    heartbeat            trioboss.span,
     auto_heartbeat       boolean NOT NULL,
     heartbeat_on         timestamptz,                       -- in no index, so that a heartbeat is a cheap update
     max_lease_extensions integer NOT NULL,
     lease_extensions     integer NOT NULL DEFAULT 0,
-    created_on           timestamptz NOT NULL DEFAULT now(),
+    created_on           trioboss.instant NOT NULL DEFAULT now(),
     completed_on         timestamptz,
-    keep_until           timestamptz NOT NULL,
-    delete_after         interval NOT NULL,
+    keep_until           trioboss.instant NOT NULL,
+    delete_after         trioboss.span NOT NULL,
     output               jsonb,
     progress             jsonb,
     dead_letter          text COLLATE "C",
@@ -59,13 +59,7 @@ CREATE TABLE trioboss.job (
     -- one lease for ever, even if a crash of the server loses a claim and its number is issued again.
     attempt              integer NOT NULL DEFAULT 0,
     gate                 smallint,
-    CONSTRAINT job_pkey PRIMARY KEY (name, id),
-    -- Whoever writes: instants that every program can read, and lengths of time that can be added to them.
-    CONSTRAINT job_times CHECK (
-        least(start_after, keep_until, created_on, started_on) >= '0001-01-02Z'
-        AND greatest(start_after, keep_until, created_on, started_on) < '9000-01-01Z'
-        AND greatest(expire_in, heartbeat, retry_window, delete_after) <= interval '200 years'
-        AND retry_jitter BETWEEN 0 AND 1)
+    CONSTRAINT job_pkey PRIMARY KEY (name, id)
 ) PARTITION BY LIST (name);
 
 -- The road of every claim: only what can run now, in the order in which it should.

@@ -1,9 +1,8 @@
 -- Lease up to `limit` ready jobs of a queue to a worker, highest priority first, then in order of sending.
 -- Two claims never get the same job, never wait for each other, and never look at more than they take.
 --
--- At least one row. `next_due` says in how many seconds ripen.sql or place.sql will have something to do (null: nothing
--- waits for time). 0: now; or a job was changed under our hands and can be claimed now. `policy` is null if there is
--- no such queue; `id` is null if there was no job.
+-- At least one row. `again`: a job was changed under our hands, and may be claimed now. `policy` is null if there is
+-- no such queue; `id` is null if there was no job. What waits for time is found by find_due.sql.
 -- `lazy` commits without waiting for the disk: a claim lost in a crash of the server is a job still to be done.
 WITH asked AS MATERIALIZED (
     SELECT policy, paused FROM trioboss.queue WHERE name = :queue::text
@@ -26,7 +25,7 @@ WITH asked AS MATERIALIZED (
     WHERE ctid = ANY ((SELECT jobs FROM picked)::tid[])
     RETURNING *
 )
-SELECT p.next_due, p.policy, c.id, c.name, c.data, c.state::text, c.priority, c.attempt, c.retry_count, c.retry_limit,
+SELECT p.again, p.policy, c.id, c.name, c.data, c.state::text, c.priority, c.attempt, c.retry_count, c.retry_limit,
        c.retry_delay, c.retry_backoff, c.retry_delay_max, c.singleton_key, c.created_on, c.start_after, c.started_on,
        c.completed_on, c.keep_until, extract(epoch FROM c.expire_in)::float8, extract(epoch FROM c.heartbeat)::float8,
        c.heartbeat_on, c.auto_heartbeat, c.max_lease_extensions, c.lease_extensions, c.output, c.progress,
@@ -34,16 +33,7 @@ SELECT p.next_due, p.policy, c.id, c.name, c.data, c.state::text, c.priority, c.
 FROM (
     SELECT (SELECT policy FROM asked) AS policy,
            CASE WHEN :lazy::boolean THEN set_config('synchronous_commit', 'off', true) END AS commit,
-           CASE WHEN (SELECT cardinality(jobs) FROM picked) > (SELECT count(*) FROM claimed) THEN 0
-                ELSE (SELECT greatest(extract(epoch FROM min(i.start_after) - coalesce(:now, statement_timestamp()))::float8, 0)
-                      FROM (VALUES (1), (3)) g (gate), LATERAL (
-                          SELECT start_after FROM trioboss.job_common
-                          WHERE name = :queue AND gate = g.gate AND gate IN (1, 3) AND state < 'active'
-                          ORDER BY start_after
-                          LIMIT 1
-                      ) i
-                      WHERE (SELECT NOT paused FROM asked)
-                      HAVING count(*) > 0) END AS next_due
+           (SELECT cardinality(jobs) FROM picked) > (SELECT count(*) FROM claimed) AS again
 ) p
 LEFT JOIN claimed c ON true
 ORDER BY c.priority DESC, c.seq;

@@ -55,7 +55,7 @@ WITH asked AS MATERIALIZED (
     WHERE ctid = ANY ((SELECT jobs FROM picked)::tid[])
     RETURNING *
 )
-SELECT NULL::float8, (SELECT policy FROM trioboss.queue WHERE name = :queue), c.id, c.name, c.data, c.state::text,
+SELECT false, (SELECT policy FROM trioboss.queue WHERE name = :queue), c.id, c.name, c.data, c.state::text,
        c.priority, c.attempt, c.retry_count, c.retry_limit, c.retry_delay, c.retry_backoff, c.retry_delay_max,
        c.singleton_key, c.created_on, c.start_after, c.started_on, c.completed_on, c.keep_until,
        extract(epoch FROM c.expire_in)::float8, extract(epoch FROM c.heartbeat)::float8, c.heartbeat_on,
