@@ -33,7 +33,7 @@ class Trace:
         hear, exchange = Switchboard.hear, Ports.exchange
 
         def watched_hear(board: Switchboard, word: str) -> None:
-            if word == QUEUE:
+            if word.partition(" ")[0] == QUEUE:
                 self._heard = now()
             hear(board, word)
 
