@@ -3,7 +3,7 @@
 import pytest
 from lifecycle_desk import CALLERS, OWN
 
-from trioboss.model.exchange import Wanted
+from trioboss.model.exchange import Settlements, Wanted
 from trioboss.model.job import NewJob
 from trioboss.model.policy import Policy
 
@@ -71,3 +71,20 @@ def test_a_paused_queue_waits_for_nothing(desk, policy):
     claim = queue.claim()
 
     assert (claim.jobs, claim.next_due) == ([], None)
+
+
+def test_a_queue_that_was_made_anew_with_turns_is_looked_at_again_at_once(desk):
+    queue = Queue(desk, Policy.STANDARD)
+    context, exchange = desk.store.context, desk.store.exchanging.exchange
+    queue.claim()
+    as_it_was = context.recall("q")
+    desk.say(OWN, lambda own: desk.store.queues.delete("q"))
+    queue = Queue(desk, Policy.SINGLETON)
+    queue.send("a")
+    context.remember([as_it_was])
+    ready = Wanted(10, look=False)
+
+    first = desk.say(OWN, lambda own: exchange("q", Settlements(), ready, ripen=False)).claim
+    second = desk.say(OWN, lambda own: exchange("q", Settlements(), ready, ripen=False)).claim
+    assert (len(first.jobs), first.next_due) == (0, 0)
+    assert len(second.jobs) == 1

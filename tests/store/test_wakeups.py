@@ -9,7 +9,9 @@ import trio
 from store_helpers import hear, until_blocked
 
 from trioboss.doors import sharing
+from trioboss.errors import DatabaseUnavailable
 from trioboss.postgres.connection import Connection
+from trioboss.postgres.pool import Pool
 from trioboss.store.context import Context
 
 
@@ -117,6 +119,31 @@ async def test_while_somebody_else_says_a_word_one_alone_does_not_wait_for_the_d
         await boss.send("q", 1)
 
     assert said
+
+
+@pytest.mark.parametrize("failure", [None, DatabaseUnavailable("lost")], ids=["cancelled", "lost"])
+async def test_what_happens_after_its_commit_takes_no_send_back(
+    boss, database, listener, monkeypatch, failure, caplog
+):
+    monkeypatch.setattr(sharing, "_PAUSE", -math.inf)
+    await boss.create_queue("q")
+    await boss.send("q", "known")
+    await word_is_out(boss)
+    run = Pool.run
+
+    async def run_and_break(self, transactions, sequel=()):
+        if failure is not None and not transactions:
+            raise failure
+        results = await run(self, transactions, sequel)
+        scope.cancel()
+        return results
+
+    with trio.CancelScope() as scope:
+        monkeypatch.setattr(Pool, "run", run_and_break)
+        # Nobody sleeps: it has to look again after its commit.
+        assert await boss.send("q", 1) is not None
+        monkeypatch.setattr(Pool, "run", run)
+    assert ("wake failed: lost" in caplog.text) == (failure is not None)
 
 
 async def test_a_job_that_is_due_later_is_announced_with_its_time(boss, database, listener):

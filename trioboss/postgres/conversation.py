@@ -20,7 +20,8 @@ T = TypeVar("T")
 class Flush:
     """Transactions to run, in one round trip. In the caller's transaction they all become part of it.
 
-    The ``sequel`` is one more, for which our own connections do not wait: nothing is known of how it ended.
+    The ``sequel`` is one more, for which our own connections do not wait: nothing is known of how it ended. Alone, it
+    follows the flush before it, which is over and done.
     """
 
     transactions: tuple[tuple[Step, ...], ...]

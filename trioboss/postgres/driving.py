@@ -12,7 +12,7 @@ import psycopg
 import trio
 from psycopg import pq
 
-from trioboss.errors import UsageError
+from trioboss.errors import DatabaseUnavailable, UsageError
 from trioboss.postgres.blocking import run_blocking
 from trioboss.postgres.caller import check_caller, run_in_caller
 from trioboss.postgres.connection import Connection
@@ -28,6 +28,7 @@ from trioboss.postgres.conversation import (
 )
 from trioboss.postgres.flush import Results, Transactions
 from trioboss.postgres.pool import Pool
+from trioboss.postgres.waiting import logger
 
 __all__ = [
     "AnyConnection",
@@ -41,6 +42,8 @@ __all__ = [
 
 T = TypeVar("T")
 
+_SEQUEL_PATIENCE = 5.0  # seconds
+
 BlockingConnection = psycopg.Connection[Any]
 AnyConnection = Connection[Any] | BlockingConnection
 
@@ -52,6 +55,8 @@ async def drive(conversation: Conversation[T], pool: Pool) -> T:
         if isinstance(request, Together):
             return await _run_together(pool, request.flushes)
         flush = request if isinstance(request, Flush) else _unwrap(request)
+        if not flush.transactions:
+            return await _run_sequel(pool, flush)
         return await pool.run(flush.transactions, flush.sequel)
 
     return await _drive(conversation, answer)
@@ -135,6 +140,16 @@ def _unwrap(request: Request) -> Flush:
     """On our own connections nobody's transaction has to be spared."""
     assert isinstance(request, Aside | Attempt), "needs one connection: use drive_in"
     return request.flush
+
+
+async def _run_sequel(pool: Pool, flush: Flush) -> Results:
+    """Run what follows a flush that was answered: neither a cancellation nor a failure takes that answer back."""
+    with trio.move_on_after(_SEQUEL_PATIENCE, shield=True):
+        try:
+            return await pool.run((), flush.sequel)
+        except (DatabaseUnavailable, psycopg.Error) as error:
+            logger.warning("%s failed: %s", flush.sequel[0].statement.name, error)
+    return []
 
 
 async def _run_together(pool: Pool, flushes: Sequence[Flush]) -> Results:

@@ -177,6 +177,9 @@ class ClaimVerbs:
             claim = attrs.evolve(claim, next_due=next_due)
         if claim.policy != queue.policy:
             self._context.forget(queue.name)
+            if claim.policy is not None:
+                # It was made anew: neither what was made ready nor what was looked for was what had to be.
+                claim = attrs.evolve(claim, next_due=0.0)
         if len(results) < 2:
             return claim
         ((again, more, place),) = read_rows(results[-2])
