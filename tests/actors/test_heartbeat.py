@@ -7,7 +7,7 @@ import trio
 from scripted_ports import Fault, ids, make_job
 
 from trioboss import UsageError
-from trioboss.events import JobFailed, JobStuck, LoopBlocked
+from trioboss.events import JobFailed, JobStuck, LeaseLostEvent, LoopBlocked
 
 
 async def sleep_as_told(job):
@@ -60,6 +60,27 @@ async def test_beats_that_come_while_one_is_under_way_share_the_next_statement(w
         await work.until(lambda: len(work.renewals) == 2)
 
     assert work.renewals[:2] == [(2, {jobs[0].id}), (3.5, {jobs[1].id, jobs[2].id})]
+
+
+@pytest.mark.parametrize("shield", [False, True], ids=["ends", "gets stuck"])
+async def test_a_lease_that_is_found_lost_is_reported_once_however_its_handler_ends(
+    work, open_worker, events, shield
+):
+    (job,) = jobs = [make_job(100, heartbeat=8.0)]
+    work.add(*jobs)
+
+    async def handler(running):
+        with trio.CancelScope(shield=shield):
+            await trio.sleep(30)
+
+    async with open_worker(handler) as worker:
+        await work.until_running()
+        work.lose(job)
+        await worker.slots.empty.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        assert worker.dispatchers["q"].statistics().lost == 1
+
+    assert [event.id for event in events.of(LeaseLostEvent)] == [job.id]
 
 
 async def test_a_job_whose_lease_is_found_lost_is_cancelled_and_not_settled(work, open_worker):

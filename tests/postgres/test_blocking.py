@@ -144,3 +144,14 @@ def test_a_connection_in_another_encoding_is_refused(server_dsn):
     latin = psycopg.connect(server_dsn, client_encoding="latin1")
     with latin, pytest.raises(UsageError, match="LATIN1"):
         run_blocking(latin, [[step(ECHO, "ä")]], prepare=False)
+
+
+def test_what_broke_a_pipeline_is_not_hidden_behind_its_end(own, monkeypatch):
+    def end_in_the_middle(self):
+        raise psycopg.errors.AdminShutdown("gone")
+        yield
+
+    monkeypatch.setattr(psycopg.Pipeline, "_exit_gen", end_in_the_middle)
+    with pytest.raises(psycopg.errors.AdminShutdown, match="gone"):
+        run_blocking(own, [[step(ONE), step(ONE)]], prepare=True)
+    assert own.closed

@@ -9,6 +9,8 @@ import trio
 from postgres_helpers import ADD, ECHO, ONE, as_int, is_usable, scalar, step, until_blocked
 
 from trioboss.postgres import open_pool
+from trioboss.postgres.conversation import Flush
+from trioboss.postgres.driving import drive
 from trioboss.postgres.flush import Delivery
 from trioboss.sql import Statement
 
@@ -146,3 +148,45 @@ async def test_the_pool_replaces_a_connection_that_was_lost_with_its_sequel(serv
         async with pool.connection() as connection:
             assert await scalar(connection, "select 42") == 42
         assert pool.statistics().opened == 2
+
+
+def ask(*flushes):
+    """A conversation of these requests; its answer are the results of the first."""
+    first = yield flushes[0]
+    for flush in flushes[1:]:
+        yield flush
+    return first
+
+
+async def test_a_sequel_alone_follows_what_was_answered_before_it(server_dsn, table):
+    async with open_pool(server_dsn, size=1) as pool:
+        await drive(ask(Flush((step(ONE),)), Flush(sequel=(step(table.insert, 1, "a"),))), pool)
+        async with pool.connection():
+            assert await table.rows() == [1]
+
+
+async def test_a_sequel_alone_that_fails_takes_nothing_back(server_dsn, caplog):
+    async with open_pool(server_dsn, size=1) as pool:
+        ((result,),) = await drive(ask(Flush((step(ADD, 1, 2),)), Flush(sequel=(step(WRONG, 0),))), pool)
+        async with pool.connection() as connection:
+            assert await is_usable(connection)
+
+    assert as_int(result) == 3
+    assert "wrong failed" in caplog.text
+
+
+async def test_nothing_to_run_needs_no_connection():
+    async with open_pool("host=nowhere.invalid", timeout=0.01) as pool:
+        assert await drive(ask(Flush()), pool) == []
+
+
+async def test_who_is_patient_waits_for_the_sequel_and_not_for_its_success(server_dsn, table, caplog):
+    async with open_pool(server_dsn, size=1) as pool:
+        await drive(ask(Flush((step(ONE),), sequel=(step(table.insert, 1, "a"),), patient=True)), pool)
+        assert await table.rows() == [1]
+        ((result,),) = await drive(
+            ask(Flush((step(ADD, 1, 2),), sequel=(step(WRONG, 0),), patient=True)), pool
+        )
+        assert "wrong failed" in caplog.text
+
+    assert as_int(result) == 3

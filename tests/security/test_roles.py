@@ -104,7 +104,8 @@ def test_the_admin_migrates_back_and_forth(granted_dsn):
         boss.create_queue("q")
     with psycopg.connect(granted_dsn) as owner:
         owners = owner.execute(
-            "select distinct relowner::regrole::text from pg_class where relnamespace = 'trioboss'::regnamespace"
+            "select relowner::regrole::text from pg_class where relnamespace = 'trioboss'::regnamespace union "
+            "select typowner::regrole::text from pg_type where typnamespace = 'trioboss'::regnamespace"
         ).fetchall()
 
     assert owners == [(f'"{role("admin").replace(chr(34), chr(34) * 2)}"',)]

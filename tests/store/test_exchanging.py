@@ -114,5 +114,5 @@ async def test_who_claims_nothing_waits_until_all_was_said(verbs):
     alone = next(verbs.exchange("q", settlements, None))
     with_a_claim = next(verbs.exchange("q", settlements, Wanted()))
 
-    assert (bool(alone.sequel), bool(with_a_claim.sequel)) == (False, True)
-    assert alone.transactions[1] == with_a_claim.sequel
+    assert (alone.patient, with_a_claim.patient) == (True, False)
+    assert alone.sequel == with_a_claim.sequel

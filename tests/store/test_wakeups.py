@@ -43,7 +43,8 @@ async def word_is_out(boss):
 @pytest.fixture(params=["alone", "in a stream"])
 def pace(request, monkeypatch):
     """Whether a send comes after a pause, or on the heels of another."""
-    monkeypatch.setattr(sharing, "_PAUSE", -math.inf if request.param == "alone" else math.inf)
+    # Nothing is as long as NaN, not even the time since no send at all.
+    monkeypatch.setattr(sharing, "_PAUSE", -math.inf if request.param == "alone" else math.nan)
     return request.param
 
 
@@ -102,9 +103,8 @@ async def test_one_alone_that_saw_nobody_asleep_looks_again_after_its_commit(
     assert words(database, listener) == ["q 0"]
 
 
-@pytest.mark.parametrize("lock", ["trioboss word", "trioboss wake q 0"])
-async def test_while_somebody_else_says_a_word_one_alone_does_not_wait_for_the_disk_with_its_own(
-    boss, database, listener, monkeypatch, lock
+async def test_while_another_sender_says_its_word_one_alone_says_its_own_after_the_commit(
+    boss, database, listener, monkeypatch
 ):
     monkeypatch.setattr(sharing, "_PAUSE", -math.inf)
     await boss.create_queue("q")
@@ -115,34 +115,35 @@ async def test_while_somebody_else_says_a_word_one_alone_does_not_wait_for_the_d
     wake = Context.wake
     monkeypatch.setattr(Context, "wake", lambda *args, **options: said.append(1) or wake(*args, **options))
     with psycopg.connect(boss.dsn) as other:
-        other.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", [lock])
+        other.execute("select pg_advisory_xact_lock(hashtextextended('trioboss word', 0))")
         await boss.send("q", 1)
+        await word_is_out(boss)
 
     assert said
+    assert words(database, listener) == ["q 0"]
 
 
 @pytest.mark.parametrize("failure", [None, DatabaseUnavailable("lost")], ids=["cancelled", "lost"])
-async def test_what_happens_after_its_commit_takes_no_send_back(
-    boss, database, listener, monkeypatch, failure, caplog
-):
+async def test_what_happens_after_its_commit_takes_no_send_back(boss, monkeypatch, failure, caplog):
     monkeypatch.setattr(sharing, "_PAUSE", -math.inf)
     await boss.create_queue("q")
     await boss.send("q", "known")
     await word_is_out(boss)
-    run = Pool.run
+    run, id = Pool.run, None
 
-    async def run_and_break(self, transactions, sequel=()):
+    async def run_and_break(self, transactions, sequel=(), **options):
         if failure is not None and not transactions:
             raise failure
-        results = await run(self, transactions, sequel)
+        results = await run(self, transactions, sequel, **options)
         scope.cancel()
         return results
 
     with trio.CancelScope() as scope:
         monkeypatch.setattr(Pool, "run", run_and_break)
-        # Nobody sleeps: it has to look again after its commit.
-        assert await boss.send("q", 1) is not None
-        monkeypatch.setattr(Pool, "run", run)
+        id = await boss.send("q", 1)  # nobody sleeps: it has to look again after its commit
+    monkeypatch.setattr(Pool, "run", run)
+
+    assert id is not None
     assert ("wake failed: lost" in caplog.text) == (failure is not None)
 
 
@@ -157,6 +158,15 @@ async def test_a_job_that_is_due_later_is_announced_with_its_time(boss, database
     deferred, *throttled = words(database, listener)
     assert 59 < float(deferred.partition(" ")[2]) <= 60
     assert set(throttled) <= {"q"}
+
+
+async def test_what_is_due_in_no_time_is_not_announced_as_ready(boss, database, listener):
+    await boss.create_queue("q")
+    fall_asleep(database, "q")
+    await boss.send_after("q", 1, 0.0001)
+    await word_is_out(boss)
+
+    assert set(words(database, listener)) == {"q 0.001"}
 
 
 async def test_where_nobody_sleeps_nothing_is_said(boss, database, listener, pace):

@@ -59,6 +59,7 @@ class Acknowledger:
                 self.has_failures = True
         elif running.reason is CancelReason.LEASE_LOST:
             self._lost_any = True
+            self._lost_on_the_way(running, now)
         self._bell.ring()
 
     def _settled_by_hand(self, running: Running, now: float) -> None:
@@ -66,6 +67,12 @@ class Acknowledger:
         if running.outcome is None:
             running.ended_at = now
             self.settled([running], {})
+
+    def _lost_on_the_way(self, running: Running, now: float) -> None:
+        """Given up before its end: counted once, although a handler that got stuck may still come to its end."""
+        if not running.ended_at:
+            running.ended_at = now
+            self._report_lost(running, "its lease was lost while it ran")
 
     def take_lost(self) -> bool:
         """Whether leases were given up as lost since this was asked last."""
@@ -130,15 +137,18 @@ class Acknowledger:
             self.completed += isinstance(outcome, Completed)
             self.failed += isinstance(outcome, Failed)
         elif state is None:
-            self.lost += 1
-            reason = "its lease had ended when its outcome came"
-            self._reporter.report(LeaseLostEvent(job.queue, job.id, job.attempt, reason))
+            self._report_lost(running, "its lease had ended when its outcome came")
         elif isinstance(outcome, Failed):
             self.failed += 1
             ran = running.ended_at - running.started
             end: Literal["failed", "retry"] = "failed" if state is JobState.FAILED else "retry"
             event = JobFailed(job.queue, job.id, job.attempt, waited(running), ran, outcome.error, end)
             self._reporter.report(event)
+
+    def _report_lost(self, running: Running, reason: str) -> None:
+        self.lost += 1
+        job = running.job
+        self._reporter.report(LeaseLostEvent(job.queue, job.id, job.attempt, reason))
 
 
 def _as_outcome(by_hand: ByHand) -> Outcome:

@@ -26,7 +26,7 @@ __all__ = ["SharedSends"]
 
 _MOST_LETTERS = 200
 _MOST_CHARACTERS = 1_000_000
-_PAUSE = 0.002  # seconds without a send of this process, after which one is alone
+_PAUSE = 0.002  # seconds after the end of the last of them until one counts as alone
 _CANCEL_GRACE = 5.0  # seconds that a letter under way is waited for in a cancelled scope
 
 
@@ -116,7 +116,8 @@ class SharedSends:
 
     def _sending(self, queue: str, letters: list[_Letter]) -> Conversation[bool]:
         verbs = self._store.sending
-        if len(letters) == 1 and trio.current_time() - self._ended_at >= _PAUSE:
+        is_alone = len(letters) == len(self._lines) == 1
+        if is_alone and trio.current_time() - self._ended_at >= _PAUSE:
             return verbs.send_and_wake(queue, letter=letters[0])
         return verbs.send_plain(queue, letters)
 

@@ -41,7 +41,8 @@ class DispatchMachine:
     Invariants: at most one claim is under way. It sleeps only if a claim that was made after its mark was
     committed came back not full, and nothing rang since: then every job that can run now was sent after
     senders could see the mark, and they will ring. It is not asked what is due as long as every change to that was
-    heard: since the last look the mark was there, and all that rang said when their job is due.
+    heard: since the last look the mark was there, and all that rang said when their job is due. Without the mark it
+    looks each few milliseconds.
     """
 
     hungry: bool = True

@@ -90,8 +90,15 @@ def _run_steps(
     if len(steps) == 1 and not connection.pgconn.pipeline_status:
         return [finished(_execute(connection, steps[0], prepare=prepare))]
     # A pipeline with one Sync: one round trip, and in autocommit one implicit transaction.
-    with connection.pipeline():
-        cursors = [_execute(connection, step, prepare=prepare) for step in steps]
+    try:
+        with connection.pipeline():
+            cursors = [_execute(connection, step, prepare=prepare) for step in steps]
+    except psycopg.OperationalError as error:
+        # What broke the pipeline is hidden behind the complaint that it cannot be left, and nothing else goes through.
+        if not isinstance(error.__context__, psycopg.Error) or not connection.pgconn.pipeline_status:
+            raise
+        connection.close()
+        raise error.__context__ from None
     return [finished(cursor) for cursor in cursors]
 
 

@@ -26,9 +26,13 @@ class Flush:
 
     transactions: tuple[tuple[Step, ...], ...]
     sequel: tuple[Step, ...]
+    patient: bool
+    """Wait for the end of the sequel all the same: there is time, and the connection is then at rest."""
 
-    def __init__(self, *transactions: tuple[Step, ...], sequel: tuple[Step, ...] = ()) -> None:
-        self.__attrs_init__(tuple(filter(None, transactions)), sequel)
+    def __init__(
+        self, *transactions: tuple[Step, ...], sequel: tuple[Step, ...] = (), patient: bool = False
+    ) -> None:
+        self.__attrs_init__(tuple(filter(None, transactions)), sequel, patient)
 
     @property
     def all(self) -> tuple[tuple[Step, ...], ...]:

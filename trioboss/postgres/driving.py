@@ -26,7 +26,7 @@ from trioboss.postgres.conversation import (
     Script,
     Together,
 )
-from trioboss.postgres.flush import Results, Transactions
+from trioboss.postgres.flush import Results, Step, Transactions
 from trioboss.postgres.pool import Pool
 from trioboss.postgres.waiting import logger
 
@@ -56,8 +56,8 @@ async def drive(conversation: Conversation[T], pool: Pool) -> T:
             return await _run_together(pool, request.flushes)
         flush = request if isinstance(request, Flush) else _unwrap(request)
         if not flush.transactions:
-            return await _run_sequel(pool, flush)
-        return await pool.run(flush.transactions, flush.sequel)
+            return await _run_sequel(pool, flush.sequel)
+        return await pool.run(flush.transactions, flush.sequel, patient=flush.patient)
 
     return await _drive(conversation, answer)
 
@@ -142,13 +142,17 @@ def _unwrap(request: Request) -> Flush:
     return request.flush
 
 
-async def _run_sequel(pool: Pool, flush: Flush) -> Results:
+async def _run_sequel(pool: Pool, steps: Sequence[Step]) -> Results:
     """Run what follows a flush that was answered: neither a cancellation nor a failure takes that answer back."""
+    if not steps:
+        return []
+    failure = "no connection became free in time"
     with trio.move_on_after(_SEQUEL_PATIENCE, shield=True):
         try:
-            return await pool.run((), flush.sequel)
+            return await pool.run((), steps)
         except (DatabaseUnavailable, psycopg.Error) as error:
-            logger.warning("%s failed: %s", flush.sequel[0].statement.name, error)
+            failure = str(error)
+    logger.warning("%s failed: %s", steps[0].statement.name, failure)
     return []
 
 

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 import attrs
 import psycopg
@@ -70,13 +70,24 @@ class Pool:
         return _Checkout(self, timeout)
 
     async def run(
-        self, transactions: Transactions, sequel: Sequence[Step] = (), *, timeout: float | None = None
+        self,
+        transactions: Transactions,
+        sequel: Sequence[Step] = (),
+        *,
+        patient: bool = False,
+        timeout: float | None = None,
     ) -> Results:
-        """Run transactions on some connection: `Connection.run`, with its errors translated."""
+        """Run transactions on some connection: `Connection.run`, with its errors translated. ``patient``: until the
+        sequel is over, too; if it fails, nobody is told.
+        """
         member = await self._take(timeout)
         try:
             with translated(member.connection, commits=True):
-                return await member.connection.run(transactions, sequel)
+                results = await member.connection.run(transactions, sequel)
+            if patient:
+                with suppress(psycopg.Error):
+                    await member.connection.read_sequel()
+            return results
         finally:
             await self._give_back(member)
 

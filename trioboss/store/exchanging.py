@@ -60,10 +60,8 @@ class ExchangeVerbs:
             if say is not None:
                 tell.append(self._context.step("announce", message=say))
             done, sequel = tuple(settle.values()), tuple(tell)
-            request: Flush | Together = Flush(mark, (*done, *claim), sequel=sequel)
-            if not claim:
-                request = Flush(done, sequel)  # who asks for nothing has time to hear that all was said
-            elif keyed:
+            request: Flush | Together = Flush(mark, (*done, *claim), sequel=sequel, patient=not claim)
+            if keyed and claim:
                 request = Flush(mark, done, claim, sequel=sequel)
             elif together:
                 request = Together((Flush(done, sequel=sequel), Flush(claim)))

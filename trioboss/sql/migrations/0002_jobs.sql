@@ -209,7 +209,7 @@ CREATE TRIGGER complete_job BEFORE INSERT ON trioboss.job FOR EACH ROW
 WHEN (NEW.gate IS NULL) EXECUTE FUNCTION trioboss.complete_job();
 
 -- Where the jobs of all queues live that have no table of their own.
-CREATE TABLE trioboss.job_common (LIKE trioboss.job INCLUDING DEFAULTS INCLUDING CONSTRAINTS)
+CREATE TABLE trioboss.job_common (LIKE trioboss.job INCLUDING DEFAULTS)
 WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
       autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE trioboss.job ATTACH PARTITION trioboss.job_common DEFAULT;
@@ -263,7 +263,7 @@ BEGIN
         RAISE EXCEPTION '% is not a table of one queue', table_name USING ERRCODE = 'invalid_parameter_value';
     END IF;
     EXECUTE format(
-        'CREATE TABLE trioboss.%I (LIKE trioboss.job INCLUDING DEFAULTS INCLUDING CONSTRAINTS) '
+        'CREATE TABLE trioboss.%I (LIKE trioboss.job INCLUDING DEFAULTS) '
         'WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, '
         'autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)', table_name);
     PERFORM trioboss.run_between_others(

@@ -15,7 +15,7 @@ BEGIN
         WHERE pronamespace = '"trioboss"'::regnamespace AND proowner <> owner
         UNION ALL
         SELECT format('ALTER TYPE %s OWNER TO %s', oid::regtype, owner::regrole) FROM pg_type
-        WHERE typnamespace = '"trioboss"'::regnamespace AND typtype = 'e' AND typowner <> owner
+        WHERE typnamespace = '"trioboss"'::regnamespace AND typtype IN ('e', 'd') AND typowner <> owner
     LOOP
         EXECUTE command;
     END LOOP;
