@@ -150,12 +150,12 @@ async def test_the_pool_replaces_a_connection_that_was_lost_with_its_sequel(serv
         assert pool.statistics().opened == 2
 
 
-def ask(*flushes):
-    """A conversation of these requests; its answer are the results of the first."""
-    first = yield flushes[0]
-    for flush in flushes[1:]:
-        yield flush
-    return first
+def ask(first, second=None):
+    """A conversation of one request or two; its answer are the results of the first."""
+    results = yield first
+    if second is not None:
+        yield second
+    return results
 
 
 async def test_a_sequel_alone_follows_what_was_answered_before_it(server_dsn, table):
