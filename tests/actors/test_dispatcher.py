@@ -209,6 +209,17 @@ async def test_jobs_of_a_claim_whose_answer_got_lost_are_found_before_the_next_c
     assert [call for call, _ in work.calls] == ["recover_unseen"]
 
 
+async def test_unseen_jobs_are_looked_for_less_and_less_often_while_the_database_fails(work, open_worker):
+    work.send()
+    work.go_wrong("exchange", Fault(after=True))
+    work.go_wrong("recover_unseen", *(Fault() for _ in range(8)))
+    async with open_worker(do_nothing):
+        await work.until(lambda: len(work.outcomes) == 2)
+
+    assert len(work.calls) == 9
+    assert trio.current_time() > 10  # half of 0.1, 0.2, … 10 seconds at least
+
+
 async def test_jobs_that_run_are_not_taken_for_unseen_ones(work, open_worker):
     running = make_job(10)
     work.add(running)

@@ -297,7 +297,8 @@ class Dispatcher:
     async def _recover_unseen(self) -> None:
         # What waits to be settled goes first: a job that has failed may have been leased to us again, unseen,
         # and must not be taken for the one we know.
-        await self._trade(None, trio.current_time())
+        if self.tray:
+            await self._trade(None, trio.current_time())
         worker = self._wanted.worker
         assert worker is not None
         known = [running.job.id for running in (*self._running(), *self.tray)]
