@@ -1,6 +1,8 @@
 """Sends what the plan says, through a bad network. An id of its own makes it safe to ask again."""
 
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import attrs
@@ -95,14 +97,17 @@ def main() -> None:
     emit("done")
 
 
-def open_boss(dsn: str) -> trioboss.SyncBoss:
+@contextmanager
+def open_boss(dsn: str) -> Iterator[trioboss.SyncBoss]:
     """A boss; where there is no database just now, it is waited for."""
-    while True:
-        try:
-            with trioboss.SyncBoss(dsn, migrate=False):
-                return trioboss.SyncBoss(dsn, migrate=False)
-        except trioboss.DatabaseUnavailable:
-            time.sleep(_BREATH)
+    with ExitStack() as stack:
+        while True:
+            try:
+                boss = stack.enter_context(trioboss.SyncBoss(dsn, migrate=False))
+                break
+            except trioboss.DatabaseUnavailable:
+                time.sleep(_BREATH)
+        yield boss
 
 
 if __name__ == "__main__":
