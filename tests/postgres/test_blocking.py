@@ -146,12 +146,22 @@ def test_a_connection_in_another_encoding_is_refused(server_dsn):
         run_blocking(latin, [[step(ECHO, "ä")]], prepare=False)
 
 
-def test_what_broke_a_pipeline_is_not_hidden_behind_its_end(own, monkeypatch):
+@pytest.fixture
+def pipelines_break(monkeypatch):
     def end_in_the_middle(self):
         raise psycopg.errors.AdminShutdown("gone")
         yield
 
     monkeypatch.setattr(psycopg.Pipeline, "_exit_gen", end_in_the_middle)
+
+
+def test_a_callers_connection_is_the_callers_to_close(theirs, pipelines_break):
+    with pytest.raises(psycopg.OperationalError):
+        run_blocking(theirs, [[step(ONE), step(ONE)]], prepare=False)
+    assert not theirs.closed
+
+
+def test_what_broke_a_pipeline_is_not_hidden_behind_its_end(own, pipelines_break):
     with pytest.raises(psycopg.errors.AdminShutdown, match="gone"):
         run_blocking(own, [[step(ONE), step(ONE)]], prepare=True)
     assert own.closed

@@ -84,6 +84,29 @@ def inserts_wait(database):
     database.execute("drop function wait_for_7() cascade")
 
 
+async def test_only_one_after_a_pause_and_to_one_queue_at_a_time_is_alone(boss, monkeypatch):
+    monkeypatch.setattr(sharing, "_PAUSE", 60.0)
+    verbs, alone = type(boss._store.sending), []
+    send_and_wake = verbs.send_and_wake
+    monkeypatch.setattr(
+        verbs,
+        "send_and_wake",
+        lambda self, queue, letter: alone.append(queue) or send_and_wake(self, queue, letter),
+    )
+    for queue in ("a", "b"):
+        await boss.create_queue(queue)
+        await boss.send(queue, priority=1)  # so that it is known
+    await boss.send("a")
+    await boss.send("a")
+    assert alone == ["a"]
+
+    monkeypatch.setattr(sharing, "_PAUSE", -math.inf)
+    async with trio.open_nursery() as nursery:
+        for queue in ("a", "b"):
+            nursery.start_soon(boss.send, queue)
+    assert len(alone) == 2
+
+
 async def test_one_alone_that_saw_nobody_asleep_looks_again_after_its_commit(
     boss, database, listener, monkeypatch, inserts_wait
 ):

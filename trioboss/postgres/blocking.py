@@ -94,8 +94,10 @@ def _run_steps(
         with connection.pipeline():
             cursors = [_execute(connection, step, prepare=prepare) for step in steps]
     except psycopg.OperationalError as error:
-        # What broke the pipeline is hidden behind the complaint that it cannot be left, and nothing else goes through.
-        if not isinstance(error.__context__, psycopg.Error) or not connection.pgconn.pipeline_status:
+        # What broke a pipeline of ours is hidden behind the complaint that it cannot be left, and nothing else goes
+        # through. A caller's connection is the caller's to close, and may be in a pipeline of its own.
+        is_stuck = prepare and connection.pgconn.pipeline_status
+        if not is_stuck or not isinstance(error.__context__, psycopg.Error):
             raise
         connection.close()
         raise error.__context__ from None
