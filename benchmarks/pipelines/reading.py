@@ -10,7 +10,7 @@ from benchmarks.harness.progress import say
 from benchmarks.harness.server import run_sql
 from benchmarks.harness.tables import Spread, Table
 from benchmarks.pipelines.setting import Setting, discard, jdbc_options, timed
-from trioboss.pipeline.tables import TABLES
+from trioboss.pipeline.tables import TABLES, Column
 
 __all__ = ["fill_history", "measure_reading"]
 
@@ -83,9 +83,13 @@ def _ours(setting: Setting, dsn: str) -> dict[str, Callable[[], DataFrame]]:
     }
 
 
+def _as_jdbc_takes(column: Column) -> str:
+    return f'{column.quoted}::text::bigint AS "{column.name}"' if column.kind == "xid" else column.selected
+
+
 def _jdbc(setting: Setting, dsn: str) -> dict[str, Callable[[], DataFrame]]:
     """At its best: large fetches, ranges of a number, and what it has no type for turned into what it has."""
-    columns = ", ".join(column.selected for column in TABLES["archive"].columns)
+    columns = ", ".join(_as_jdbc_takes(column) for column in TABLES["archive"].columns)
     options = jdbc_options(
         dsn,
         dbtable=f"(select {columns} from trioboss.archive) history",

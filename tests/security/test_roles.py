@@ -140,7 +140,8 @@ HARMLESS = {
         "pass_on",
         "prepare_release",
     ),
-    *("read_clock", "read_horizon", "lock_lake", "ring", "take_turns", "tell_ended", "wake"),
+    *("read_clock", "read_horizon", "lock_lake", "ring", "take_reading_turn", "take_turns"),
+    *("tell_ended", "wake"),
 }
 SENDING = {
     *("drop_if_ended", "give_back_slot", "release_staged"),
@@ -154,6 +155,7 @@ READING = {
         "check_leases",
         "disown",
         "explain_job",
+        "find_blocks",
         "find_bounds",
         "find_cut",
         "find_jobs",

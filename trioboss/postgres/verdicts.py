@@ -8,6 +8,7 @@ __all__ = [
     "lacks_privilege",
     "lock_is_taken",
     "table_is_gone",
+    "timed_out",
     "transaction_is_spoilt",
     "unique_is_violated",
 ]
@@ -53,3 +54,8 @@ def is_deadlock(error: BaseException) -> bool:
 def lock_is_taken(error: BaseException) -> bool:
     """True if somebody else had the lock for longer than lock_timeout."""
     return isinstance(error, errors.LockNotAvailable)
+
+
+def timed_out(error: BaseException) -> bool:
+    """True if a statement took longer than statement_timeout, or somebody asked the server to end it."""
+    return isinstance(error, errors.QueryCanceled)
