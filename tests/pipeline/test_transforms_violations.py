@@ -72,7 +72,7 @@ SCENARIOS = [
         expected=[],
     ),
     Scenario(
-        "a claim may be sent a moment before the end that it saw",
+        "the clock may be set back a little between an end and the claim that saw it",
         jobs=[
             job("a", "q", 10, 12, policy="singleton"),
             job("b", "q", 12 - SECOND / 20, 13, policy="singleton", seq=2),  # 50 ms

@@ -4,8 +4,8 @@ What is legitimate and only looks wrong:
 
 - An attempt that was lost or expired ends when its lease is taken back, not when its handler stops: the next attempt
   starts after that, so leases never overlap, whatever handlers do.
-- A start is the time at which the claim reached the server, which may be a moment before it saw the end of the attempt
-  before. So starts have a tolerance; and of two attempts only the one that ended later can have been the second.
+- A start is later than the end that its claim saw, by the clock of the server, which may be set back a little between
+  the two. So starts have a tolerance; and of two attempts only the one that ended later can have been the second.
 - A failed or cancelled end can be taken back (retry, resume), and both ends are then in a lake. The second one needs a
   new attempt. A completed job never comes back.
 - A resumed job of strict FIFO is in its old place, where others have gone by. Its start_after is the time of that,

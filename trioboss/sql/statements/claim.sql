@@ -1,11 +1,14 @@
 -- Lease up to `limit` ready jobs of a queue to a worker, highest priority first, then in order of sending.
 -- Two claims never get the same job, never wait for each other, and never look at more than they take.
+-- Jobs start by the clock, and not when the statement reached the server: that may be before the end of the attempt that
+-- they had to wait for, which the statement saw a moment later, with its snapshot.
 --
 -- At least one row. `again`: a job was changed under our hands, and may be claimed now. `policy` is null if there is
 -- no such queue; `id` is null if there was no job. What waits for time is found by find_due.sql.
 -- `lazy` commits without waiting for the disk: a claim lost in a crash of the server is a job still to be done.
 WITH asked AS MATERIALIZED (
-    SELECT policy, paused FROM trioboss.queue WHERE name = :queue::text
+    SELECT policy, paused, coalesce(:now::timestamptz, clock_timestamp()) AS now
+    FROM trioboss.queue WHERE name = :queue::text
 ), picked AS MATERIALIZED (
     SELECT ARRAY (
         SELECT ctid FROM trioboss.job_common
@@ -20,8 +23,7 @@ WITH asked AS MATERIALIZED (
 ), claimed AS (
     UPDATE trioboss.job_common
     SET state = 'active', worker = :worker::uuid, attempt = attempt + 1, lease_extensions = 0,
-        started_on = coalesce(:now::timestamptz, statement_timestamp()),
-        heartbeat_on = coalesce(:now, statement_timestamp())
+        started_on = (SELECT now FROM asked), heartbeat_on = (SELECT now FROM asked)
     WHERE ctid = ANY ((SELECT jobs FROM picked)::tid[])
     RETURNING *
 )

@@ -2,7 +2,8 @@
 -- the first, and only if none of its jobs is ready, running or in line: so for keyed policies it runs after place.sql,
 -- under the same lock. Looks at no more than ten thousand. Rows as in claim.sql.
 WITH asked AS MATERIALIZED (
-    SELECT policy, keyed FROM trioboss.queue WHERE name = :queue::text AND NOT paused
+    SELECT policy, keyed, coalesce(:now::timestamptz, clock_timestamp()) AS now
+    FROM trioboss.queue WHERE name = :queue::text AND NOT paused
 ), early AS MATERIALIZED (
     SELECT id, coalesce(singleton_key, '') AS key, start_after, seq,
            CASE WHEN policy = 'key_strict_fifo' THEN 0 ELSE -priority END AS rank,
@@ -50,8 +51,7 @@ WITH asked AS MATERIALIZED (
 ), claimed AS (
     UPDATE trioboss.job_common
     SET state = 'active', gate = 0, worker = :worker::uuid, attempt = attempt + 1, lease_extensions = 0,
-        started_on = coalesce(:now::timestamptz, statement_timestamp()),
-        heartbeat_on = coalesce(:now, statement_timestamp())
+        started_on = (SELECT now FROM asked), heartbeat_on = (SELECT now FROM asked)
     WHERE ctid = ANY ((SELECT jobs FROM picked)::tid[])
     RETURNING *
 )

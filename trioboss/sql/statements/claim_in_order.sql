@@ -2,7 +2,8 @@
 -- visits each priority in use once and takes the oldest of all: its work grows with the number of priorities.
 -- Up to 100 jobs of a priority that somebody else holds are passed by; the job behind them has its turn, too.
 WITH RECURSIVE asked AS MATERIALIZED (
-    SELECT policy, paused FROM trioboss.queue WHERE name = :queue::text
+    SELECT policy, paused, coalesce(:now::timestamptz, clock_timestamp()) AS now
+    FROM trioboss.queue WHERE name = :queue::text
 ), level (priority) AS (
     (SELECT priority FROM trioboss.job_common
      WHERE name = :queue AND gate = 0 AND state < 'active' AND priority <= coalesce(:max_priority::int, 2147483647)
@@ -36,8 +37,7 @@ WITH RECURSIVE asked AS MATERIALIZED (
 ), claimed AS (
     UPDATE trioboss.job_common
     SET state = 'active', worker = :worker::uuid, attempt = attempt + 1, lease_extensions = 0,
-        started_on = coalesce(:now::timestamptz, statement_timestamp()),
-        heartbeat_on = coalesce(:now, statement_timestamp())
+        started_on = (SELECT now FROM asked), heartbeat_on = (SELECT now FROM asked)
     WHERE ctid = ANY ((SELECT jobs FROM picked)::tid[])
     RETURNING *
 )
