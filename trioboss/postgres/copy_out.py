@@ -27,7 +27,7 @@ class CopiedRows:
 
 
 def copy_out(connection: BlockingConnection, query: str, most: int) -> list[CopiedRows]:
-    """All rows of a query, in pieces of about ``most`` bytes.
+    """All rows of a query, in pieces of about ``most`` bytes and what the socket holds.
 
     Asks libpq itself for the rows: psycopg's loop takes longer for one than Postgres takes to send it.
     """
@@ -48,22 +48,23 @@ def _check(pgconn: PGconn, result: PGresult, expected: pq.ExecStatus) -> None:
 
 
 def _receive(pgconn: PGconn, most: int) -> list[CopiedRows]:
-    """What the server sends until it says that it is done, or that it failed."""
+    """What the server sends until it says that it is done, or that it failed. A piece ends where there is a pause."""
     pieces = [CopiedRows()]
-    data, sizes = pieces[0].data, pieces[0].sizes
+    get = pgconn.get_copy_data
+    data, add_size = pieces[-1].data, pieces[-1].sizes.append
     with selectors.DefaultSelector() as selector:
         selector.register(pgconn.socket, selectors.EVENT_READ)
-        while (message := pgconn.get_copy_data(1))[0] >= 0:
+        while (message := get(1))[0] >= 0:
             size, row = message
-            if not size:
-                selector.select()
-                pgconn.consume_input()
+            if size:
+                data += row
+                add_size(size)
                 continue
-            data += row
-            sizes.append(size)
             if len(data) >= most:
                 pieces.append(CopiedRows())
-                data, sizes = pieces[-1].data, pieces[-1].sizes
+                data, add_size = pieces[-1].data, pieces[-1].sizes.append
+            selector.select()
+            pgconn.consume_input()
     return pieces
 
 
