@@ -16,6 +16,8 @@ give_way(3)
 print(os.nice(0) - max(before, 5))
 """
 GROUP = Path("/proc/self/autogroup")
+CORES = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
+SHOW_CORES = "import os; print(len(os.sched_getaffinity(0)))"
 SHOW_GROUP = "print(open('/proc/self/autogroup').read())"
 
 
@@ -45,3 +47,11 @@ def test_a_session_that_others_share_stays_as_it_is():
     run(GIVE_WAY)
 
     assert GROUP.read_text() == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can be told which cores to use")
+@pytest.mark.parametrize(("niceness", "left"), [(0, 0), (1, CORES // 2)])
+def test_whoever_is_nice_leaves_half_of_the_cores_alone(niceness, left):
+    shown = run(f"from trioboss.pipeline.priority import give_way\ngive_way({niceness})\n{SHOW_CORES}")
+
+    assert int(shown) == CORES - left
