@@ -12,9 +12,10 @@ from pipeline_helpers import add_day, end_jobs, fail_attempts, ids_in, open_tran
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from trioboss.errors import UsageError
+from trioboss.errors import DatabaseUnavailable, OutcomeUnknown, UsageError
 from trioboss.pipeline.chunks import Query, open_chunks
 from trioboss.pipeline.database import open_database
+from trioboss.pipeline.decoding import decode
 from trioboss.pipeline.options import ReadOptions
 from trioboss.pipeline.planning import Blocks, Days, Xids, divide, list_leaves, plan, read_horizon
 from trioboss.pipeline.reading import BatchReader
@@ -219,15 +220,50 @@ def test_a_statement_that_takes_too_long_is_cut_in_two(dsn, database):
     options = ReadOptions.parse({"dsn": dsn, "statementTimeout": "0.3", "chunkRows": "400"})
     with open_database(dsn) as pipeline:
         leaves = list_leaves(pipeline, "archive", Days())
-    with open_chunks(options, query, to_arrow_schema(table.schema(("id",)), timezone="UTC")) as chunks:
+    arrow = to_arrow_schema(table.schema(("id",)), timezone="UTC")
+    with open_chunks(options, query) as chunks:
         rows = [
             row
             for leaf in leaves
-            for batch in chunks.read(Blocks(leaf.relation, leaf.file, 0, leaf.blocks, 20.0))
-            for row in batch.to_pylist()
+            for chunk in chunks.read(Blocks(leaf.relation, leaf.file, 0, leaf.blocks, 20.0))
+            for piece in chunk
+            for row in decode(piece, arrow).to_pylist()
         ]
 
     assert sorted(row["id"] for row in rows) == ids_in(database)
+
+
+def test_a_transaction_that_cannot_be_looked_for_in_time_says_which_option_to_raise(dsn, database):
+    end_jobs(database, 10)
+    options = ReadOptions.parse({"dsn": dsn, "statementTimeout": "0.2", "chunkRows": "5"})
+    with open_database(dsn) as pipeline, open_chunks(options, Query(TABLES["archive"], ("id",))) as chunks:
+        (leaf,) = list_leaves(pipeline, "archive", Days())
+        piece = Xids(leaf.relation, leaf.file, 0, 2**40, 20.0, True)
+        with pipeline.transaction():
+            pipeline.connection.execute("LOCK TABLE trioboss.archive IN ACCESS EXCLUSIVE MODE")
+            with pytest.raises(
+                DatabaseUnavailable, match="statementTimeout: to look for the next transactions takes"
+            ):
+                list(chunks.read(piece))
+
+
+def test_a_server_that_hangs_up_between_two_chunks_is_said_to_be_unavailable(dsn, database):
+    end_jobs(database, 10)
+    others = "pid <> pg_backend_pid() and datname = current_database() and application_name = 'trioboss'"
+
+    def hang_up() -> None:
+        database.execute(f"select pg_terminate_backend(pid, 5000) from pg_stat_activity where {others}")
+
+    with open_database(dsn) as pipeline:
+        (leaf,) = list_leaves(pipeline, "archive", Days())
+    query = Query(TABLES["archive"], ("id",))
+    with (
+        open_chunks(ReadOptions.parse({"dsn": dsn}), query, hang_up) as chunks,
+        pytest.raises(DatabaseUnavailable, match="the connection to Postgres is lost") as raised,
+    ):
+        list(chunks.read(Blocks(leaf.relation, leaf.file, 0, leaf.blocks, 20.0)))
+
+    assert not isinstance(raised.value, OutcomeUnknown)
 
 
 def test_a_table_that_was_dropped_while_it_is_read_is_an_error_and_not_a_hole(dsn, database):

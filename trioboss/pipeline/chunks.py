@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import attrs
-import pyarrow as pa
 
 from trioboss.errors import DatabaseUnavailable
 from trioboss.pipeline.database import Database, open_database
-from trioboss.pipeline.decoding import decode
 from trioboss.pipeline.options import ReadOptions
 from trioboss.pipeline.planning import Blocks, Piece, Xids
 from trioboss.pipeline.tables import Table
 from trioboss.postgres.copy_out import CopiedRows, copy_out
 from trioboss.postgres.verdicts import timed_out
 
-__all__ = ["ChunkReader", "Query", "open_chunks"]
+__all__ = ["Chunk", "ChunkReader", "Query", "open_chunks"]
+
+Chunk = list[CopiedRows]
 
 _BATCH_BYTES = 4 << 20  # as much as a core keeps at hand: rows are gone through once for each column
 _WAIT_AT_MOST = 0.2  # seconds between two looks for a free lock
@@ -59,17 +59,16 @@ class ChunkReader:
     _database: Database
     _options: ReadOptions
     _query: Query
-    _schema: pa.Schema
     _between: Callable[[], None]
     """Called now and then, while no transaction is open."""
 
-    def read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+    def read(self, piece: Piece) -> Iterator[Chunk]:
         """The rows of a piece."""
         if isinstance(piece, Blocks):
             return self._read_blocks(piece)
         return self._read_xids(piece)
 
-    def _read_blocks(self, piece: Blocks, *conditions: str) -> Iterator[pa.RecordBatch]:
+    def _read_blocks(self, piece: Blocks, *conditions: str) -> Iterator[Chunk]:
         step = max(1, int(self._options.chunk_rows / max(piece.rows_a_block, 1.0)))
         first = piece.first
         while first < piece.end:
@@ -82,10 +81,10 @@ class ChunkReader:
                     raise DatabaseUnavailable(f"statementTimeout: one block of {piece.relation} takes longer")
                 step = (upto - first) // 2
                 continue
-            yield from self._decode(chunk)
+            yield chunk
             first = upto
 
-    def _read_xids(self, piece: Xids) -> Iterator[pa.RecordBatch]:
+    def _read_xids(self, piece: Xids) -> Iterator[Chunk]:
         """By transaction, cut where a chunk is full; a transaction larger than a chunk is read by its blocks."""
         first = piece.first
         rows = self._options.chunk_rows
@@ -104,11 +103,11 @@ class ChunkReader:
                     raise DatabaseUnavailable(f"statementTimeout: transaction {first} takes longer")
                 rows = max(1, rows // 2)
                 continue
-            yield from self._decode(chunk)
+            yield chunk
             first = upto
 
-    def _read_large(self, piece: Xids, xid: int) -> Iterator[pa.RecordBatch]:
-        with self._turn(piece.relation, piece.file):
+    def _read_large(self, piece: Xids, xid: int) -> Iterator[Chunk]:
+        with self._in_time(f"transaction {xid}"), self._turn(piece.relation, piece.file):
             ((low, high),) = self._database.run("find_blocks", of={"archive": piece.relation}, xid=xid)
         if low is not None:
             blocks = Blocks(piece.relation, piece.file, low, high + 1, piece.rows_a_block)
@@ -117,11 +116,11 @@ class ChunkReader:
     def _find_cut(self, piece: Xids, first: int, rows: int) -> int | None:
         """The transaction of the first row that is too many."""
         history = {"archive": piece.relation}
-        with self._turn(piece.relation, None):
+        with self._in_time("the next transactions"), self._turn(piece.relation, None):
             found = self._database.run("find_cut", of=history, first=first, sealed=piece.end, limit=rows)
         return found[0][0] if found else None
 
-    def _fetch(self, text: str, relation: str, file: int | None) -> list[CopiedRows] | None:
+    def _fetch(self, text: str, relation: str, file: int | None) -> Chunk | None:
         """A chunk, or None if it took too long."""
         self._between()
         try:
@@ -132,16 +131,24 @@ class ChunkReader:
                 raise
             return None
 
-    def _decode(self, chunk: list[CopiedRows]) -> Iterator[pa.RecordBatch]:
-        """When the transaction has ended."""
-        return (decode(rows, self._schema) for rows in chunk)
+    @contextmanager
+    def _in_time(self, what: str) -> Iterator[None]:
+        """A statement that cannot be cut in two."""
+        try:
+            yield
+        except Exception as error:
+            if not timed_out(error):
+                raise
+            raise DatabaseUnavailable(
+                f"statementTimeout: to look for {what} takes longer: give it more time"
+            ) from error
 
     @contextmanager
     def _turn(self, relation: str, file: int | None) -> Iterator[None]:
         """A transaction with a time limit, begun when it is our turn, in which the table is the one we planned for."""
         pause = 0.002
         while True:
-            with self._database.transaction():
+            with self._database.transaction(writes=False):
                 if self._take_turn(relation, file):
                     yield
                     return
@@ -151,7 +158,7 @@ class ChunkReader:
     def _take_turn(self, relation: str, planned: int | None) -> bool:
         options = self._options
         timeout = round(options.timeout * 1000)
-        ((_, _, file, turn),) = self._database.run(
+        ((*_, file, turn),) = self._database.run(
             "take_reading_turn", timeout=timeout, relation=relation, concurrency=options.concurrency
         )
         if file is None or planned not in (None, file):
@@ -163,8 +170,8 @@ class ChunkReader:
 
 @contextmanager
 def open_chunks(
-    options: ReadOptions, query: Query, schema: pa.Schema, between: Callable[[], None] = lambda: None
+    options: ReadOptions, query: Query, between: Callable[[], None] = lambda: None
 ) -> Iterator[ChunkReader]:
     """A connection for the length of a block."""
     with open_database(options.dsn, options.schema) as database:
-        yield ChunkReader(database, options, query, schema, between)
+        yield ChunkReader(database, options, query, between)

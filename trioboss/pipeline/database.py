@@ -49,7 +49,8 @@ class Database:
     ) -> "Answer":
         """Run a statement; return all that it answers."""
         statement = _address(self.catalog.get(name, leaf), of or {})
-        with translated(self.connection, commits=True):
+        commits = self.connection.info.transaction_status.name == "IDLE"
+        with translated(self.connection, commits=commits):
             results = run_blocking(self.connection, [[step(statement, values)]], prepare=False)
         result = results[0][0]
         return Answer(read_rows(result) if result.nfields else [], result.command_tuples or 0)
@@ -65,9 +66,9 @@ class Database:
         return True
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """A block whose statements happen all or none."""
-        with self.connection.transaction():
+    def transaction(self, *, writes: bool = True) -> Iterator[None]:
+        """A block whose statements happen all or none. If it only reads, no outcome is unknown."""
+        with translated(self.connection, commits=writes), self.connection.transaction():
             yield
 
 

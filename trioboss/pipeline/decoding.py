@@ -16,14 +16,24 @@ __all__ = ["decode"]
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
-_ON_THE_WIRE = {pa.bool_(): ">u1", pa.int32(): ">i4", pa.int64(): ">i8", pa.float64(): ">f8"}
-_INSTANT = ">i8"
+_INSTANT = pa.timestamp("us", "UTC")
+_ON_THE_WIRE = {
+    pa.bool_(): ">u1",
+    pa.int32(): ">i4",
+    pa.int64(): ">i8",
+    pa.float64(): ">f8",
+    _INSTANT: ">i8",
+}
 _EPOCH = 946_684_800_000_000  # microseconds from 1970 to 2000, where Postgres begins to count
 _PADDING = bytes(8)
 
 
 def decode(rows: CopiedRows, schema: pa.Schema) -> pa.RecordBatch:
     """The rows as a batch of Arrow, or ValueError if they have other columns than the schema."""
+    if len(rows.data) >= 2**31:
+        raise ValueError(
+            f"{len(rows.data)} bytes are more than an array of texts can have: use a smaller chunkRows"
+        )
     sizes = np.array(rows.sizes, np.int64)
     # Where a field is null a number is read all the same, for the last row from beyond its end.
     fields = _Fields(rows.data + _PADDING, np.cumsum(sizes) - sizes)
@@ -66,11 +76,11 @@ class _Fields:
         return all[self._places]
 
     def _make_numbers(self, type: pa.DataType, lengths: Numbers, valid: pa.Buffer | None) -> pa.Array:
-        found = self._read(_ON_THE_WIRE.get(type, _INSTANT))
+        found = self._read(_ON_THE_WIRE[type])
         if lengths.max() != found.itemsize:
             raise ValueError(f"the server sent {lengths.max()} bytes for a value of type {type}")
         numbers = found.astype(found.dtype.newbyteorder("="))
-        if pa.types.is_timestamp(type):
+        if type == _INSTANT:
             numbers += _EPOCH
         data = _bits(numbers) if pa.types.is_boolean(type) else pa.py_buffer(numbers)
         return pa.Array.from_buffers(type, len(numbers), [valid, data])

@@ -24,4 +24,5 @@ def give_way(niceness: int) -> None:
             _GROUP.write_text(str(reached))
     if niceness and sys.platform == "linux":
         cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, cores[len(cores) // 2 :])
+        with suppress(OSError):
+            os.sched_setaffinity(0, cores[len(cores) // 2 :])

@@ -10,8 +10,9 @@ from pyspark.sql.types import StructType
 
 from trioboss.errors import UsageError
 from trioboss.pipeline.ahead import work_ahead
-from trioboss.pipeline.chunks import Query, open_chunks
+from trioboss.pipeline.chunks import Chunk, Query, open_chunks
 from trioboss.pipeline.database import Database, open_database
+from trioboss.pipeline.decoding import decode
 from trioboss.pipeline.filters import bounds_of, filter_to_sql
 from trioboss.pipeline.lease import Lease
 from trioboss.pipeline.options import ReadOptions
@@ -39,12 +40,13 @@ def read_part(
     arrow = to_arrow_schema(schema, timezone="UTC")
     query = attrs.evolve(query, first_xid=part.first, end_xid=part.end)
 
-    def read() -> Iterator[pa.RecordBatch]:
-        with open_chunks(options, query, arrow, lease.keep) as chunks:
+    def read() -> Iterator[Chunk]:
+        with open_chunks(options, query, lease.keep) as chunks:
             for piece in part.pieces:
                 yield from chunks.read(piece)
 
-    yield from work_ahead(read)
+    for chunk in work_ahead(read):
+        yield from (decode(rows, arrow) for rows in chunk)
 
 
 class BatchReader(DataSourceReader):

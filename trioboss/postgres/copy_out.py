@@ -13,6 +13,7 @@ __all__ = ["CopiedRows", "copy_out"]
 
 _HEADER = 19  # bytes: a signature, flags, and the length of an extension that nobody has
 _TRAILER = 2
+_LOOK = 1.0  # seconds: TLS may hold what the socket no longer shows
 _BEGUN = pq.ExecStatus.COPY_OUT
 _DONE = pq.ExecStatus.COMMAND_OK
 
@@ -63,7 +64,7 @@ def _receive(pgconn: PGconn, most: int) -> list[CopiedRows]:
             if len(data) >= most:
                 pieces.append(CopiedRows())
                 data, add_size = pieces[-1].data, pieces[-1].sizes.append
-            selector.select()
+            selector.select(_LOOK)
             pgconn.consume_input()
     return pieces
 
