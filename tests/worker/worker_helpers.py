@@ -24,6 +24,7 @@ class WorkerProcess:
     process: trio.Process
     lines: list[str] = attrs.field(factory=list)
     _news: trio.Event = attrs.field(factory=trio.Event)
+    _open_streams: int = 2
 
     @property
     def pid(self):
@@ -34,8 +35,13 @@ class WorkerProcess:
         async for chunk in stream:
             *lines, rest = (rest + chunk).split(b"\n")
             self.lines += [line.decode() for line in lines]
-            self._news.set()
-            self._news = trio.Event()
+            self._tell()
+        self._open_streams -= 1
+        self._tell()
+
+    def _tell(self):
+        self._news.set()
+        self._news = trio.Event()
 
     def matching(self, *words):
         return [line for line in self.lines if all(str(word) in line for word in words)]
@@ -52,8 +58,10 @@ class WorkerProcess:
         self.process.send_signal(number)
 
     async def ends(self):
-        """Wait for its end; return its exit code."""
+        """Wait until it has ended and all it said was heard; return its exit code."""
         with trio.fail_after(PATIENCE):
+            while self._open_streams:
+                await self._news.wait()
             return await self.process.wait()
 
 
