@@ -38,12 +38,12 @@ class Query:
     first_xid: int | None = None
     end_xid: int | None = None
 
-    def text(self, options: ReadOptions, relation: str, *conditions: str, order: str = "") -> str:
+    def text(self, options: ReadOptions, relation: str, *conditions: str) -> str:
         """The statement that reads the rows of one table for which all conditions hold."""
         selected = ", ".join(self.table.get(name).selected for name in self.columns)
         everything = [*conditions, *self.conditions, *self._sealed()]
         where = f" WHERE {' AND '.join(everything)}" if everything else ""
-        return f'SELECT {selected} FROM ONLY "{options.schema}"."{relation}"{where}{order}'
+        return f'SELECT {selected} FROM ONLY "{options.schema}"."{relation}"{where}'
 
     def _sealed(self) -> Iterator[str]:
         if self.first_xid:

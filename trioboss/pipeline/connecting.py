@@ -45,15 +45,15 @@ def _keep(conninfo: str, connection: adbc.Connection) -> None:
 
 
 @contextmanager
-def arrow_connection(dsn: str, what: str) -> Iterator[adbc.Connection]:
-    """A connection for the length of a block; ``what`` is what it is for, to say so if it fails."""
+def arrow_connection(dsn: str) -> Iterator[adbc.Connection]:
+    """A connection for the length of a block, in which rows are staged."""
     conninfo = session_conninfo(dsn)
     connection = _connect(conninfo)
     try:
         yield connection
     except adbc.Error as error:
         _close(connection)
-        raise DatabaseUnavailable(f"cannot {what}: {error}") from None
+        raise DatabaseUnavailable(f"cannot stage rows: {error}") from None
     except BaseException:
         _close(connection)
         raise

@@ -36,7 +36,7 @@ def stage_rows(options: WriteOptions, shape: Shape, batches: Iterator[pa.RecordB
     with open_database(options.dsn, options.schema) as database:
         database.run("add_stage", load=options.load, table_name=table)
     rows = 0
-    with arrow_connection(options.dsn, "stage rows") as connection:
+    with arrow_connection(options.dsn) as connection:
         copier = _Copier(connection, options.schema, table)
         for batch in _merge(batches):
             copier.copy(to_stage(batch, shape, rows, ids), batch)

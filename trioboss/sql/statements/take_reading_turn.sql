@@ -1,6 +1,7 @@
 -- Begin to read a piece of a table, in a transaction of its own, in which a statement may take `timeout` milliseconds,
--- in one process, and is planned for the rows it asks for. Of all readers of this schema at most `concurrency` have a turn at a time: `turn` is null if it is not
--- ours yet. `file` is the file of the table as it is now, null if there is no such table.
+-- in one process, and is planned for the rows it asks for. Of all readers of this schema at most `concurrency` have a
+-- turn at a time: `turn` is null if it is not ours yet. `file` is the file of the table as it is now, null if there is
+-- no such table.
 SELECT set_config('statement_timeout', least(coalesce(:timeout::bigint, 0), 2147483647)::text, true) AS timeout,
        set_config('max_parallel_workers_per_gather', '0', true) AS processes,
        set_config('plan_cache_mode', 'force_custom_plan', true) AS plans,
