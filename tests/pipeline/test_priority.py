@@ -15,9 +15,33 @@ give_way(5)
 give_way(3)
 print(os.nice(0) - max(before, 5))
 """
+START = """
+import os, threading, time
+from pathlib import Path
+from trioboss.pipeline.priority import give_way
+give_way({niceness})
+nudges = [thread.native_id for thread in threading.enumerate() if thread.name.startswith("nudge")]
+"""
+SHOW_NUDGES = (
+    START
+    + """
+while any(len(os.sched_getaffinity(nudge)) > 1 for nudge in nudges) and os.cpu_count() > 1:
+    time.sleep(0.001)  # they are on their way to their cores
+print(sorted((*os.sched_getaffinity(nudge), os.getpriority(os.PRIO_PROCESS, nudge)) for nudge in nudges))
+"""
+)
+COUNT_NUDGES = (
+    START.format(niceness=1)
+    + """
+status = Path(f"/proc/self/task/{nudges[0]}/status")
+def count():
+    return int(status.read_text().rpartition("\\nvoluntary_ctxt_switches:")[2].split()[0])
+while count() < 20:
+    time.sleep(0.001)
+print("woken up again and again")
+"""
+)
 GROUP = Path("/proc/self/autogroup")
-CORES = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
-SHOW_CORES = "import os; print(len(os.sched_getaffinity(0)))"
 SHOW_GROUP = "print(open('/proc/self/autogroup').read())"
 
 
@@ -49,9 +73,17 @@ def test_a_session_that_others_share_stays_as_it_is():
     assert GROUP.read_text() == before
 
 
-@pytest.mark.skipif(CORES == 1, reason="there is only one core, or this system cannot be told which to use")
-@pytest.mark.parametrize(("niceness", "left"), [(0, 0), (1, CORES // 2)])
-def test_whoever_is_nice_leaves_half_of_the_cores_alone(niceness, left):
-    shown = run(f"from trioboss.pipeline.priority import give_way\ngive_way({niceness})\n{SHOW_CORES}")
+@pytest.mark.skipif(sys.platform != "linux", reason="what is nudged is the scheduler of Linux")
+def test_whoever_is_nice_nudges_each_core_by_a_thread_that_is_not():
+    shown = run(SHOW_NUDGES.format(niceness=1))
 
-    assert int(shown) == CORES - left
+    assert shown == f"{sorted((core, os.nice(0)) for core in os.sched_getaffinity(0))}\n"
+
+
+def test_whoever_is_not_nice_nudges_nobody():
+    assert run(SHOW_NUDGES.format(niceness=0)) == "[]\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is nudged is the scheduler of Linux")
+def test_nudges_go_on():
+    assert run(COUNT_NUDGES) == "woken up again and again\n"

@@ -218,8 +218,7 @@ def main(argv: list[str] | None = None) -> int:
         choices=range(20),
         default=_NICE,
         metavar="0-19",
-        help=f"how far Spark on this machine gives way to other processes; from 1 on it keeps to half of the cores "
-        f"(default {_NICE})",
+        help=f"how far Spark on this machine gives way to other processes (default {_NICE})",
     )
     add_session_arguments(parser)
     given = parser.parse_args(argv)
