@@ -40,7 +40,7 @@ from trioboss.pipeline.tables import TABLES
 __all__ = ["Exported", "archive", "main"]
 
 _HISTORY = tuple(FOLDERS)
-_NICE = 10
+_NICE = 19
 
 
 @attrs.frozen
