@@ -47,7 +47,7 @@ SHOW_GROUP = "print(open('/proc/self/autogroup').read())"
 
 def run(program, **more):
     command = [sys.executable, "-c", program]
-    return subprocess.run(command, text=True, capture_output=True, check=True, **more).stdout
+    return subprocess.run(command, text=True, capture_output=True, check=True, timeout=60, **more).stdout
 
 
 def test_a_process_becomes_as_nice_as_asked_and_never_less():
