@@ -25,7 +25,7 @@ nudges = [thread.native_id for thread in threading.enumerate() if thread.name.st
 SHOW_NUDGES = (
     START
     + """
-while any(len(os.sched_getaffinity(nudge)) > 1 for nudge in nudges) and os.cpu_count() > 1:
+while any(len(os.sched_getaffinity(nudge)) > 1 for nudge in nudges):
     time.sleep(0.001)  # they are on their way to their cores
 print(sorted((*os.sched_getaffinity(nudge), os.getpriority(os.PRIO_PROCESS, nudge)) for nudge in nudges))
 """
