@@ -45,6 +45,26 @@ async def test_A11_a_job_whose_worker_left_no_trace_is_found(dsn):
     assert (job.state, job.output) == ("completed", 2)
 
 
+async def test_A12_a_leader_whose_session_outlives_it_leads_until_its_time_is_over(dsn):
+    """A proxy may keep a connection to the server when nobody is behind it any more. Nothing tells the server."""
+    with psycopg.connect(dsn, autocommit=True) as corpse, trio.fail_after(60):
+        corpse.execute("select pg_advisory_lock(hashtextextended('trioboss/leader', 0))")
+        corpse.execute("insert into trioboss.leader values (true, gen_random_uuid(), now() + interval '2 s')")
+        async with trioboss.open_boss(dsn, migrate=False, presence_grace=2.0) as boss:
+            await boss.create_queue("q", retry_limit=5)
+            id = await boss.send("q", 1)
+            leave_a_dead_worker(dsn, "gone")
+
+            async def handler(job):
+                return job.attempt
+
+            await boss.work("q", handler)
+            await boss.send("q", 2)
+            job = await boss.wait_for("q", id)
+
+    assert (job.state, job.output) == ("completed", 2)
+
+
 def leave_a_dead_worker(dsn, name):
     """A worker that holds a job and no lock: all that is left of one that was killed."""
     with psycopg.connect(dsn, autocommit=True) as owner:

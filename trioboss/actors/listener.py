@@ -135,15 +135,12 @@ class Listener:
 
     async def _look(self, ears: Ears) -> None:
         self._token = secrets.token_hex(8)
-        # Behind a pooler leadership has to be claimed again and again; a session lock is held once taken.
-        candidate = self._candidate and (self._machine.deaf or not self.leads)
         asked_at = trio.current_time()
-        looked = await ears.look(self._board.queues(), self._token, candidate=candidate)
+        looked = await ears.look(self._board.queues(), self._token, candidate=self._candidate)
         self._clock.set(looked.now, asked_at)
         self._looks += 1
         self._machine.looked(trio.current_time())
-        if candidate:
-            self._set_leads(looked.leads)
+        self._set_leads(looked.leads)
         if self._machine.deaf:
             self._up()
         for queue, delay in looked.due.items():

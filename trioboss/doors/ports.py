@@ -22,7 +22,6 @@ from trioboss.postgres import Connection, Pool, open_connection
 from trioboss.postgres.conversation import Conversation
 from trioboss.postgres.driving import drive, drive_in
 from trioboss.postgres.flush import Results, Step
-from trioboss.postgres.results import read_rows
 from trioboss.postgres.transience import transient_as_unavailable
 from trioboss.postgres.translate import translated
 from trioboss.store import Store
@@ -38,7 +37,10 @@ _SHORT_KEEPALIVES = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "5000",
 }
-_LEADERSHIP = 8.0  # seconds that a leader behind a pooler leads without saying so again
+_LEADERSHIP = 30.0  # seconds that a leader leads without a look
+_POLLED_LEADERSHIP = (
+    8.0  # the same behind a pooler: no lock tells that it died, and its looks are more frequent
+)
 _PATIENCE = 30.0  # seconds in which the server has to answer anybody else
 _ANSWER_TIMEOUT = 4.0  # seconds in which the server has to answer a listener
 
@@ -195,7 +197,7 @@ class Ports:
         settings = OWN_SETTINGS | _SHORT_KEEPALIVES
         with transient_as_unavailable():
             async with open_connection(self.dsn, settings=settings) as conn:
-                ears = _Ears(conn, self._store)
+                ears = _Ears(conn, self._store, self.boss_id)
                 await ears.run(context.step("listen"), presence, *self._introductions())
                 yield ears
 
@@ -206,6 +208,7 @@ class _Ears:
 
     _conn: Connection[Any]
     _store: Store
+    _boss: UUID
 
     async def hear(self) -> list[str]:
         """Wait for words on the channel. To be cancelled loses none."""
@@ -219,9 +222,10 @@ class _Ears:
             await self._conn.ping(_ANSWER_TIMEOUT)
 
     async def look(self, queues: Sequence[str], token: str, *, candidate: bool) -> Looked:
-        """See what these queues have to do."""
-        step = self._store.upkeep.looking(queues, token, candidate=candidate)
-        return self._store.upkeep.read_look(await self.run(step))
+        """See what these queues have to do, and lead if nobody does."""
+        upkeep = self._store.upkeep
+        lead = [upkeep.leading(self._boss, _LEADERSHIP, session=True)] if candidate else []
+        return upkeep.read_look(await self.run(upkeep.looking(queues, token), *lead))
 
     async def run(self, *steps: Step) -> Results:
         """Run steps, each by itself; the server has to answer in time."""
@@ -248,14 +252,10 @@ class _PolledEars:
 
     async def look(self, queues: Sequence[str], token: str, *, candidate: bool) -> Looked:
         """See what these queues have to do, say that we are here, and lead if nobody does."""
-        context = self._store.context
-        steps = [
-            self._store.upkeep.looking(queues, token, candidate=False),
-            *self._introductions(),
-        ]
-        lead = context.step("claim_leadership", boss=self._boss, seconds=_LEADERSHIP)
+        upkeep = self._store.upkeep
+        lead = [upkeep.leading(self._boss, _POLLED_LEADERSHIP, session=False)] if candidate else []
+        asked = [upkeep.looking(queues, token), *lead]
         with transient_as_unavailable(), trio.move_on_after(_ANSWER_TIMEOUT):
-            results = await self._pool.run([[step] for step in (*steps, *([lead] if candidate else []))])
-            looked = self._store.upkeep.read_look(results)
-            return attrs.evolve(looked, leads=candidate and bool(read_rows(results[-1][0])))
+            results = await self._pool.run([[step] for step in (*asked, *self._introductions())])
+            return upkeep.read_look(results[: len(asked)])
         raise DatabaseUnavailable("the server does not answer the listener")

@@ -47,20 +47,25 @@ class UpkeepVerbs:
 
     # -- presence and looks
 
-    def looking(self, queues: Sequence[str], token: str, *, candidate: bool) -> Step:
+    def looking(self, queues: Sequence[str], token: str) -> Step:
         """The step that looks whether these queues have something to do."""
-        return self._context.step("look", queues=text_array(queues), token=token, candidate=candidate)
+        return self._context.step("look", queues=text_array(queues), token=token)
+
+    def leading(self, boss: UUID, seconds: float, *, session: bool) -> Step:
+        """The step by which a boss leads, or goes on to lead, if it may."""
+        return self._context.step("claim_leadership", boss=boss, seconds=seconds, session=session)
 
     def read_look(self, results: Results) -> Looked:
-        """The answer to a look."""
+        """The answer to a look, and to a claim of leadership if one came right after it."""
         ours, *rows = sorted(read_first(results), key=lambda row: row[0] is not None)
-        return Looked({row[0]: row[1] for row in rows}, bool(ours[2]), ours[4])
+        leads = len(results) > 1 and bool(read_first(results[1:]))
+        return Looked({row[0]: row[1] for row in rows}, leads, ours[3])
 
     def survey(self, worker: UUID, queues: Sequence[str]) -> Conversation[Mapping[str, float]]:
         """Mark a worker as asleep in these queues, and only then look which of them have something to do."""
         names = text_array(queues)
         mark = self._context.step("mark_all_asleep", worker=worker, queues=names)
-        _, looked = yield Flush((mark,), (self.looking(queues, "survey", candidate=False),))
+        _, looked = yield Flush((mark,), (self.looking(queues, "survey"),))
         return self.read_look([looked]).due
 
     def introducing(self, worker: UUID, boss: UUID, name: str, queue: str, lock: int | None) -> Step:

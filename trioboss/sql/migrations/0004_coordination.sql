@@ -61,7 +61,7 @@ CREATE TABLE trioboss.worker (
     gone_since  timestamptz
 );
 
--- Behind a transaction pooler: who does upkeep, and until when.
+-- Who does upkeep, and until when if it says nothing more.
 CREATE UNLOGGED TABLE trioboss.leader (
     one     boolean PRIMARY KEY DEFAULT true CHECK (one),
     boss    uuid NOT NULL,

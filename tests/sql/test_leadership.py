@@ -1,0 +1,105 @@
+"""One boss leads: who has the lock, or, if who has it says nothing, the first that asks when its time is over."""
+
+from uuid import uuid4
+
+import attrs
+import psycopg
+import pytest
+
+from trioboss.postgres.conversation import Conversation, Flush
+from trioboss.postgres.driving import drive_blocking
+from trioboss.sql import Catalog
+from trioboss.store import Context, make_store
+from trioboss.store.rows import read_first
+
+
+@attrs.define(eq=False)
+class Candidate:
+    """A boss, by its session and its name."""
+
+    connection: psycopg.Connection
+    session: bool = True
+    boss: object = attrs.field(factory=uuid4)
+
+    def leads(self, seconds=60.0) -> bool:
+        step = make_store(Context(Catalog("trioboss"))).upkeep.leading(
+            self.boss, seconds, session=self.session
+        )
+
+        def ask() -> Conversation[bool]:
+            return bool(read_first((yield Flush((step,)))))
+
+        return drive_blocking(self.connection, ask(), self.connection)
+
+    def fall_silent(self) -> None:
+        """Its time is over, and its session lives on."""
+        assert self.leads(seconds=-1)
+
+
+@pytest.fixture
+def candidates(dsn):
+    """Three that could lead."""
+    connections = [psycopg.connect(dsn, autocommit=True) for _ in range(3)]
+    yield [Candidate(connection) for connection in connections]
+    for connection in connections:
+        connection.close()
+
+
+def test_the_first_leads_for_as_long_as_it_says_so(candidates):
+    first, second, third = candidates
+
+    for _ in range(2):
+        assert [first.leads(), second.leads(), third.leads()] == [True, False, False]
+
+
+def test_when_the_leader_dies_another_one_leads_at_once(candidates):
+    first, second, third = candidates
+    assert first.leads()
+
+    first.connection.close()
+
+    assert [second.leads(), third.leads(), second.leads()] == [True, False, True]
+
+
+def test_a_silent_leader_is_replaced_by_one_other_although_the_server_still_has_its_lock(candidates):
+    first, second, third = candidates
+    first.fall_silent()
+
+    assert [second.leads(), third.leads(), second.leads()] == [True, False, True]
+
+
+def test_a_silent_leader_that_speaks_again_leads_again(candidates):
+    first, second, _ = candidates
+    first.fall_silent()
+    assert second.leads()
+
+    assert [first.leads(), second.leads()] == [True, False]
+
+
+def test_who_stood_in_for_a_silent_leader_can_fall_silent_too(candidates):
+    first, second, third = candidates
+    first.fall_silent()
+    second.fall_silent()
+
+    assert [third.leads(), second.leads()] == [True, False]
+
+
+def test_without_sessions_time_alone_decides(candidates):
+    for candidate in candidates:
+        candidate.session = False
+    first, second, third = candidates
+    assert [first.leads(), second.leads()] == [True, False]
+
+    first.fall_silent()
+
+    assert [third.leads(), first.leads(), third.leads()] == [True, False, True]
+
+
+def test_who_asks_while_another_one_leads_writes_nothing(candidates):
+    first, second, _ = candidates
+    assert first.leads()
+    row = second.connection.execute("select ctid, xmin, xmax, * from trioboss.leader").fetchall()
+
+    assert not second.leads()
+
+    assert second.connection.execute("select ctid, xmin, xmax, * from trioboss.leader").fetchall() == row
