@@ -213,6 +213,20 @@ def test_jobs_inherit_the_options_of_their_queue_that_are_about_jobs():
     assert {field.name for field in attrs.fields(NewJob)} == set(SendOptions.__annotations__) | {"data"}
 
 
+def test_what_is_not_public_is_not_there_and_its_absence_is_named():
+    with pytest.raises(AttributeError, match="'trioboss' has no attribute 'open_bus'"):
+        trioboss.open_bus  # noqa: B018
+
+
+def test_its_parts_can_be_used_without_importing_each():
+    program = (
+        "import trioboss; print(trioboss.events.Wip, trioboss.errors.UsageError, 'Boss' in dir(trioboss))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.endswith(" True\n")
+
+
 def test_plans_are_functions_of_schema_and_version():
     assert list(parameters(trioboss.construction_plans)) == ["schema"]
     assert list(parameters(trioboss.migration_plans)) == ["schema", "version"]
@@ -231,9 +245,15 @@ def test_values_can_be_sent_to_another_process():
         assert pickle.loads(pickle.dumps(value)) == value
 
 
-def test_importing_it_brings_nothing_that_is_not_needed():
-    heavy = ("pyspark", "pytest", "hypothesis", "trio_asyncio")
-    program = f"import sys, trioboss; print([name for name in {heavy} if name in sys.modules])"
+@pytest.mark.parametrize(
+    ("use", "heavy"),
+    [
+        ("import trioboss", ["trio", "psycopg", "croniter"]),
+        ("from trioboss import *", ["pyspark", "pytest", "trio_asyncio"]),
+    ],
+)
+def test_importing_it_brings_nothing_that_is_not_needed(use, heavy):
+    program = f"import sys; {use}; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True
     )

@@ -9,43 +9,49 @@ A module may import from its own row and from rows below it, never from above:
     values     model   errors   events
 
 The exact map is ALLOWED in tests/test_architecture.py, which fails when it is broken.
+Nothing is imported before one of the public names is used: whoever needs little, as a worker of Spark, starts quickly.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from trioboss._version import __version__ as __version__
-from trioboss.app import App as App
-from trioboss.boss import Boss as Boss
-from trioboss.boss import open_boss as open_boss
-from trioboss.errors import BatchFailed as BatchFailed
-from trioboss.errors import DatabaseUnavailable as DatabaseUnavailable
-from trioboss.errors import JobNotFound as JobNotFound
-from trioboss.errors import LeaseLost as LeaseLost
-from trioboss.errors import NoPostgres as NoPostgres
-from trioboss.errors import OutcomeUnknown as OutcomeUnknown
-from trioboss.errors import PayloadError as PayloadError
-from trioboss.errors import PoolTimeout as PoolTimeout
-from trioboss.errors import QueueBusy as QueueBusy
-from trioboss.errors import QueueExists as QueueExists
-from trioboss.errors import QueueInUse as QueueInUse
-from trioboss.errors import SchemaOutOfDate as SchemaOutOfDate
-from trioboss.errors import SupervisorGaveUp as SupervisorGaveUp
-from trioboss.errors import TriobossError as TriobossError
-from trioboss.errors import UnknownQueue as UnknownQueue
-from trioboss.errors import UsageError as UsageError
-from trioboss.model.explanation import Explanation as Explanation
-from trioboss.model.explanation import Reason as Reason
-from trioboss.model.job import Job as Job
-from trioboss.model.job import NewJob as NewJob
-from trioboss.model.job import Settled as Settled
-from trioboss.model.policy import Policy as Policy
-from trioboss.model.queue import Queue as Queue
-from trioboss.model.queue import QueueStats as QueueStats
-from trioboss.model.schedule import Schedule as Schedule
-from trioboss.model.states import JobState as JobState
-from trioboss.postgres import Connection as Connection
-from trioboss.sql.plans import construction_plans as construction_plans
-from trioboss.sql.plans import migration_plans as migration_plans
-from trioboss.sql.plans import rollback_plans as rollback_plans
-from trioboss.sync import SyncBoss as SyncBoss
+
+if TYPE_CHECKING:
+    from trioboss.app import App as App
+    from trioboss.boss import Boss as Boss
+    from trioboss.boss import open_boss as open_boss
+    from trioboss.errors import BatchFailed as BatchFailed
+    from trioboss.errors import DatabaseUnavailable as DatabaseUnavailable
+    from trioboss.errors import JobNotFound as JobNotFound
+    from trioboss.errors import LeaseLost as LeaseLost
+    from trioboss.errors import NoPostgres as NoPostgres
+    from trioboss.errors import OutcomeUnknown as OutcomeUnknown
+    from trioboss.errors import PayloadError as PayloadError
+    from trioboss.errors import PoolTimeout as PoolTimeout
+    from trioboss.errors import QueueBusy as QueueBusy
+    from trioboss.errors import QueueExists as QueueExists
+    from trioboss.errors import QueueInUse as QueueInUse
+    from trioboss.errors import SchemaOutOfDate as SchemaOutOfDate
+    from trioboss.errors import SupervisorGaveUp as SupervisorGaveUp
+    from trioboss.errors import TriobossError as TriobossError
+    from trioboss.errors import UnknownQueue as UnknownQueue
+    from trioboss.errors import UsageError as UsageError
+    from trioboss.model.explanation import Explanation as Explanation
+    from trioboss.model.explanation import Reason as Reason
+    from trioboss.model.job import Job as Job
+    from trioboss.model.job import NewJob as NewJob
+    from trioboss.model.job import Settled as Settled
+    from trioboss.model.policy import Policy as Policy
+    from trioboss.model.queue import Queue as Queue
+    from trioboss.model.queue import QueueStats as QueueStats
+    from trioboss.model.schedule import Schedule as Schedule
+    from trioboss.model.states import JobState as JobState
+    from trioboss.postgres import Connection as Connection
+    from trioboss.sql.plans import construction_plans as construction_plans
+    from trioboss.sql.plans import migration_plans as migration_plans
+    from trioboss.sql.plans import rollback_plans as rollback_plans
+    from trioboss.sync import SyncBoss as SyncBoss
 
 __all__ = [
     "App",
@@ -84,3 +90,53 @@ __all__ = [
     "open_boss",
     "rollback_plans",
 ]
+
+_HOMES = {
+    "App": "app",
+    "Boss": "boss",
+    "open_boss": "boss",
+    "BatchFailed": "errors",
+    "DatabaseUnavailable": "errors",
+    "JobNotFound": "errors",
+    "LeaseLost": "errors",
+    "NoPostgres": "errors",
+    "OutcomeUnknown": "errors",
+    "PayloadError": "errors",
+    "PoolTimeout": "errors",
+    "QueueBusy": "errors",
+    "QueueExists": "errors",
+    "QueueInUse": "errors",
+    "SchemaOutOfDate": "errors",
+    "SupervisorGaveUp": "errors",
+    "TriobossError": "errors",
+    "UnknownQueue": "errors",
+    "UsageError": "errors",
+    "Explanation": "model.explanation",
+    "Reason": "model.explanation",
+    "Job": "model.job",
+    "NewJob": "model.job",
+    "Settled": "model.job",
+    "Policy": "model.policy",
+    "Queue": "model.queue",
+    "QueueStats": "model.queue",
+    "Schedule": "model.schedule",
+    "JobState": "model.states",
+    "Connection": "postgres",
+    "construction_plans": "sql.plans",
+    "migration_plans": "sql.plans",
+    "rollback_plans": "sql.plans",
+    "SyncBoss": "sync",
+}
+_PARTS = {home.partition(".")[0] for home in _HOMES.values()} | {"events"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return import_module(f"{__name__}.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *_PARTS]

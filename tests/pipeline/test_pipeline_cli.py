@@ -5,8 +5,12 @@ import sys
 
 import pytest
 
-from trioboss.cli import pipeline
-from trioboss.cli.main import main
+from trioboss.cli import main, pipeline
+
+
+def python(code):
+    return subprocess.run([sys.executable, "-c", code], timeout=60, capture_output=True, text=True)
+
 
 JOBS = ["archive", "report", "audit", "load", "capacity", "synth"]
 
@@ -106,9 +110,36 @@ def test_without_the_extra_the_message_says_what_to_install(monkeypatch, capsys)
 
 
 def test_other_commands_do_not_import_spark():
-    code = "import sys; from trioboss.cli.main import make_parser; make_parser(); sys.exit('pyspark' in sys.modules)"
+    code = "import sys; from trioboss.cli import main; main(['migrate', '--plan', '-h'])"
+    code = f"import atexit, sys; atexit.register(lambda: print('pyspark' in sys.modules)); {code}"
 
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+    assert python(code).stdout.endswith("False\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "niceness"),
+    [
+        (["archive"], [19]),
+        (["archive", "--to", "x", "--nice=3"], [3]),
+        (["archive", "--nice", "99"], []),
+        (["report"], []),
+    ],
+)
+def test_an_export_gives_way_before_anything_is_imported(arguments, niceness):
+    code = f"""
+import sys
+from trioboss.cli import main
+from trioboss.pipeline import priority
+def tell(niceness):
+    if "trio" not in sys.modules:
+        print("gives way:", niceness)
+priority.give_way = tell
+main({["pipeline", *arguments, "--help"]})
+"""
+
+    assert [line for line in python(code).stdout.splitlines() if line.startswith("gives way")] == [
+        f"gives way: {each}" for each in niceness
+    ]
 
 
 def test_what_spark_says_is_told_in_one_line():

@@ -20,6 +20,7 @@ import os, threading, time
 from pathlib import Path
 from trioboss.pipeline.priority import give_way
 give_way({niceness})
+give_way({niceness})
 nudges = [thread.native_id for thread in threading.enumerate() if thread.name.startswith("nudge")]
 """
 SHOW_NUDGES = (

@@ -13,8 +13,8 @@ from psycopg.conninfo import make_conninfo
 
 import trioboss
 from trioboss.cli import main
+from trioboss.cli.commands import make_parser
 from trioboss.cli.health import Metrics
-from trioboss.cli.main import make_parser
 from trioboss.cli.worker import _child_command, _child_environment
 from trioboss.model.job import make_id
 from trioboss.postgres.redact import hide_password

@@ -32,7 +32,7 @@ from trioboss.pipeline.lake import FOLDERS, utc_day
 from trioboss.pipeline.manifest import Batch, Manifest
 from trioboss.pipeline.options import Secret, need_dsn
 from trioboss.pipeline.planning import read_horizon
-from trioboss.pipeline.priority import give_way
+from trioboss.pipeline.priority import add_nice_argument, give_way
 from trioboss.pipeline.progress import Reporter, say, watch_stages
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.tables import TABLES
@@ -40,7 +40,6 @@ from trioboss.pipeline.tables import TABLES
 __all__ = ["Exported", "archive", "main"]
 
 _HISTORY = tuple(FOLDERS)
-_NICE = 19
 
 
 @attrs.frozen
@@ -212,14 +211,7 @@ def main(argv: list[str] | None = None) -> int:
     hold = parser.add_mutually_exclusive_group()
     hold.add_argument("--hold", action="store_true", default=None, help="retention keeps what the lake lacks")
     hold.add_argument("--no-hold", dest="hold", action="store_false", help="retention need not wait")
-    parser.add_argument(
-        "--nice",
-        type=int,
-        choices=range(20),
-        default=_NICE,
-        metavar="0-19",
-        help=f"how far Spark on this machine gives way to other processes (default {_NICE})",
-    )
+    add_nice_argument(parser)
     add_session_arguments(parser)
     given = parser.parse_args(argv)
     give_way(given.nice)

@@ -22,7 +22,7 @@ from trioboss.postgres.redact import has_password
 from trioboss.postgres.verdicts import lacks_privilege
 from trioboss.sql import check_schema
 
-__all__ = ["main"]
+__all__ = ["make_parser", "run"]
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -56,7 +56,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def run(arguments: Sequence[str]) -> int:
     """Run a command; return its exit code."""
     args = make_parser().parse_args(arguments)
     if args.dsn and has_password(args.dsn):
