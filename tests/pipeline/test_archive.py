@@ -1,6 +1,7 @@
 """The lake: each row once, whatever happens to the export."""
 
 import threading
+import time
 
 import psycopg
 import pytest
@@ -65,6 +66,32 @@ def test_a_large_history_is_exported_in_batches(spark, dsn, database, tmp_path):
     assert exported.jobs == 20
     assert [said_of.rows for said_of in said if said_of.what.startswith("batch")] == [10, 10]
     assert_same(tmp_path, database)
+
+
+def test_an_export_reads_by_short_statements(spark, dsn, database, tmp_path, monkeypatch):
+    end_jobs(database, 300)
+    committed = [count_commits(database)]
+
+    for rows in (1_000, 1):
+        monkeypatch.setattr("trioboss.pipeline.jobs.archive._CHUNK_ROWS", rows)
+        archive(dsn, tmp_path / str(rows), spark=spark)
+        committed.append(count_commits(database))
+
+    in_one, in_many = committed[1] - committed[0], committed[2] - committed[1]
+    ((blocks,),) = database.execute(
+        "select count(distinct (ctid::text::point)[0]) from trioboss.archive"
+    ).fetchall()
+    assert blocks > 5
+    assert in_many >= in_one + blocks - 1
+
+
+def count_commits(database) -> int:
+    """Of all sessions: they tell theirs when they are over."""
+    others = "select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+    while database.execute(others).rowcount:
+        time.sleep(0.01)
+    counted = "select xact_commit from pg_stat_database where datname = current_database()"
+    return database.execute(counted).fetchone()[0]
 
 
 def test_an_export_killed_between_any_two_steps_and_run_again_has_each_row_once(
