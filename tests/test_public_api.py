@@ -249,7 +249,7 @@ def test_values_can_be_sent_to_another_process():
     ("use", "heavy"),
     [
         ("import trioboss", ["trio", "psycopg", "croniter"]),
-        ("from trioboss import *", ["pyspark", "pytest", "trio_asyncio"]),
+        ("from trioboss import *", ["pyspark", "pytest", "hypothesis", "trio_asyncio"]),
     ],
 )
 def test_importing_it_brings_nothing_that_is_not_needed(use, heavy):

@@ -127,16 +127,16 @@ _HOMES = {
     "rollback_plans": "sql.plans",
     "SyncBoss": "sync",
 }
-_PARTS = {home.partition(".")[0] for home in _HOMES.values()} | {"events"}
+_PARTS = ("errors", "events")
 
+if not TYPE_CHECKING:  # a type checker that sees it takes every name for one of ours
 
-def __getattr__(name: str) -> Any:
-    if name in _PARTS:
-        return import_module(f"{__name__}.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    def __getattr__(name: str) -> Any:
+        if name in _PARTS:
+            return import_module(f"{__name__}.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
-
-def __dir__() -> list[str]:
-    return [*__all__, *_PARTS]
+    def __dir__() -> list[str]:
+        return [*__all__, *_PARTS]

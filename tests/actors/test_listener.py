@@ -255,6 +255,20 @@ async def test_who_loses_the_connection_leads_no_more(line, listening, events):
     assert [event.leads for event in events.of(LeaderChanged)] == [True, False]
 
 
+async def test_a_leader_says_so_at_every_look_and_leads_no_more_when_another_one_does(
+    line, listening, events
+):
+    setting = listening()
+    await trio.sleep(50)
+    assert setting.listener.leads
+    assert [event.leads for event in events.of(LeaderChanged)] == [True]
+
+    line.leader = "another"
+    await trio.sleep(20)
+
+    assert not setting.listener.leads
+
+
 async def test_it_can_be_told_to_look_now(line, listening):
     setting = listening()
     await trio.sleep(3)

@@ -86,12 +86,15 @@ def test_an_export_reads_by_short_statements(spark, dsn, database, tmp_path, mon
 
 
 def count_commits(database) -> int:
-    """Of all sessions: they tell theirs when they are over."""
-    others = "select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
-    while database.execute(others).rowcount:
-        time.sleep(0.01)
-    counted = "select xact_commit from pg_stat_database where datname = current_database()"
-    return database.execute(counted).fetchone()[0]
+    """Of all sessions but this one, which is elsewhere: they tell theirs when they are over."""
+    name, deadline = database.info.dbname, time.monotonic() + 30.0
+    with psycopg.connect(database.info.dsn, dbname="postgres", autocommit=True) as aside:
+        others = "select from pg_stat_activity where datname = %s and pid <> %s"
+        while aside.execute(others, [name, database.info.backend_pid]).rowcount:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        counted = "select xact_commit from pg_stat_database where datname = %s"
+        return aside.execute(counted, [name]).fetchone()[0]
 
 
 def test_an_export_killed_between_any_two_steps_and_run_again_has_each_row_once(

@@ -117,16 +117,16 @@ def test_other_commands_do_not_import_spark():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "niceness"),
+    ("arguments", "niceness", "code"),
     [
-        (["archive"], [19]),
-        (["archive", "--to", "x", "--nice=3"], [3]),
-        (["archive", "--nice", "99"], []),
-        (["report"], []),
+        (["archive"], [19], 0),
+        (["archive", "--to", "x", "--nice=3"], [3], 0),
+        (["archive", "--nice", "99"], [], 2),
+        (["report"], [], 0),
     ],
 )
-def test_an_export_gives_way_before_anything_is_imported(arguments, niceness):
-    code = f"""
+def test_an_export_gives_way_before_anything_is_imported(arguments, niceness, code):
+    program = f"""
 import sys
 from trioboss.cli import main
 from trioboss.pipeline import priority
@@ -137,9 +137,11 @@ priority.give_way = tell
 main({["pipeline", *arguments, "--help"]})
 """
 
-    assert [line for line in python(code).stdout.splitlines() if line.startswith("gives way")] == [
-        f"gives way: {each}" for each in niceness
-    ]
+    ran = python(program)
+    told = [line for line in ran.stdout.splitlines() if line.startswith("gives way")]
+
+    assert told == [f"gives way: {each}" for each in niceness]
+    assert ran.returncode == code
 
 
 def test_what_spark_says_is_told_in_one_line():

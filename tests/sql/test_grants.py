@@ -23,6 +23,7 @@ GRANTS = {
     ),
     "view": "GRANT SELECT ON trioboss.all_jobs TO app",
     "sequence": "GRANT USAGE ON SEQUENCE trioboss.job_seq TO app",
+    "leadership": "GRANT EXECUTE ON FUNCTION trioboss.lead(uuid, double precision, boolean) TO app",
     "order": "GRANT EXECUTE ON FUNCTION trioboss.turn(text, text) TO app",
     "ids": "GRANT EXECUTE ON FUNCTION trioboss.drop_if_ended(text, uuid[]) TO app",
     "own tables": (

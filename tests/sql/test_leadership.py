@@ -10,7 +10,6 @@ from trioboss.postgres.conversation import Conversation, Flush
 from trioboss.postgres.driving import drive_blocking
 from trioboss.sql import Catalog
 from trioboss.store import Context, make_store
-from trioboss.store.rows import read_first
 
 
 @attrs.define(eq=False)
@@ -22,12 +21,11 @@ class Candidate:
     boss: object = attrs.field(factory=uuid4)
 
     def leads(self, seconds=60.0) -> bool:
-        step = make_store(Context(Catalog("trioboss"))).upkeep.leading(
-            self.boss, seconds, session=self.session
-        )
+        upkeep = make_store(Context(Catalog("trioboss"))).upkeep
+        step = upkeep.looking([], "", self.boss, seconds, session=self.session)
 
         def ask() -> Conversation[bool]:
-            return bool(read_first((yield Flush((step,)))))
+            return upkeep.read_look((yield Flush((step,)))).leads
 
         return drive_blocking(self.connection, ask(), self.connection)
 
@@ -103,3 +101,25 @@ def test_who_asks_while_another_one_leads_writes_nothing(candidates):
     assert not second.leads()
 
     assert second.connection.execute("select ctid, xmin, xmax, * from trioboss.leader").fetchall() == row
+
+
+def test_nobody_waits_for_a_leader_that_is_about_to_say_so(candidates):
+    first, second, _ = candidates
+    for candidate in candidates:
+        candidate.session = False
+    first.fall_silent()
+    second.connection.execute("set statement_timeout = '5s'")
+
+    with first.connection.transaction():
+        assert first.leads()
+        assert not second.leads()
+
+    assert [first.leads(), second.leads()] == [True, False]
+
+
+def test_who_has_the_lock_goes_before_who_has_only_the_time(candidates):
+    behind_a_pooler, of_its_own, _ = candidates
+    behind_a_pooler.session = False
+    assert behind_a_pooler.leads()
+
+    assert [of_its_own.leads(), behind_a_pooler.leads()] == [True, False]

@@ -64,7 +64,6 @@ VALUES_OF = {
         "id": "gen_random_uuid()",
         "boss": "gen_random_uuid()",
     },
-    "claim_leadership": {"boss": "gen_random_uuid()", "seconds": "1", "session": "true"},
 }
 BINARY = {"copy_jobs", "copy_staging"}  # read binary data, which nobody can paste
 

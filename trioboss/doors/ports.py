@@ -38,9 +38,8 @@ _SHORT_KEEPALIVES = {
     "tcp_user_timeout": "5000",
 }
 _LEADERSHIP = 30.0  # seconds that a leader leads without a look
-_POLLED_LEADERSHIP = (
-    8.0  # the same behind a pooler: no lock tells that it died, and its looks are more frequent
-)
+# The same behind a pooler, where no lock tells that it died, and looks are more frequent.
+_POLLED_LEADERSHIP = 8.0
 _PATIENCE = 30.0  # seconds in which the server has to answer anybody else
 _ANSWER_TIMEOUT = 4.0  # seconds in which the server has to answer a listener
 
@@ -223,9 +222,9 @@ class _Ears:
 
     async def look(self, queues: Sequence[str], token: str, *, candidate: bool) -> Looked:
         """See what these queues have to do, and lead if nobody does."""
-        upkeep = self._store.upkeep
-        lead = [upkeep.leading(self._boss, _LEADERSHIP, session=True)] if candidate else []
-        return upkeep.read_look(await self.run(upkeep.looking(queues, token), *lead))
+        boss = self._boss if candidate else None
+        step = self._store.upkeep.looking(queues, token, boss, _LEADERSHIP, session=True)
+        return self._store.upkeep.read_look(await self.run(step))
 
     async def run(self, *steps: Step) -> Results:
         """Run steps, each by itself; the server has to answer in time."""
@@ -252,10 +251,9 @@ class _PolledEars:
 
     async def look(self, queues: Sequence[str], token: str, *, candidate: bool) -> Looked:
         """See what these queues have to do, say that we are here, and lead if nobody does."""
-        upkeep = self._store.upkeep
-        lead = [upkeep.leading(self._boss, _POLLED_LEADERSHIP, session=False)] if candidate else []
-        asked = [upkeep.looking(queues, token), *lead]
+        boss = self._boss if candidate else None
+        step = self._store.upkeep.looking(queues, token, boss, _POLLED_LEADERSHIP)
         with transient_as_unavailable(), trio.move_on_after(_ANSWER_TIMEOUT):
-            results = await self._pool.run([[step] for step in (*asked, *self._introductions())])
-            return upkeep.read_look(results[: len(asked)])
+            results = await self._pool.run([[each] for each in (step, *self._introductions())])
+            return self._store.upkeep.read_look(results)
         raise DatabaseUnavailable("the server does not answer the listener")

@@ -51,14 +51,15 @@ _MODULES = {
     "synth": "jobs.synth",
 }
 
+if not TYPE_CHECKING:  # a type checker that sees it takes every name for one of ours
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        module = import_module(f"{__name__}.{_MODULES[name]}")
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f"no module {error.name!r}: pip install 'trioboss[spark]'", name=error.name
-        ) from error
-    return getattr(module, name)
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            module = import_module(f"{__name__}.{_MODULES[name]}")
+        except ModuleNotFoundError as error:
+            raise ImportError(
+                f"no module {error.name!r}: pip install 'trioboss[spark]'", name=error.name
+            ) from error
+        return getattr(module, name)

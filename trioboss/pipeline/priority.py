@@ -16,7 +16,7 @@ _NICE = 19
 _GROUP = Path("/proc/self/autogroup")
 """Linux weighs sessions against each other first, and processes only within one."""
 
-_NUDGE = 0.0005  # seconds from one nudge of a core to the next; they take 3 to 6 % of it
+_NUDGE = 0.00025  # seconds from one nudge of a core to the next; they take 6 % of it
 _MANY = 8  # cores from which on each is nudged less often: the nudges of all take turns in one interpreter
 
 

@@ -47,19 +47,28 @@ class UpkeepVerbs:
 
     # -- presence and looks
 
-    def looking(self, queues: Sequence[str], token: str) -> Step:
-        """The step that looks whether these queues have something to do."""
-        return self._context.step("look", queues=text_array(queues), token=token)
-
-    def leading(self, boss: UUID, seconds: float, *, session: bool) -> Step:
-        """The step by which a boss leads, or goes on to lead, if it may."""
-        return self._context.step("claim_leadership", boss=boss, seconds=seconds, session=session)
+    def looking(
+        self,
+        queues: Sequence[str],
+        token: str,
+        candidate: UUID | None = None,
+        seconds: float = 0.0,
+        *,
+        session: bool = False,
+    ) -> Step:
+        """The step that looks whether these queues have something to do; a candidate leads if nobody else does."""
+        leading = {
+            "candidate": candidate is not None,
+            "boss": candidate,
+            "seconds": seconds,
+            "session": session,
+        }
+        return self._context.step("look", queues=text_array(queues), token=token, **leading)
 
     def read_look(self, results: Results) -> Looked:
-        """The answer to a look, and to a claim of leadership if one came right after it."""
+        """The answer to a look."""
         ours, *rows = sorted(read_first(results), key=lambda row: row[0] is not None)
-        leads = len(results) > 1 and bool(read_first(results[1:]))
-        return Looked({row[0]: row[1] for row in rows}, leads, ours[3])
+        return Looked({row[0]: row[1] for row in rows}, bool(ours[2]), ours[4])
 
     def survey(self, worker: UUID, queues: Sequence[str]) -> Conversation[Mapping[str, float]]:
         """Mark a worker as asleep in these queues, and only then look which of them have something to do."""

@@ -40,8 +40,8 @@ from trioboss.pipeline.tables import TABLES
 __all__ = ["Exported", "archive", "main"]
 
 _HISTORY = tuple(FOLDERS)
-# Nobody can make the server nice: what a statement takes of a core, the workers of the queue have to wait for. So each
-# is short, 2 ms instead of 50; an export of a million rows takes a few seconds longer.
+# Nobody can make the server nice: while a statement has a core, the workers of the queue wait for it. So history is
+# read in bites of a few milliseconds, which makes an export a little slower.
 _CHUNK_ROWS = 1_000
 
 

@@ -1,4 +1,5 @@
 DROP TABLE trioboss.staging;
+DROP FUNCTION trioboss.lead(uuid, double precision, boolean);
 DROP TABLE trioboss.leader;
 DROP TABLE trioboss.worker;
 DROP TABLE trioboss.watcher;

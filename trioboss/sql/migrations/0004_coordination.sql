@@ -61,12 +61,35 @@ CREATE TABLE trioboss.worker (
     gone_since  timestamptz
 );
 
--- Who does upkeep, and until when if it says nothing more.
+-- Who does upkeep, and until when if it says nothing more. There is one row at most.
 CREATE UNLOGGED TABLE trioboss.leader (
     one     boolean PRIMARY KEY DEFAULT true CHECK (one),
     boss    uuid NOT NULL,
     until   timestamptz NOT NULL
 );
+
+-- Lead for the next seconds, if nobody else does; true, or null. A part of look.sql, which says it again and again.
+-- In a `session` of its own a leader holds a lock as well, so that another one can follow the moment it dies. A leader
+-- that fell silent (frozen, or cut off without the server being told) keeps that lock, for ever maybe: its time runs out.
+-- Who has the lock goes before who has only the time. Two may lead for a moment; what they do is fenced. Nobody waits: a
+-- row that somebody else is writing is somebody else's.
+CREATE FUNCTION trioboss.lead(candidate uuid, seconds double precision, session boolean) RETURNS boolean
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO trioboss.leader (boss, until)
+    SELECT candidate, '-infinity' WHERE NOT EXISTS (SELECT FROM trioboss.leader)
+    ON CONFLICT DO NOTHING;
+    WITH locked AS MATERIALIZED (
+        SELECT CASE WHEN session THEN pg_try_advisory_lock(hashtextextended('trioboss' || '/leader', 0))
+                    ELSE false END AS mine
+    ), free AS MATERIALIZED (
+        SELECT one FROM trioboss.leader, locked WHERE mine OR boss = candidate OR until < now()
+        FOR UPDATE OF leader SKIP LOCKED
+    )
+    UPDATE trioboss.leader SET boss = candidate, until = now() + seconds * interval '1 s'
+    FROM free WHERE leader.one = free.one
+    RETURNING true
+$$;
+REVOKE ALL ON FUNCTION trioboss.lead(uuid, double precision, boolean) FROM PUBLIC;
 
 -- Bulk loads land here first: checked as a set, then released in one commit.
 CREATE UNLOGGED TABLE trioboss.staging (

@@ -12,4 +12,6 @@ GRANT SELECT (name) ON trioboss.freed_key TO :"role";
 GRANT SELECT, INSERT, DELETE ON trioboss.throttle, trioboss.staging TO :"role";
 GRANT SELECT ON trioboss.sleeper TO :"role";
 GRANT USAGE ON SEQUENCE trioboss.job_seq TO :"role";
-GRANT EXECUTE ON FUNCTION trioboss.turn(text, text), trioboss.drop_if_ended(text, uuid[]) TO :"role";
+GRANT EXECUTE ON FUNCTION
+    trioboss.turn(text, text), trioboss.drop_if_ended(text, uuid[]), trioboss.lead(uuid, double precision, boolean)
+    TO :"role";

@@ -1,11 +1,12 @@
 -- Is anything to be done in these queues? For the listener, after every LISTEN and then now and then, in case a word
 -- got lost. One statement for all queues: `next_due` says in how many seconds there is something to claim, 0 for now.
 -- It speaks on the channel, too, so that the listener hears whether its ears work.
--- The first row says what time it is.
+-- The first row says whether the boss leads, if it is a candidate, and what time it is.
 SELECT NULL::text AS name, NULL::float8 AS next_due,
+       CASE WHEN :candidate::boolean THEN trioboss.lead(:boss::uuid, :seconds::float8, :session::boolean) END AS leads,
        pg_notify('trioboss', '*probe ' || :token::text), coalesce(:now::timestamptz, statement_timestamp()) AS now
 UNION ALL
-SELECT q.name, d.next_due, NULL, NULL
+SELECT q.name, d.next_due, NULL, NULL, NULL
 FROM unnest(:queues::text[]) AS q (name), LATERAL (
     SELECT CASE WHEN EXISTS (SELECT FROM trioboss.job WHERE name = q.name AND gate = 0 AND state < 'active')
                   OR EXISTS (SELECT FROM trioboss.freed_key WHERE name = q.name)
