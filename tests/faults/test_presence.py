@@ -59,9 +59,7 @@ async def test_A12_a_leader_whose_session_outlives_it_leads_until_its_time_is_ov
                 return job.attempt
 
             await boss.work("q", handler)
-            await boss.send(
-                "q", 2
-            )  # somebody has to be busy: else nobody looks for a leader before the next look
+            await boss.send("q", 2)  # while nobody is busy, nobody misses a leader before the next look
             job = await boss.wait_for("q", id)
 
     assert (job.state, job.output) == ("completed", 2)

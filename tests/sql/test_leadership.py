@@ -54,7 +54,7 @@ def test_when_the_leader_dies_another_one_leads_at_once(candidates):
     first, second, third = candidates
     assert first.leads()
 
-    first.connection.close()
+    second.connection.execute("select pg_terminate_backend(%s, 10000)", [first.connection.info.backend_pid])
 
     assert [second.leads(), third.leads(), second.leads()] == [True, False, True]
 

@@ -57,12 +57,7 @@ class UpkeepVerbs:
         session: bool = False,
     ) -> Step:
         """The step that looks whether these queues have something to do; a candidate leads if nobody else does."""
-        leading = {
-            "candidate": candidate is not None,
-            "boss": candidate,
-            "seconds": seconds,
-            "session": session,
-        }
+        leading = {"candidate": candidate, "seconds": seconds, "session": session}
         return self._context.step("look", queues=text_array(queues), token=token, **leading)
 
     def read_look(self, results: Results) -> Looked:

@@ -1,9 +1,9 @@
 -- Is anything to be done in these queues? For the listener, after every LISTEN and then now and then, in case a word
 -- got lost. One statement for all queues: `next_due` says in how many seconds there is something to claim, 0 for now.
 -- It speaks on the channel, too, so that the listener hears whether its ears work.
--- The first row says whether the boss leads, if it is a candidate, and what time it is.
+-- The first row says whether the boss that is the candidate leads, if there is one, and what time it is.
 SELECT NULL::text AS name, NULL::float8 AS next_due,
-       CASE WHEN :candidate::boolean THEN trioboss.lead(:boss::uuid, :seconds::float8, :session::boolean) END AS leads,
+       CASE WHEN :candidate::uuid IS NOT NULL THEN trioboss.lead(:candidate, :seconds::float8, :session::boolean) END AS leads,
        pg_notify('trioboss', '*probe ' || :token::text), coalesce(:now::timestamptz, statement_timestamp()) AS now
 UNION ALL
 SELECT q.name, d.next_due, NULL, NULL, NULL
