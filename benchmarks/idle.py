@@ -111,7 +111,7 @@ def _table(results: dict[int, list[Result]], options: Options, report: Report) -
         )
     seconds = options.size(60, 4)
     table.notes += [
-        f"measured over {seconds} s, after the worker had settled; it also leads: upkeep and cron are its own",
+        f"measured over {seconds} s, after the worker had settled; it also leads: maintenance and cron are its own",
         "wake-ups: voluntary context switches of all its threads; statements: from the server's log, in a run apart",
         *report.noise.notes(),
     ]

@@ -27,11 +27,9 @@ ALLOWED = {
     # effects: actors never import the store, they say in actors/ports.py what they need
     "store": {"errors", "model", "sql", "postgres", "attrs"},
     "actors": {"errors", "events", "model", "machines", "attrs", "trio", "trio_asyncio"},
-    # doors
-    "doors": {"errors", "events", "model", "sql", "postgres", "store", "actors", "attrs", "trio"},
-    "boss": {"errors", "events", "model", "sql", "postgres", "store", "actors", "doors", "attrs", "trio"},
-    "app": {"errors", "model", "boss", "attrs", "trio"},
-    "sync": {"errors", "model", "sql", "postgres", "store", "doors"},
+    # runtime and api: the only rows that know both actors and store
+    "runtime": {"errors", "events", "model", "sql", "postgres", "store", "actors", "attrs", "trio"},
+    "api": {"errors", "events", "model", "sql", "postgres", "store", "actors", "runtime", "attrs", "trio"},
     # edges: nothing imports them, and the pipeline imports no actor
     "cli": {
         "_version",
@@ -41,16 +39,14 @@ ALLOWED = {
         "machines",
         "sql",
         "postgres",
-        "boss",
-        "app",
-        "sync",
+        "api",
         "attrs",
         "trio",
     },
     "pipeline": {"errors", "model", "sql", "postgres", "store", "attrs", *SPARK},
-    "testing": {"errors", "events", "model", "postgres", "boss", "sync", "attrs", "trio"},
+    "testing": {"errors", "events", "model", "postgres", "api", "attrs", "trio"},
     # the front door itself, and `python -m trioboss`
-    "__init__": {"_version", "errors", "events", "model", "sql", "postgres", "boss", "app", "sync"},
+    "__init__": {"_version", "errors", "events", "model", "sql", "postgres", "api"},
     "__main__": {"cli"},
 }
 LINES_A_FILE = 400
@@ -216,8 +212,12 @@ BROKEN = [
         {"actors/a.py": "from trioboss.store import Store"},
         "actors/a.py: actors must not import store",
     ),
-    (layer_violations, {"store/a.py": "from trioboss import boss"}, "store/a.py: store must not import boss"),
-    (layer_violations, {"boss.py": "def f():\n    import psycopg"}, "boss.py: boss must not import psycopg"),
+    (layer_violations, {"store/a.py": "from trioboss import api"}, "store/a.py: store must not import api"),
+    (
+        layer_violations,
+        {"api/boss.py": "def f():\n    import psycopg"},
+        "api/boss.py: api must not import psycopg",
+    ),
     (layer_violations, {"surprise/a.py": ""}, "surprise/a.py: surprise is not in ALLOWED"),
     (size_violations, {"model/a.py": LONG}, "model/a.py: 401 lines"),
     (size_violations, {"model/a.py": LONG_FUNCTION}, "model/a.py: f has 51 lines"),

@@ -3,7 +3,8 @@
 A module may import from its own row and from rows below it, never from above:
 
     edges      cli   pipeline   testing
-    doors      boss   app   sync    (their parts are in doors/)
+    api        boss   app   sync
+    runtime    joins the actors and the store of one boss
     effects    actors (trio)        store (database)
     means      machines (decide)    sql, postgres (reach)
     values     model   errors   events
@@ -18,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 from trioboss._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from trioboss.app import App as App
-    from trioboss.boss import Boss as Boss
-    from trioboss.boss import open_boss as open_boss
+    from trioboss.api.app import App as App
+    from trioboss.api.boss import Boss as Boss
+    from trioboss.api.boss import open_boss as open_boss
+    from trioboss.api.sync import SyncBoss as SyncBoss
     from trioboss.errors import BatchFailed as BatchFailed
     from trioboss.errors import DatabaseUnavailable as DatabaseUnavailable
     from trioboss.errors import JobNotFound as JobNotFound
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
     from trioboss.sql.plans import construction_plans as construction_plans
     from trioboss.sql.plans import migration_plans as migration_plans
     from trioboss.sql.plans import rollback_plans as rollback_plans
-    from trioboss.sync import SyncBoss as SyncBoss
 
 __all__ = [
     "App",
@@ -92,9 +93,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "App": "app",
-    "Boss": "boss",
-    "open_boss": "boss",
+    "App": "api.app",
+    "Boss": "api.boss",
+    "open_boss": "api.boss",
     "BatchFailed": "errors",
     "DatabaseUnavailable": "errors",
     "JobNotFound": "errors",
@@ -125,7 +126,7 @@ _HOMES = {
     "construction_plans": "sql.plans",
     "migration_plans": "sql.plans",
     "rollback_plans": "sql.plans",
-    "SyncBoss": "sync",
+    "SyncBoss": "api.sync",
 }
 _PARTS = ("errors", "events")
 

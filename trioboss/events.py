@@ -102,7 +102,7 @@ class JobStuck(Event):
 
 @attrs.frozen
 class JobsRecovered(Event):
-    """Leases ended by upkeep: they had expired, or their worker is gone."""
+    """Leases ended by maintenance: they had expired, or their worker is gone."""
 
     queue: str
     ids: tuple[UUID, ...]
@@ -170,7 +170,7 @@ class ListenerDown(Event):
 
 @attrs.frozen
 class LeaderChanged(Event):
-    """This boss now does, or no longer does, upkeep for all."""
+    """This boss now does, or no longer does, maintenance for all."""
 
     leads: bool
 

@@ -24,7 +24,7 @@ __all__ = [
 PRESENCE_GRACE = 2.0  # seconds, the least there is
 RETRY_LIMIT = 5
 _HEARTBEAT = 1.0  # seconds, the least there is
-LEASE = 3.5  # seconds until upkeep has taken a job from a silent worker: heartbeat, margin, and a round
+LEASE = 3.5  # seconds until maintenance has taken a job from a silent worker: heartbeat, margin, and a round
 # A zombie has to wake while its successor is still at work: jobs of four fifths of a lease, stopped for a little more
 # than one.
 LONG = (0.6 * LEASE, 0.9 * LEASE)

@@ -16,12 +16,12 @@ from trio.abc import Instrument
 import trioboss
 from benchmarks.adapters.base import QUEUE
 from benchmarks.harness.percentiles import median
-from trioboss.postgres import Connection, Step, open_connection, open_pool
+from trioboss.postgres import BoundStatement, Connection, open_connection, open_pool
 from trioboss.sql import Statement
 
 __all__ = ["compare_bulk", "compare_round_trips", "compare_sends", "count_wakeups"]
 
-_SELECT = Step(Statement("bench_select", "select 1", ()))
+_SELECT = BoundStatement(Statement("bench_select", "select 1", ()))
 # The same row as send makes, in the same table, on the same connection; nothing is looked up, nobody is woken.
 _INSERT = Statement(
     "bench_insert",
@@ -66,7 +66,7 @@ async def compare_sends(dsn: str, rounds: int, each: int) -> dict[str, float]:
             nonlocal number
             number += 1
             id = f"01900000-0000-7000-8000-{number:012x}".encode()
-            await pool.run([[Step(_INSERT, (id, QUEUE.encode(), data))]])
+            await pool.run([[BoundStatement(_INSERT, (id, QUEUE.encode(), data))]])
 
         times = await _take_turns({"send": send, "insert": insert}, rounds, each)
     return {name: len(values) / sum(values) for name, values in times.items()}

@@ -16,7 +16,7 @@ from benchmarks.harness.server import Server, run_sql
 __all__ = ["SETTLING", "Watched", "count_statements", "log_statements", "watch"]
 
 SETTLING = 20.0
-"""Seconds from its start until a worker is at rest: until then upkeep watches ours more closely, and tidies."""
+"""Seconds from its start until a worker is at rest: until then maintenance watches ours more closely, and tidies."""
 _LOOK_INTERVAL = 2.0  # pools may replace their connections meanwhile
 _BACKENDS = "select datname, pid from pg_stat_activity where backend_type = 'client backend'"
 

@@ -9,9 +9,9 @@ from benchmarks.adapters.pacing import Data
 from benchmarks.adapters.trioboss import TriobossAdapter
 from benchmarks.programs.link import now
 from benchmarks.programs.sampler import Sampler
-from trioboss.actors.switchboard import Switchboard
-from trioboss.doors.ports import Ports
-from trioboss.model.exchange import Exchanged
+from trioboss.actors.router import NotificationRouter
+from trioboss.model.settle_and_claim import SettledAndClaimed
+from trioboss.runtime.adapter import StoreAdapter
 
 __all__ = ["ProfiledAdapter"]
 
@@ -30,23 +30,23 @@ class Trace:
 
     def install(self) -> None:
         """Watch the two places that every job passes: the word that arrives, and the exchange with the database."""
-        hear, exchange = Switchboard.hear, Ports.exchange
+        hear, exchange = NotificationRouter.hear, StoreAdapter.exchange
 
-        def watched_hear(board: Switchboard, word: str) -> None:
+        def watched_hear(board: NotificationRouter, word: str) -> None:
             if word.partition(" ")[0] == QUEUE:
                 self._heard = now()
             hear(board, word)
 
-        async def watched_exchange(ports: Ports, *arguments: Any, **options: Any) -> Exchanged:
+        async def watched_exchange(ports: StoreAdapter, *arguments: Any, **options: Any) -> SettledAndClaimed:
             asked = now()
             exchanged = await exchange(ports, *arguments, **options)
             self._exchanged(exchanged, asked, now())
             return exchanged
 
-        setattr(Switchboard, "hear", watched_hear)  # noqa: B010
-        setattr(Ports, "exchange", watched_exchange)  # noqa: B010
+        setattr(NotificationRouter, "hear", watched_hear)  # noqa: B010
+        setattr(StoreAdapter, "exchange", watched_exchange)  # noqa: B010
 
-    def _exchanged(self, exchanged: Exchanged, asked: float, answered: float) -> None:
+    def _exchanged(self, exchanged: SettledAndClaimed, asked: float, answered: float) -> None:
         for id in exchanged.settled:
             if (number := self._numbers.pop(id, None)) is not None:
                 self.note("settled", number, answered)

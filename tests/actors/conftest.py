@@ -17,7 +17,7 @@ from trioboss.actors.dispatcher import Presence
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.slots import SlotSettings
 from trioboss.actors.worker import Worker, WorkerSettings
-from trioboss.model.exchange import Wanted
+from trioboss.model.settle_and_claim import ClaimRequest
 from trioboss.testing import Recorder, record
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
@@ -87,7 +87,7 @@ def open_worker(work: ScriptedWork, reporter: Reporter) -> WorkerOpener:
             queue=queue,
             handler=handler,
             slots=SlotSettings(max_bytes=1000, **slots),
-            wanted=Wanted(),
+            wanted=ClaimRequest(),
             thread=thread,
             asyncio=asyncio,
             name="test",

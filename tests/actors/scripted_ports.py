@@ -1,4 +1,4 @@
-"""Ports that follow a script: a database in memory that answers, fails or hangs as a test wants.
+"""StoreAdapter that follow a script: a database in memory that answers, fails or hangs as a test wants.
 
 `ScriptedWork` knows no policies. A job is ready, deferred, active or settled; who settles or renews is fenced.
 """
@@ -14,8 +14,8 @@ import trio
 import trio.testing
 
 from trioboss.errors import DatabaseUnavailable, LeaseLost
-from trioboss.model.exchange import Claim, Exchanged, Failure, Settlements, Wanted
 from trioboss.model.job import Job, Lease
+from trioboss.model.settle_and_claim import Claim, ClaimRequest, Failure, SettledAndClaimed, Settlements
 from trioboss.model.states import JobState
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -67,7 +67,7 @@ class Exchange:
     at: float
     queue: str
     settlements: Settlements
-    wanted: Wanted | None
+    wanted: ClaimRequest | None
     ripen: bool
     asleep: bool | None
     say: str | None
@@ -166,12 +166,12 @@ class ScriptedWork:
         self,
         queue: str,
         settlements: Settlements,
-        wanted: Wanted | None,
+        wanted: ClaimRequest | None,
         *,
         ripen: bool,
         asleep: bool | None,
         say: str | None,
-    ) -> Exchanged:
+    ) -> SettledAndClaimed:
         now = trio.current_time()
         assert wanted is None or wanted.worker in self.registered
         self.exchanges.append(Exchange(now, queue, settlements, wanted, ripen, asleep, say))
@@ -179,7 +179,7 @@ class ScriptedWork:
         settled = self._settle(settlements)
         claim = None if wanted is None else self._claim(queue, wanted, ripen=ripen)
         await self._leave(fault)
-        return Exchanged(settled, claim)
+        return SettledAndClaimed(settled, claim)
 
     def _settle(self, settlements: Settlements) -> dict[UUID, JobState]:
         settled = {}
@@ -200,7 +200,7 @@ class ScriptedWork:
         self.add(attrs.evolve(job, state="retry"))
         return JobState.RETRY
 
-    def _claim(self, queue: str, wanted: Wanted, *, ripen: bool) -> Claim:
+    def _claim(self, queue: str, wanted: ClaimRequest, *, ripen: bool) -> Claim:
         now = trio.current_time()
         if ripen:
             self.add(*(job for due, job in self.deferred if due <= now and job.queue == queue))
@@ -218,10 +218,10 @@ class ScriptedWork:
         dues = [due for due, job in self.deferred if job.queue == queue]
         return Claim(claimed, max(0.0, min(dues) - now) if dues else None, "standard")
 
-    async def survey(self, worker: UUID, queues: Sequence[str]) -> dict[str, float]:
+    async def bulk_poll(self, worker: UUID, queues: Sequence[str]) -> dict[str, float]:
         assert worker in self.registered
-        self.calls.append(("survey", list(queues)))
-        fault = await self._arrive("survey")
+        self.calls.append(("bulk_poll", list(queues)))
+        fault = await self._arrive("bulk_poll")
         now = trio.current_time()
         dues = {job.queue: max(0.0, due - now) for due, job in self.deferred}
         dues |= {queue: 0.0 for queue, jobs in self.jobs.items() if jobs}

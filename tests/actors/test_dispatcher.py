@@ -1,4 +1,4 @@
-"""Dispatcher and acknowledger: what is asked of the database and when, and what becomes of a failure on the way."""
+"""Dispatcher and completer: what is asked of the database and when, and what becomes of a failure on the way."""
 
 import math
 from itertools import pairwise

@@ -7,21 +7,21 @@ import attrs
 import pytest
 import trio
 import trio.testing
-from scripted_ears import ScriptedLine
+from scripted_listening import ScriptedLine
 from scripted_ports import NOON, make_job
 
 from trioboss.actors.clock import DatabaseClock
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.listener import Listener
+from trioboss.actors.router import NotificationRouter
 from trioboss.actors.supervisor import Supervisor
-from trioboss.actors.switchboard import Switchboard
 from trioboss.events import LeaderChanged, ListenerDown, ListenerUp, QueueWarning
 
 
 @attrs.define(eq=False)
 class Setting:
     line: ScriptedLine
-    board: Switchboard
+    board: NotificationRouter
     listener: Listener
     clock: DatabaseClock
     nursery: trio.Nursery
@@ -37,7 +37,7 @@ async def listening(line, reporter, nursery):
     """Start a listener on the line."""
 
     def start(*, grace=5.0, candidate=True, deaf=False, board=None):
-        board = board or Switchboard()
+        board = board or NotificationRouter()
         clock = DatabaseClock(Doorbell())
         listener = Listener(line, board, clock, reporter, grace, candidate, deaf)
         nursery.start_soon(listener.run)
@@ -159,12 +159,12 @@ async def test_ears_that_went_deaf_are_found_at_the_next_look(line, listening, e
 
 async def test_a_crash_of_the_listener_loses_no_wake_up(line, reporter, events, nursery, monkeypatch):
     """Its supervisor starts it again, and what was said in the meantime is looked for."""
-    board = Switchboard()
+    board = NotificationRouter()
     listener = Listener(line, board, DatabaseClock(Doorbell()), reporter, 5.0, True, False)
     Supervisor(nursery, reporter).start("listener", listener.run)
     await events.wait_for(ListenerUp)
     await board.queues_changed.wait()
-    monkeypatch.setattr(Switchboard, "hear", lambda self, word: 1 / 0)
+    monkeypatch.setattr(NotificationRouter, "hear", lambda self, word: 1 / 0)
     line.say("q")
     await events.wait_for(ListenerDown)
     monkeypatch.undo()
@@ -224,7 +224,7 @@ async def test_of_several_candidates_one_leads_and_another_takes_over(line, repo
             await listener.run()
 
     for _ in range(3):
-        listener = Listener(line, Switchboard(), DatabaseClock(Doorbell()), reporter, 5.0, True, False)
+        listener = Listener(line, NotificationRouter(), DatabaseClock(Doorbell()), reporter, 5.0, True, False)
         listeners.append(listener)
         nursery.start_soon(run, listener)
         await trio.sleep(0.5)
@@ -374,7 +374,7 @@ async def test_noise_is_no_step(line, listening):
 
 
 async def test_words_reach_who_they_are_for(open_worker, work):
-    board = Switchboard()
+    board = NotificationRouter()
     async with open_worker(sleep_for_ever, queue="*", queues=("a", "b"), grace=0) as worker:
         board.workers[worker.id] = worker
         await trio.testing.wait_all_tasks_blocked()
@@ -416,7 +416,7 @@ async def test_words_reach_who_they_are_for(open_worker, work):
 )
 async def test_a_forged_word_harms_nobody(open_worker, work, word):
     work.send()
-    board = Switchboard()
+    board = NotificationRouter()
     async with open_worker(sleep_for_ever, grace=0) as worker:
         board.workers[worker.id] = worker
         await work.until_running()
@@ -428,7 +428,7 @@ async def test_a_forged_word_harms_nobody(open_worker, work, word):
 
 async def test_a_forged_word_that_cancels_a_running_job_is_found_out(open_worker, work):
     (job,) = work.send()
-    board = Switchboard()
+    board = NotificationRouter()
     async with open_worker(sleep_for_ever, grace=0) as worker:
         board.workers[worker.id] = worker
         await work.until_running()
@@ -442,7 +442,7 @@ async def test_a_forged_word_that_cancels_a_running_job_is_found_out(open_worker
 
 
 async def test_a_flood_of_words_costs_few_claims(open_worker, work):
-    board = Switchboard()
+    board = NotificationRouter()
     async with open_worker(sleep_for_ever) as worker:
         board.workers[worker.id] = worker
         await trio.testing.wait_all_tasks_blocked()
@@ -455,7 +455,7 @@ async def test_a_flood_of_words_costs_few_claims(open_worker, work):
 
 async def test_a_flood_of_doubts_costs_few_checks(open_worker, work):
     (job,) = work.send()
-    board = Switchboard()
+    board = NotificationRouter()
     async with open_worker(sleep_for_ever, grace=0) as worker:
         board.workers[worker.id] = worker
         await work.until_running()
@@ -467,7 +467,7 @@ async def test_a_flood_of_doubts_costs_few_checks(open_worker, work):
 
 
 async def test_who_waits_for_an_end_is_told():
-    board = Switchboard()
+    board = NotificationRouter()
     id = uuid4()
     bell, other = board.watch(id), board.watch(id)
     board.unwatch(id, other)
@@ -480,7 +480,7 @@ async def test_who_waits_for_an_end_is_told():
 
 
 async def test_who_no_longer_waits_for_an_end_leaves_nothing_behind():
-    board = Switchboard()
+    board = NotificationRouter()
     id = uuid4()
     bell = board.watch(id)
     board.hear(f"*ended {id}")

@@ -12,7 +12,7 @@ from trioboss import BatchFailed
 from trioboss.actors.running import CancelReason
 from trioboss.errors import LeaseLost
 from trioboss.events import JobCompleted, JobFailed, JobReleased
-from trioboss.model.exchange import Failure
+from trioboss.model.settle_and_claim import Failure
 
 
 async def run_all(work, open_worker, handler, count=1, **options):

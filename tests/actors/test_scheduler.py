@@ -6,7 +6,7 @@ import attrs
 import pytest
 import trio
 import trio.testing
-from scripted_ears import Ledger
+from scripted_listening import Ledger
 from scripted_ports import NOON
 
 from trioboss.actors.clock import DatabaseClock

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from trioboss.actors.dispatcher import Dispatcher
-from trioboss.doors.ports import Ports
+from trioboss.runtime.adapter import StoreAdapter
 
 
 def stand_still(place: str) -> None:
@@ -30,14 +30,14 @@ def pause_after_claim() -> None:
 
 def pause_before_settling() -> None:
     """Handlers have done their work; nothing of it is on its way to the database."""
-    exchange = Ports.exchange
+    exchange = StoreAdapter.exchange
 
-    async def pausing(self: Ports, queue: str, settlements: Any, *rest: Any, **more: Any) -> Any:
+    async def pausing(self: StoreAdapter, queue: str, settlements: Any, *rest: Any, **more: Any) -> Any:
         if settlements.completed:
             stand_still("before settling")
         return await exchange(self, queue, settlements, *rest, **more)
 
-    Ports.exchange = pausing  # type: ignore[method-assign]
+    StoreAdapter.exchange = pausing  # type: ignore[method-assign]
 
 
 POINTS = {"after claim": pause_after_claim, "before settling": pause_before_settling}

@@ -59,8 +59,8 @@ class World:
     mark_is_committed: bool = False
     answer: tuple[int, float | None] | None = None
     claimed_at: float = 0.0
-    # -- the survey under way: what is done of it, and what it saw
-    survey: Literal["begun", "marked", "looked"] | None = None
+    # -- the bulk_poll under way: what is done of it, and what it saw
+    bulk_poll: Literal["begun", "marked", "looked"] | None = None
     surveyed_due: float | None = None
     surveyed_at: float = 0.0
     slack: float = 0.0
@@ -97,24 +97,24 @@ class World:
         self.hears = True
         self.machine.unfence()
 
-    # -- a survey instead of a look of its own: marks, looks, and tells; a new one takes the place of the last
+    # -- a bulk_poll instead of a look of its own: marks, looks, and tells; a new one takes the place of the last
 
     def begin_survey(self) -> None:
         self.hears = True
-        self.survey = "begun"
-        self.machine.await_survey()
+        self.bulk_poll = "begun"
+        self.machine.await_bulk_poll()
 
     def go_on_with_survey(self) -> None:
-        if self.survey == "begun":
-            self.marked, self.survey = True, "marked"
-        elif self.survey == "marked":
+        if self.bulk_poll == "begun":
+            self.marked, self.bulk_poll = True, "marked"
+        elif self.bulk_poll == "marked":
             waits = [0.0] * self.ready + [max(0.0, due - self.now) for due in self.deferred]
             self.surveyed_due, self.surveyed_at = min(waits, default=None), self.now
-            self.survey = "looked"
+            self.bulk_poll = "looked"
         else:
             self.slack = max(self.slack, self.now - self.surveyed_at)
-            self.machine.surveyed(self.now, self.surveyed_due)
-            self.survey = None
+            self.machine.bulk_polled(self.now, self.surveyed_due)
+            self.bulk_poll = None
 
     # -- the dispatcher: plan, commit the mark, claim, get the answer
 
@@ -162,7 +162,7 @@ class World:
             self.listen_again()
         for _ in range(200):
             self._finish_exchange()
-            while self.survey is not None:
+            while self.bulk_poll is not None:
                 self.go_on_with_survey()
             while self.committed:
                 self.read_mark()
@@ -172,7 +172,7 @@ class World:
             rest = self.machine.plan(self.now, self.room)
             if isinstance(rest, Ask):
                 self.ask, self.mark_is_committed, self.answer = rest, False, None
-            elif self.machine.hungry and rest.until <= self.now + PATIENCE:
+            elif self.machine.may_have_jobs and rest.until <= self.now + PATIENCE:
                 self.now = max(self.now, rest.until)
             else:
                 break

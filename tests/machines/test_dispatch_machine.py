@@ -34,10 +34,10 @@ def enabled_steps(world: World, budget: dict[str, int]) -> Iterator[tuple[str, C
     if world.words:
         yield "", World.hear
     if not world.hears:
-        yield "", World.begin_survey if budget["survey"] else World.listen_again
+        yield "", World.begin_survey if budget["bulk_poll"] else World.listen_again
     elif budget["gap"]:
         yield "gap", lambda world: world.lose_connection(crashed=True)
-    if world.survey is not None:
+    if world.bulk_poll is not None:
         yield "", World.go_on_with_survey
     if world.ask is None:
         yield "", World.plan
@@ -55,7 +55,7 @@ def explore(budget: dict[str, int]) -> int:
     """Visit every state that some order of steps leads to; whatever happened, it comes to rest well."""
     seen = set()
     world = World()
-    if budget["survey"]:
+    if budget["bulk_poll"]:
         world.begin_survey()
     frontier = [(world, budget)]
     while frontier:
@@ -72,7 +72,7 @@ def explore(budget: dict[str, int]) -> int:
     return len(seen)
 
 
-NOTHING = {"now": 0, "soon": 0, "later": 0, "retry": 0, "wait": 0, "gap": 0, "failure": 0, "survey": 0}
+NOTHING = {"now": 0, "soon": 0, "later": 0, "retry": 0, "wait": 0, "gap": 0, "failure": 0, "bulk_poll": 0}
 
 
 def test_no_order_of_steps_of_two_senders_and_a_dispatcher_loses_a_wake_up():
@@ -96,11 +96,11 @@ def test_no_order_of_steps_loses_a_wake_up_when_an_answer_gets_lost():
 
 
 def test_no_order_of_steps_loses_a_wake_up_when_somebody_else_looks_first():
-    assert explore(NOTHING | {"now": 1, "later": 1, "survey": 1}) > 250
+    assert explore(NOTHING | {"now": 1, "later": 1, "bulk_poll": 1}) > 250
 
 
 def test_no_order_of_steps_loses_a_wake_up_when_the_connection_drops_while_somebody_else_looks():
-    assert explore(NOTHING | {"now": 1, "gap": 1, "failure": 1, "survey": 1}) > 250
+    assert explore(NOTHING | {"now": 1, "gap": 1, "failure": 1, "bulk_poll": 1}) > 250
 
 
 # -- random orders of many steps
@@ -152,7 +152,7 @@ class Dispatching(RuleBasedStateMachine):
     def begin_survey(self) -> None:
         self.world.begin_survey()
 
-    @precondition(lambda self: self.world.survey)
+    @precondition(lambda self: self.world.bulk_poll)
     @rule()
     def go_on_with_survey(self) -> None:
         self.world.go_on_with_survey()

@@ -1,4 +1,4 @@
-"""ListenMachine, RestartMachine and UpkeepMachine: when the services of a boss do something."""
+"""ListenMachine, RestartMachine and MaintenanceMachine: when the services of a boss do something."""
 
 import math
 
@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from trioboss.machines.listening import ListenMachine
+from trioboss.machines.maintenance import MaintenanceMachine
 from trioboss.machines.restart import RestartMachine
-from trioboss.machines.upkeep import UpkeepMachine
 
 # -- listening
 
@@ -136,7 +136,7 @@ def test_it_gives_up_exactly_when_there_were_too_many_crashes_within_the_window(
         assert machine.crashed(now) is (len(recent) <= limit)
 
 
-# -- upkeep
+# -- maintenance
 
 
 class Pacing(RuleBasedStateMachine):
@@ -144,7 +144,7 @@ class Pacing(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.machine = UpkeepMachine()
+        self.machine = MaintenanceMachine()
         self.now = 0.0
         self.leads = False
         self.active = 0
@@ -209,7 +209,7 @@ TestPacing.settings = settings(max_examples=100, stateful_step_count=30, deadlin
 
 
 def test_warnings_are_looked_for_once_a_minute():
-    machine = UpkeepMachine()
+    machine = MaintenanceMachine()
 
     assert [machine.wants_warnings(now) for now in (0.0, 1.5, 59.0, 60.0, 61.0, 120.0)] == [
         True,
@@ -222,7 +222,7 @@ def test_warnings_are_looked_for_once_a_minute():
 
 
 def test_retention_is_once_an_hour_and_after_a_failure_a_minute_later():
-    machine = UpkeepMachine()
+    machine = MaintenanceMachine()
 
     machine.elected(0.0, 0.0)
     assert machine.starts_tidying(0.0)
@@ -234,7 +234,7 @@ def test_retention_is_once_an_hour_and_after_a_failure_a_minute_later():
 
 
 def test_a_new_leader_tidies_soon_and_not_sooner_than_an_hour_after_the_last_time():
-    machine = UpkeepMachine()
+    machine = MaintenanceMachine()
 
     machine.elected(0.0, 0.5)
     machine.starts_round(0.0)
@@ -247,7 +247,7 @@ def test_a_new_leader_tidies_soon_and_not_sooner_than_an_hour_after_the_last_tim
 
 
 def test_the_end_of_the_first_lease_is_watched_for():
-    machine = UpkeepMachine()
+    machine = MaintenanceMachine()
     machine.starts_round(0.0)
     machine.watched(0.0, 0, 17.0)
 
@@ -259,8 +259,8 @@ def test_the_end_of_the_first_lease_is_watched_for():
 
 @pytest.mark.parametrize("leads", [True, False])
 def test_at_rest_a_boss_makes_at_most_four_statements_a_minute(leads):
-    """Looks of the listener and, if it leads, rounds of upkeep. Retention comes on top, once an hour."""
-    listening, upkeep = ListenMachine(), UpkeepMachine()
+    """Looks of the listener and, if it leads, rounds of maintenance. Retention comes on top, once an hour."""
+    listening, maintenance = ListenMachine(), MaintenanceMachine()
     listening.connected(0.0)
     now, statements = 0.0, 0
     while now < 3600.0:
@@ -270,10 +270,10 @@ def test_at_rest_a_boss_makes_at_most_four_statements_a_minute(leads):
             listening.heard_probe()
         elif listening.is_ping_due(now):
             listening.heard(now)  # no statement
-        if upkeep.next(leads) <= now:
+        if maintenance.next(leads) <= now:
             statements += 1
-            upkeep.starts_round(now)
-            upkeep.watched(now, 0, None)
-        now = min(listening.next(), upkeep.next(leads))
+            maintenance.starts_round(now)
+            maintenance.watched(now, 0, None)
+        now = min(listening.next(), maintenance.next(leads))
 
     assert statements <= 4 * 60 + 1

@@ -6,12 +6,12 @@ from datetime import timedelta
 import psycopg
 import pytest
 
+from trioboss.api.sync import SyncBoss
 from trioboss.errors import UsageError
 from trioboss.pipeline.history import Source
 from trioboss.pipeline.jobs import audit as audit_job
 from trioboss.pipeline.jobs import report as report_job
 from trioboss.pipeline.jobs.audit import audit
-from trioboss.sync import SyncBoss
 from trioboss.testing import temporary_database
 
 

@@ -123,14 +123,14 @@ def outcome(server_dsn, template, tmp_path_factory):
             )
             for n in range(2)
         ]
-        said, errors = drive(master, dsn, folder, database, workers)
+        said, errors = execute(master, dsn, folder, database, workers)
         jobs = database.execute("select data -> 'n' from trioboss.job").fetchall()
         stages = database.execute("select * from trioboss.stage").fetchall()
         history, lake = rows_of_history(database), rows_of_lake(folder / "lake")
         yield Outcome(folder, said, errors, history, lake, sorted(n for (n,) in jobs), stages)
 
 
-def drive(master, dsn, folder, database, workers):
+def execute(master, dsn, folder, database, workers):
     """Run the driver, and kill one executor while all tasks, of export and load, wait for locks that we have."""
     script = Path(__file__).with_name("cluster_driver.py")
     secret = make_conninfo(dsn, password=PASSWORD)

@@ -6,7 +6,7 @@ import attrs
 import trio
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from trioboss.postgres import Connection, Step
+from trioboss.postgres import BoundStatement, Connection
 from trioboss.sql import Statement
 
 ONE = Statement("one", "select 1", ())
@@ -15,8 +15,8 @@ SLEEP = Statement("sleep", "select pg_sleep($1::float8)", ("seconds",))
 ECHO = Statement("echo", "select $1::text", ("value",))
 
 
-def step(statement: Statement, *values: object) -> Step:
-    return Step(statement, [None if value is None else str(value).encode() for value in values])
+def step(statement: Statement, *values: object) -> BoundStatement:
+    return BoundStatement(statement, [None if value is None else str(value).encode() for value in values])
 
 
 def as_int(result) -> int:

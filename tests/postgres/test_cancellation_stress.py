@@ -9,7 +9,7 @@ import psycopg
 import trio
 from postgres_helpers import ECHO, Table, step
 
-from trioboss.postgres import Connection, Step, open_connection
+from trioboss.postgres import BoundStatement, Connection, open_connection
 from trioboss.sql import Statement
 
 TASKS = 4
@@ -62,7 +62,7 @@ class Operator:
                 await getattr(self, kind)(connection, number)
                 outcome = "done"
             except psycopg.errors.QueryCanceled:
-                outcome = "sequel failed"
+                outcome = "follow_up failed"
         self.ledger.tell(number, kind, outcome)
 
     async def check(self, connection: Connection) -> None:
@@ -84,7 +84,7 @@ class Operator:
     def duration(self) -> float:
         return self.chance.choice([0.0, self.chance.uniform(0, 0.006)])
 
-    def insert(self, number: int, s: str) -> Step:
+    def insert(self, number: int, s: str) -> BoundStatement:
         text = f"insert into {self.table.name} select $1, $2 from pg_sleep($3::float8)"
         return step(Statement("insert", text, ("i", "s", "seconds")), number, s, self.duration())
 
@@ -131,7 +131,7 @@ async def test_no_outcome_is_ever_reported_wrongly(server_dsn, table):
     for number, outcome in ledger.told.items():
         kind = ledger.kinds[number]
         expected = "" if outcome == "cancelled" else EXPECTED.get(kind, "")
-        if stored.get(number, "") != expected or (outcome == "sequel failed" and kind != "flush"):
+        if stored.get(number, "") != expected or (outcome == "follow_up failed" and kind != "flush"):
             ledger.wrong.append(f"{kind} {outcome}, but stored is {stored.get(number)!r}")
 
     assert ledger.wrong[:10] == []

@@ -7,7 +7,7 @@ import pytest
 import trio
 from postgres_helpers import ADD, ECHO, ONE, as_int, is_usable, step
 
-from trioboss.postgres import Connection, Step, open_connection
+from trioboss.postgres import BoundStatement, Connection, open_connection
 from trioboss.sql import Statement
 
 
@@ -247,7 +247,7 @@ async def test_a_thousand_transactions_in_one_flush(conn, table):
 
 
 async def test_a_parameter_that_is_not_bytes_leaves_nothing_half_sent(conn, table):
-    wrong = Step(table.insert, ["7", "not bytes"])
+    wrong = BoundStatement(table.insert, ["7", "not bytes"])
     with pytest.raises(TypeError):
         await conn.run([[step(table.insert, 1, "a"), wrong]])
 

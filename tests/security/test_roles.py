@@ -12,7 +12,7 @@ from security_helpers import ROLES, as_role, role
 import trioboss
 from trioboss.cli import main
 from trioboss.events import TickFired
-from trioboss.postgres.driving import drive_blocking
+from trioboss.postgres.executor import execute_blocking
 from trioboss.sql import Catalog, plans
 from trioboss.sql.grants import grant_plans
 from trioboss.store import Context, make_store
@@ -67,19 +67,19 @@ async def test_a_worker_fires_cron_and_leads_but_producers_and_readers_do_not(gr
             await worker.schedule("q", "* * * * * *")
             await recorder.wait_for(TickFired)
             await worker.wait_listening()  # then it has looked, and leads if it may
-            assert worker.statistics().upkeep.leads
+            assert worker.statistics().maintenance.leads
             for boss in (producer, reader):
-                assert boss.statistics().upkeep is None
+                assert boss.statistics().maintenance is None
                 assert boss.statistics().scheduler is None
 
 
 def test_a_worker_may_do_all_of_upkeep(granted_dsn):
     with psycopg.connect(granted_dsn, autocommit=True) as owner:
         owner.execute("select trioboss.add_days('2020-01-02', 0)")
-    upkeep = make_store(Context(Catalog("trioboss"))).upkeep
+    maintenance = make_store(Context(Catalog("trioboss"))).maintenance
     with psycopg.connect(as_role(granted_dsn, "worker"), autocommit=True) as worker:
-        drive_blocking(worker, upkeep.tidy(), worker)
-        drive_blocking(worker, upkeep.watch(5, 1, full=True), worker)
+        execute_blocking(worker, maintenance.tidy(), worker)
+        execute_blocking(worker, maintenance.watch(5, 1, full=True), worker)
         left = worker.execute("select to_regclass('trioboss.archive_20200101')").fetchone()
 
     assert left == (None,)

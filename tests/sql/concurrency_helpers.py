@@ -12,11 +12,11 @@ import attrs
 import psycopg
 
 from trioboss.errors import JobNotFound, LeaseLost
-from trioboss.model.exchange import Failure, Wanted
 from trioboss.model.job import Job, Lease, NewJob
+from trioboss.model.settle_and_claim import ClaimRequest, Failure
 from trioboss.postgres.blocking_session import open_blocking
-from trioboss.postgres.conversation import Conversation
-from trioboss.postgres.driving import drive_blocking
+from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.operation import Operation
 from trioboss.sql import Catalog
 from trioboss.store import Context, Store, make_store
 
@@ -45,8 +45,8 @@ class Hand:
     store: Store
     luck: random.Random
 
-    def say(self, verb: Callable[[bool], Conversation[T]], *, own: bool = True) -> T:
-        return drive_blocking(self.own if own else self.caller, verb(own), self.own)
+    def say(self, verb: Callable[[bool], Operation[T]], *, own: bool = True) -> T:
+        return execute_blocking(self.own if own else self.caller, verb(own), self.own)
 
     @contextmanager
     def transaction(self, rolls_back: float, *, may_deadlock: bool = False) -> Iterator[None]:
@@ -236,7 +236,7 @@ class Worker:
                 hand.pause()
 
     def claim(self, hand: Hand) -> list[Job]:
-        wanted = Wanted(hand.luck.choice((1, 2, 5)), by_priority=hand.luck.random() < 0.8)
+        wanted = ClaimRequest(hand.luck.choice((1, 2, 5)), by_priority=hand.luck.random() < 0.8)
         if hand.luck.random() < 0.1:
             with hand.transaction(rolls_back=0.5):
                 return hand.say(lambda own: hand.store.claiming.claim(QUEUE, wanted, own=own), own=False).jobs
@@ -269,7 +269,7 @@ class Worker:
             except LeaseLost:
                 hand.pause()
 
-    def _settle(self, hand: Hand, verb: Callable[[bool], Conversation[Any]]) -> None:
+    def _settle(self, hand: Hand, verb: Callable[[bool], Operation[Any]]) -> None:
         try:
             hand.say(verb)
         except LeaseLost:

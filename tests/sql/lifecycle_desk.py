@@ -16,8 +16,8 @@ import psycopg
 
 from trioboss.model.job import NewJob
 from trioboss.postgres.blocking_session import open_blocking
-from trioboss.postgres.conversation import Conversation
-from trioboss.postgres.driving import drive_blocking
+from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.operation import Operation
 from trioboss.sql import Catalog, qualify
 from trioboss.store import Context, Store, make_store
 
@@ -110,14 +110,14 @@ class Desk:
     def now(self, now: datetime) -> None:
         self.store.context.now = now
 
-    def say(self, hand: int, verb: Callable[[bool], Conversation[T]]) -> T:
+    def say(self, hand: int, verb: Callable[[bool], Operation[T]]) -> T:
         """Run a verb, telling it whether the transaction is our own."""
-        return drive_blocking(self.hands[hand], verb(hand == OWN), self.hands[OWN])
+        return execute_blocking(self.hands[hand], verb(hand == OWN), self.hands[OWN])
 
-    def say_patiently(self, verb: Callable[[bool], Conversation[T]], end_blocker: Callable[[], None]) -> T:
+    def say_patiently(self, verb: Callable[[bool], Operation[T]], end_blocker: Callable[[], None]) -> T:
         """Run a verb that waits for callers: whenever it does, one of them is made to end."""
         with ThreadPoolExecutor(1) as pool:
-            answer = pool.submit(lambda: drive_blocking(self.patient, verb(True), self.patient))
+            answer = pool.submit(lambda: execute_blocking(self.patient, verb(True), self.patient))
             while self._waits(answer):
                 end_blocker()
             return answer.result()
@@ -139,7 +139,7 @@ class Desk:
     def insert(self, hand: int, queue: str, jobs: list[NewJob]) -> list[UUID]:
         verb = self.store.loading.insert(queue, jobs, keep_ids=True)
         with self.hands[hand].transaction() if hand == OWN else nullcontext():
-            return drive_blocking(self.hands[hand], verb, self.hands[OWN]).ids or []
+            return execute_blocking(self.hands[hand], verb, self.hands[OWN]).ids or []
 
     def query(self, text: str, values: Any = None, hand: int = OWN) -> list[tuple[Any, ...]]:
         return self.hands[hand].execute(self.named(text), values, prepare=True).fetchall()

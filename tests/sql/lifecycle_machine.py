@@ -16,10 +16,10 @@ from lifecycle_model import Fence, Model
 from lifecycle_values import ACTIVE, RETRY, Layer, ModelJob, ModelQueue, Order
 
 from trioboss.errors import JobNotFound, LeaseLost
-from trioboss.model.exchange import Failure, Wanted
 from trioboss.model.job import Job, Lease, NewJob
 from trioboss.model.policy import Policy
-from trioboss.postgres.conversation import Conversation
+from trioboss.model.settle_and_claim import ClaimRequest, Failure
+from trioboss.postgres.operation import Operation
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -141,7 +141,7 @@ class LifecycleMachine(RuleBasedStateMachine):
     def run_send(self, hand: int, order: Order) -> UUID | None:
         return self.desk.say(hand, lambda own: self.send_verb(order, own=own))
 
-    def send_verb(self, order: Order, *, own: bool) -> Conversation[UUID | None]:
+    def send_verb(self, order: Order, *, own: bool) -> Operation[UUID | None]:
         verb = self.desk.store.sending.send
         return verb(order.queue, as_new_job(order), own=own, unique_until=order.unique_until)
 
@@ -172,7 +172,7 @@ class LifecycleMachine(RuleBasedStateMachine):
         # Jobs become due in our own session, which does not see what a caller has not committed.
         unseen = {job.id for job in layer.below.jobs.values() if job and job.deferred} if hand else set()
         expected = self.model.claim(layer, queue.name, limit, by_priority, self.locked(hand) | unseen)
-        wanted, verb = Wanted(limit, by_priority=by_priority), self.desk.store.claiming.claim
+        wanted, verb = ClaimRequest(limit, by_priority=by_priority), self.desk.store.claiming.claim
         before = self.desk.rows() if queue.is_fifo else []
         claim = self.desk.say(hand, lambda own: verb(queue.name, wanted, own=own))
 

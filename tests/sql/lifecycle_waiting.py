@@ -14,7 +14,7 @@ from lifecycle_values import Layer, Order
 
 from trioboss.errors import JobNotFound, LeaseLost
 from trioboss.model.job import Job
-from trioboss.postgres.conversation import Conversation
+from trioboss.postgres.operation import Operation
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ class WaitingMachine(LifecycleMachine):
     def wait(
         self,
         predict: Callable[[Layer], Any],
-        verb: Callable[[bool], Conversation[Any]],
+        verb: Callable[[bool], Operation[Any]],
         *,
         commits: bool,
         about: UUID | None = None,

@@ -8,7 +8,7 @@ import attrs
 import psycopg
 from psycopg import sql
 
-from trioboss.doors.base import OWN_SETTINGS
+from trioboss.api.base import OWN_SETTINGS
 from trioboss.postgres.settings import SESSION_SETTINGS
 from trioboss.sql import Catalog
 

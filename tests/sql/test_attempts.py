@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from lifecycle_desk import OWN
 
-from trioboss.model.exchange import Wanted
 from trioboss.model.job import NewJob
+from trioboss.model.settle_and_claim import ClaimRequest
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 HISTORY = "SELECT job_id, attempt, worker, started_on, ended_on, outcome, error FROM trioboss.attempt"
@@ -19,7 +19,7 @@ class Story:
         self.desk, desk.now = desk, NOON
         self.say("queues", "create", "q", {"retry_limit": 2, "dead_letter": None, "expire_in": 5.0})
         self.say("sending", "send", "q", NewJob(), own=True)
-        (self.job,) = self.say("claiming", "claim", "q", Wanted(1)).jobs
+        (self.job,) = self.say("claiming", "claim", "q", ClaimRequest(1)).jobs
         desk.now = NOON + timedelta(seconds=10)
 
     def say(self, part, verb, *args, **options):
@@ -29,7 +29,7 @@ class Story:
 
 ENDS = {
     "failed": lambda story: story.say("settling", "fail", "q", story.job, "an error", own=True),
-    "expired": lambda story: story.say("upkeep", "watch", 10.0, 0.0, full=True),
+    "expired": lambda story: story.say("maintenance", "watch", 10.0, 0.0, full=True),
     "released": lambda story: story.say("settling", "release_leases", "q", [story.job.lease]),
     "cancelled": lambda story: story.say("settling", "cancel", "q", [story.job.id], own=True),
 }
@@ -53,7 +53,7 @@ def test_a_heartbeat_that_stopped_is_a_lost_attempt(desk):
         "UPDATE trioboss.job SET heartbeat = '2 s', heartbeat_on = started_on, expire_in = '1 h' RETURNING id"
     )
 
-    story.say("upkeep", "watch", 1.0, 0.0, full=True)
+    story.say("maintenance", "watch", 1.0, 0.0, full=True)
 
     ((_, _, _, _, _, outcome, error),) = desk.query(HISTORY)
     assert outcome == "lost"

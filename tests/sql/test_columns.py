@@ -9,8 +9,8 @@ from lifecycle_desk import OWN
 from psycopg.rows import dict_row
 from test_statements import NAMES, source
 
-from trioboss.model.exchange import Failure, Wanted
 from trioboss.model.job import Job, Lease, NewJob
+from trioboss.model.settle_and_claim import ClaimRequest, Failure
 from trioboss.sql import Catalog
 
 RENAMED = {"queue": "name", "source_queue": "source_name"}
@@ -99,7 +99,7 @@ class Filled:
         self.desk = desk
         self.say("queues", "create", {"policy": policy})
         self.id = self.say("sending", "send", NewJob(singleton_key="key"), own=True)
-        self.say("claiming", "claim", Wanted(1))
+        self.say("claiming", "claim", ClaimRequest(1))
         self.desk.hands[OWN].execute(FILL, {"id": self.id, "worker": uuid4(), "source": uuid4()})
 
     def say(self, part, verb, *args, **options):

@@ -4,7 +4,7 @@ import pytest
 from concurrency_helpers import QUEUE, Arena, Hand, Meddler, Reaper, Sender, Worker, reap
 from lifecycle_checks import VIOLATIONS
 
-from trioboss.model.exchange import Wanted
+from trioboss.model.settle_and_claim import ClaimRequest
 
 # Every attempt of every job, as the database saw it: from its claim to its end.
 ATTEMPTS = """
@@ -64,7 +64,7 @@ def drain(hand: Hand) -> int:
         failed = [id for (id,) in hand.own.execute("SELECT id FROM trioboss.job WHERE state = 'failed'")]
         if failed:
             hand.say(lambda own, ids=failed: hand.store.settling.retry(QUEUE, ids, own=own))
-        jobs = hand.say(lambda own: hand.store.claiming.claim(QUEUE, Wanted(1000), own=own)).jobs
+        jobs = hand.say(lambda own: hand.store.claiming.claim(QUEUE, ClaimRequest(1000), own=own)).jobs
         if not jobs:
             return done
         done += hand.say(

@@ -7,9 +7,9 @@ import pytest
 from lifecycle_desk import Desk
 from test_waiting import CALLER, Queue, keys
 
-from trioboss.model.exchange import Claim, Wanted
 from trioboss.model.policy import Policy
-from trioboss.postgres.conversation import Conversation, Flush
+from trioboss.model.settle_and_claim import Claim, ClaimRequest
+from trioboss.postgres.operation import Batch, Operation
 from trioboss.testing import temporary_database
 
 # A session that has looked at the time, and not yet at the jobs.
@@ -51,11 +51,11 @@ def fetch(queue: Queue, hand: int = 0, **options) -> list:
     return queue.desk.say(hand, lambda own: queue.desk.store.claiming.fetch("q", own=own, **criteria))
 
 
-def claim_only(desk: Desk) -> Conversation[Claim]:
+def claim_only(desk: Desk) -> Operation[Claim]:
     """A claim that makes nothing ready first."""
     queue, verbs = (yield from desk.store.context.know("q")), desk.store.claiming
-    results = yield Flush(verbs.claiming(queue, Wanted(1), lazy=True))
-    return verbs.read(queue, Wanted(1), results[-1])
+    results = yield Batch(verbs.claiming(queue, ClaimRequest(1), lazy=True))
+    return verbs.read(queue, ClaimRequest(1), results[-1])
 
 
 def until_waiting(connection, process: int) -> None:

@@ -3,9 +3,9 @@
 import pytest
 from lifecycle_desk import CALLERS, OWN
 
-from trioboss.model.exchange import Settlements, Wanted
 from trioboss.model.job import NewJob
 from trioboss.model.policy import Policy
+from trioboss.model.settle_and_claim import ClaimRequest, Settlements
 
 KEYED = [policy for policy in Policy if policy.is_keyed]
 
@@ -20,7 +20,7 @@ class Queue:
         return self.desk.say(OWN, lambda own: self.desk.store.sending.send("q", job, own=own))
 
     def claim(self):
-        return self.desk.say(OWN, lambda own: self.desk.store.claiming.claim("q", Wanted(10), own=own))
+        return self.desk.say(OWN, lambda own: self.desk.store.claiming.claim("q", ClaimRequest(10), own=own))
 
 
 @pytest.mark.parametrize("policy", Policy)
@@ -82,7 +82,7 @@ def test_a_queue_that_was_made_anew_with_turns_is_looked_at_again_at_once(desk):
     queue = Queue(desk, Policy.SINGLETON)
     queue.send("a")
     context.remember([as_it_was])
-    ready = Wanted(10, look=False)
+    ready = ClaimRequest(10, look=False)
 
     first = desk.say(OWN, lambda own: exchange("q", Settlements(), ready, ripen=False)).claim
     second = desk.say(OWN, lambda own: exchange("q", Settlements(), ready, ripen=False)).claim

@@ -6,8 +6,8 @@ import attrs
 import psycopg
 import pytest
 
-from trioboss.postgres.conversation import Conversation, Flush
-from trioboss.postgres.driving import drive_blocking
+from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.operation import Batch, Operation
 from trioboss.sql import Catalog
 from trioboss.store import Context, make_store
 
@@ -21,13 +21,13 @@ class Candidate:
     boss: object = attrs.field(factory=uuid4)
 
     def leads(self, seconds=60.0) -> bool:
-        upkeep = make_store(Context(Catalog("trioboss"))).upkeep
-        step = upkeep.looking([], "", self.boss, seconds, session=self.session)
+        maintenance = make_store(Context(Catalog("trioboss"))).maintenance
+        step = maintenance.looking([], "", self.boss, seconds, session=self.session)
 
-        def ask() -> Conversation[bool]:
-            return upkeep.read_look((yield Flush((step,)))).leads
+        def ask() -> Operation[bool]:
+            return maintenance.read_look((yield Batch((step,)))).leads
 
-        return drive_blocking(self.connection, ask(), self.connection)
+        return execute_blocking(self.connection, ask(), self.connection)
 
     def fall_silent(self) -> None:
         """Its time is over, and its session lives on."""

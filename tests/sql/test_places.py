@@ -6,8 +6,8 @@ import pytest
 from lifecycle_desk import OWN, Desk
 
 from trioboss.errors import JobNotFound
-from trioboss.model.exchange import Wanted
 from trioboss.model.job import Job, NewJob
+from trioboss.model.settle_and_claim import ClaimRequest
 
 
 class Queue:
@@ -25,7 +25,7 @@ class Queue:
         )
 
     def claim(self) -> list[Job]:
-        return self.say("claiming", "claim", Wanted(10)).jobs
+        return self.say("claiming", "claim", ClaimRequest(10)).jobs
 
     def fail(self, jobs: list[Job]) -> None:
         self.say("settling", "fail", jobs, "an error", own=True)

@@ -9,8 +9,8 @@ import pytest
 from lifecycle_desk import CALLERS, OWN, Desk
 
 from trioboss.errors import JobNotFound, LeaseLost
-from trioboss.model.exchange import Wanted
 from trioboss.model.job import NewJob
+from trioboss.model.settle_and_claim import ClaimRequest
 from trioboss.model.states import JobState
 
 CALLER, OTHER = CALLERS
@@ -30,7 +30,7 @@ class Race:
         return self.say("sending", "send", NewJob(**options), own=True, unique_until=unique)
 
     def claim(self):
-        return self.say("claiming", "claim", Wanted(10)).jobs
+        return self.say("claiming", "claim", ClaimRequest(10)).jobs
 
     def states(self) -> list[tuple[str, int, int]]:
         return self.desk.query("SELECT state::text, attempt, retry_count FROM trioboss.all_jobs ORDER BY seq")
@@ -149,7 +149,7 @@ def test_a_job_that_is_claimed_again_meanwhile_is_not_ended_by_its_old_owner(des
     race.send()
     (old,) = race.claim()
     race.say("settling", "fail", old, None, hand=CALLER, own=False)
-    (new,) = race.say("claiming", "claim", Wanted(1), hand=CALLER, own=False).jobs
+    (new,) = race.say("claiming", "claim", ClaimRequest(1), hand=CALLER, own=False).jobs
     with pytest.raises(LeaseLost), race.while_waiting("settling", "complete", old, None, own=True):
         desk.hands[CALLER].commit()
 
@@ -159,7 +159,7 @@ def test_a_job_that_is_claimed_again_meanwhile_is_not_ended_by_its_old_owner(des
 @pytest.mark.parametrize("verb", ["complete", "fail", "touch"])
 def test_the_lease_of_a_claim_that_was_rolled_back_is_none(desk, race, verb):
     race.send()
-    (never,) = race.say("claiming", "claim", Wanted(1), hand=CALLER, own=False).jobs
+    (never,) = race.say("claiming", "claim", ClaimRequest(1), hand=CALLER, own=False).jobs
     desk.hands[CALLER].rollback()
     (job,) = race.claim()
     assert (job.id, job.attempt) == (never.id, never.attempt)  # the same number, and yet another lease
@@ -227,7 +227,7 @@ def test_a_send_waits_for_a_send_of_the_same_key_and_comes_second(desk):
 
 def test_a_claimed_job_is_not_deleted_with_those_that_wait(desk, race):
     race.send()
-    race.say("claiming", "claim", Wanted(1), hand=CALLER, own=False)
+    race.say("claiming", "claim", ClaimRequest(1), hand=CALLER, own=False)
     with race.while_waiting("settling", "delete_many", ["delete_queued_jobs"], own=True):
         desk.hands[CALLER].commit()
 

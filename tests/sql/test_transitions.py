@@ -11,9 +11,9 @@ import pytest
 from lifecycle_desk import OWN, Desk
 
 from trioboss.errors import JobNotFound
-from trioboss.model.exchange import Failure, Wanted
 from trioboss.model.job import Job, Lease, NewJob
 from trioboss.model.policy import Policy
+from trioboss.model.settle_and_claim import ClaimRequest, Failure
 from trioboss.model.states import TRANSITIONS, JobState, Verb
 
 NEVER = datetime(2000, 1, 1, tzinfo=UTC)
@@ -43,7 +43,7 @@ class Subject:
         settling, claiming = self.desk.store.settling, self.desk.store.claiming
         match verb:
             case Verb.CLAIM:
-                self.say(claiming.claim, Wanted(10))
+                self.say(claiming.claim, ClaimRequest(10))
             case Verb.COMPLETE:
                 self.say(settling.complete, self.id, None, own=True)
             case Verb.FAIL:

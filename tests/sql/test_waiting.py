@@ -7,9 +7,9 @@ import pytest
 from lifecycle_desk import CALLERS, OWN, Desk
 
 from trioboss.errors import UsageError
-from trioboss.model.exchange import Wanted
 from trioboss.model.job import Job, NewJob
 from trioboss.model.policy import Policy
+from trioboss.model.settle_and_claim import ClaimRequest
 
 CALLER = CALLERS[0]
 KEYED = [policy for policy in Policy if policy.is_keyed]
@@ -28,7 +28,7 @@ class Queue:
         return self.desk.say(hand, lambda own: self.desk.store.sending.send("q", job, own=own))
 
     def claim(self, limit: int = 10, hand: int = OWN, **criteria) -> list[Job]:
-        wanted = Wanted(limit, **criteria)
+        wanted = ClaimRequest(limit, **criteria)
         return self.desk.say(hand, lambda own: self.desk.store.claiming.claim("q", wanted, own=own)).jobs
 
     def settle(self, verb: str, jobs, hand: int = OWN, *args) -> None:

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 import trioboss
-from trioboss.postgres.driving import drive_blocking
+from trioboss.postgres.executor import execute_blocking
 from trioboss.sql import Catalog
 from trioboss.store import Context, make_store
 
@@ -29,8 +29,8 @@ def add_worker(connection, queue):
 
 
 def warnings(connection, *, full=True):
-    watch = drive_blocking(
-        connection, make_store(Context(Catalog("trioboss"))).upkeep.watch(5, 1, full=full), connection
+    watch = execute_blocking(
+        connection, make_store(Context(Catalog("trioboss"))).maintenance.watch(5, 1, full=full), connection
     )
     return [(queue, kind) for queue, kind, _ in watch.warnings if kind == "oldest_age"]
 

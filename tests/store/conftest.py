@@ -11,8 +11,8 @@ from psycopg import sql
 from store_helpers import open_quiet_boss
 
 import trioboss
-from trioboss.doors import base
-from trioboss.postgres.conversation import Conversation
+from trioboss.api import base
+from trioboss.postgres.operation import Operation
 from trioboss.testing import temporary_database
 
 TABLES = (
@@ -91,10 +91,10 @@ def clock(boss: trioboss.Boss) -> Clock:
 async def offline_boss(boss: trioboss.Boss) -> AsyncIterator[trioboss.Boss]:
     """A boss for what has to be refused before any SQL."""
 
-    async def drive(conversation: Conversation[Any], *_: object) -> None:
+    async def execute(conversation: Operation[Any], *_: object) -> None:
         next(conversation)
         pytest.fail("there was SQL")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base, "drive", drive)
+        patch.setattr(base, "execute", execute)
         yield boss

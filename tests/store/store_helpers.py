@@ -10,7 +10,7 @@ import trioboss
 
 
 def open_quiet_boss(dsn: str, **options: Any) -> AbstractAsyncContextManager[trioboss.Boss]:
-    """Open a boss on a migrated database, without upkeep and cron."""
+    """Open a boss on a migrated database, without maintenance and cron."""
     return trioboss.open_boss(dsn, migrate=False, supervise=False, schedule=False, **options)
 
 

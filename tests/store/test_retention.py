@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from store_helpers import take
 
-from trioboss.store import upkeep
+from trioboss.store import maintenance
 
 
 async def end(boss, **options):
@@ -16,7 +16,7 @@ async def end(boss, **options):
 
 
 async def tidy(boss):
-    await boss._say(boss._store.upkeep.tidy())
+    await boss._say(boss._store.maintenance.tidy())
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ async def test_a_delete_after_of_zero_is_for_ever(q, clock):
 
 
 async def test_history_of_many_pages_is_gone_through_to_its_end(q, clock, database, monkeypatch):
-    monkeypatch.setattr(upkeep, "_PAGES", 3)
+    monkeypatch.setattr(maintenance, "_PAGES", 3)
     await q.insert(
         "q", [{"data": "x" * 500, "delete_after": 60 + number % 2 * 3600} for number in range(500)]
     )
@@ -79,7 +79,7 @@ async def test_a_job_that_ended_on_a_day_without_a_table_goes_as_well(q, clock, 
 async def test_a_job_that_waited_for_longer_than_its_retention_goes(
     boss, clock, database, monkeypatch, partition
 ):
-    monkeypatch.setattr(upkeep, "_PAGES", 3)
+    monkeypatch.setattr(maintenance, "_PAGES", 3)
     await boss.create_queue("q", partition=partition)
     await boss.insert(
         "q", [{"data": "x" * 500, "retention": 60 + number % 2 * 3600} for number in range(500)]
@@ -92,9 +92,11 @@ async def test_a_job_that_waited_for_longer_than_its_retention_goes(
 
 async def test_a_table_that_goes_with_its_queue_meanwhile_keeps_nobody_from_tidying(q, clock, monkeypatch):
     await q.send("q", retention=60)
-    monkeypatch.setattr(upkeep.UpkeepVerbs, "_count_pages", lambda verbs, table: _gone_and_common())
+    monkeypatch.setattr(
+        maintenance.MaintenanceOperations, "_count_pages", lambda verbs, table: _gone_and_common()
+    )
     clock.advance(61)
-    await q._say(q._store.upkeep._purge_queued())
+    await q._say(q._store.maintenance._purge_queued())
 
     assert await q.find_jobs("q") == []
 

@@ -7,7 +7,7 @@ import pytest
 import trio
 from store_helpers import open_quiet_boss, take_all
 
-from trioboss.postgres.driving import drive_in
+from trioboss.postgres.executor import execute_in
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ async def schedule(boss, clock):
 async def fire(boss, schedule, due):
     """Fire a tick as the scheduler does; whether it was ours."""
     async with boss.transaction() as conn:
-        ours, _, _ = await drive_in(conn, boss._store.upkeep.fire(schedule, due, uuid4()), boss._pool)
+        ours, _, _ = await execute_in(conn, boss._store.maintenance.fire(schedule, due, uuid4()), boss._pool)
     return ours
 
 

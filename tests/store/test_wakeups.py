@@ -8,10 +8,10 @@ import pytest
 import trio
 from store_helpers import hear, until_blocked
 
-from trioboss.doors import sharing
 from trioboss.errors import DatabaseUnavailable
 from trioboss.postgres.connection import Connection
 from trioboss.postgres.pool import Pool
+from trioboss.runtime import send_batching
 from trioboss.store.context import Context
 
 
@@ -44,7 +44,7 @@ async def word_is_out(boss):
 def pace(request, monkeypatch):
     """Whether a send comes after a pause, or on the heels of another."""
     # Nothing is as long as NaN, not even the time since no send at all.
-    monkeypatch.setattr(sharing, "_PAUSE", -math.inf if request.param == "alone" else math.nan)
+    monkeypatch.setattr(send_batching, "_PAUSE", -math.inf if request.param == "alone" else math.nan)
     return request.param
 
 
@@ -59,7 +59,7 @@ async def test_who_sleeps_is_woken_by_a_send(boss, database, listener, pace):
 
 
 async def test_one_alone_wakes_by_its_own_commit(boss, database, listener, monkeypatch):
-    monkeypatch.setattr(sharing, "_PAUSE", -math.inf)
+    monkeypatch.setattr(send_batching, "_PAUSE", -math.inf)
     await boss.create_queue("q")
     await boss.send("q", "known")
     await word_is_out(boss)
@@ -85,7 +85,7 @@ def inserts_wait(database):
 
 
 async def test_only_one_after_a_pause_and_to_one_queue_at_a_time_is_alone(boss, monkeypatch):
-    monkeypatch.setattr(sharing, "_PAUSE", 60.0)
+    monkeypatch.setattr(send_batching, "_PAUSE", 60.0)
     verbs, alone = type(boss._store.sending), []
     send_and_wake = verbs.send_and_wake
     monkeypatch.setattr(
@@ -100,7 +100,7 @@ async def test_only_one_after_a_pause_and_to_one_queue_at_a_time_is_alone(boss, 
     await boss.send("a")
     assert alone == ["a"]
 
-    monkeypatch.setattr(sharing, "_PAUSE", -math.inf)
+    monkeypatch.setattr(send_batching, "_PAUSE", -math.inf)
     async with trio.open_nursery() as nursery:
         for queue in ("a", "b"):
             nursery.start_soon(boss.send, queue)
@@ -110,7 +110,7 @@ async def test_only_one_after_a_pause_and_to_one_queue_at_a_time_is_alone(boss, 
 async def test_one_alone_that_saw_nobody_asleep_looks_again_after_its_commit(
     boss, database, listener, monkeypatch, inserts_wait
 ):
-    monkeypatch.setattr(sharing, "_PAUSE", -math.inf)
+    monkeypatch.setattr(send_batching, "_PAUSE", -math.inf)
     await boss.create_queue("q")
     await boss.send("q", "known")
     await word_is_out(boss)
@@ -129,7 +129,7 @@ async def test_one_alone_that_saw_nobody_asleep_looks_again_after_its_commit(
 async def test_while_another_sender_says_its_word_one_alone_says_its_own_after_the_commit(
     boss, database, listener, monkeypatch
 ):
-    monkeypatch.setattr(sharing, "_PAUSE", -math.inf)
+    monkeypatch.setattr(send_batching, "_PAUSE", -math.inf)
     await boss.create_queue("q")
     await boss.send("q", "known")
     await word_is_out(boss)
@@ -148,16 +148,16 @@ async def test_while_another_sender_says_its_word_one_alone_says_its_own_after_t
 
 @pytest.mark.parametrize("failure", [None, DatabaseUnavailable("lost")], ids=["cancelled", "lost"])
 async def test_what_happens_after_its_commit_takes_no_send_back(boss, monkeypatch, failure, caplog):
-    monkeypatch.setattr(sharing, "_PAUSE", -math.inf)
+    monkeypatch.setattr(send_batching, "_PAUSE", -math.inf)
     await boss.create_queue("q")
     await boss.send("q", "known")
     await word_is_out(boss)
     run, id = Pool.run, None
 
-    async def run_and_break(self, transactions, sequel=(), **options):
+    async def run_and_break(self, transactions, follow_up=(), **options):
         if failure is not None and not transactions:
             raise failure
-        results = await run(self, transactions, sequel, **options)
+        results = await run(self, transactions, follow_up, **options)
         scope.cancel()
         return results
 
@@ -227,7 +227,7 @@ async def test_ears_listen_before_they_look(boss, monkeypatch):
         return await run(self, transactions, *args)
 
     monkeypatch.setattr(Connection, "run", record)
-    async with boss._runtime.ports.open_ears() as ears:
+    async with boss._runtime.ports.open_listening_connection() as ears:
         await ears.look([], "token", candidate=False)
 
     ours = names[ears._conn]

@@ -183,12 +183,12 @@ async def test_statistics_show_all_actors(boss, handle, handled):
 
     shown = boss.statistics()
 
-    assert set(shown.supervisor.actors) >= {"listener", "upkeep", "scheduler", "queue watcher"}
+    assert set(shown.supervisor.actors) >= {"listener", "maintenance", "scheduler", "queue watcher"}
     assert shown.listener.listening
     (worker,) = shown.workers
     (dispatcher,) = worker.dispatchers
     assert (dispatcher.queue, dispatcher.claimed) == ("q", 1)
-    assert shown.upkeep is not None
+    assert shown.maintenance is not None
     assert shown.scheduler is not None
 
 

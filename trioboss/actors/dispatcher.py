@@ -8,24 +8,24 @@ import attrs
 import trio
 from trio.lowlevel import checkpoint
 
-from trioboss.actors.acknowledger import Acknowledger
 from trioboss.actors.checker import Checker
+from trioboss.actors.completer import Completer
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import is_cancelled
-from trioboss.actors.running import CancelReason, Parcel, Running
+from trioboss.actors.running import CancelReason, ClaimedBatch, Running
 from trioboss.actors.slots import Slots
 from trioboss.errors import DatabaseUnavailable, UnknownQueue
 from trioboss.events import ErrorEvent
 from trioboss.machines.dispatch import Ask, DispatchMachine, Rest
-from trioboss.model.exchange import Claim, Wanted
 from trioboss.model.policy import KEYED
+from trioboss.model.settle_and_claim import Claim, ClaimRequest
 
 __all__ = ["Dispatcher", "DispatcherStatistics", "Presence"]
 
 _PATIENCE, _LEAST_PATIENCE = 20.0, 15.0  # seconds an exchange may take: at most this, and at least that
-_BUSY = "*busy"  # the word by which upkeep learns that there are jobs to watch over
+_BUSY = "*busy"  # the word by which maintenance learns that there are jobs to watch over
 _BUSY_INTERVAL = 10.0
 
 
@@ -63,7 +63,7 @@ class Dispatcher:
     """Carries out what its machine decides. Ends when it is told to stop and nothing is left to settle."""
 
     queue: str
-    _wanted: Wanted
+    _wanted: ClaimRequest
     _slots: Slots
     _checker: Checker
     _port: WorkPort
@@ -71,7 +71,7 @@ class Dispatcher:
     _presence: Presence
 
     bell: Doorbell = attrs.field(factory=Doorbell, init=False)
-    tray: Acknowledger = attrs.field(init=False)
+    completer: Completer = attrs.field(init=False)
     machine: DispatchMachine = attrs.field(factory=DispatchMachine, init=False)
     _stopping: bool = attrs.field(default=False, init=False)
     _unsure: bool = attrs.field(default=False, init=False)
@@ -89,7 +89,7 @@ class Dispatcher:
     _woken: Counter[str] = attrs.field(factory=Counter, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.tray = Acknowledger(self.bell, self._reporter)
+        self.completer = Completer(self.bell, self._reporter)
 
     def ring(self, delay: float | None = None, by: str = "notify") -> None:
         """There is a job in so many seconds, with 0 a ready one; or anything may be new."""
@@ -111,15 +111,15 @@ class Dispatcher:
     @property
     def is_sure(self) -> bool:
         """Whether it knows of all its leases, so that it need not ask before somebody rings."""
-        return not (self._unsure or self.tray or self._runs_any())
+        return not (self._unsure or self.completer or self._runs_any())
 
-    def await_survey(self) -> None:
+    def await_bulk_poll(self) -> None:
         """Somebody looks for us, together with others."""
-        self.machine.await_survey()
+        self.machine.await_bulk_poll()
 
-    def surveyed(self, next_due: float | None) -> None:
+    def bulk_polled(self, next_due: float | None) -> None:
         """They have: in so many seconds there is a job."""
-        self.machine.surveyed(trio.current_time(), next_due)
+        self.machine.bulk_polled(trio.current_time(), next_due)
         self.bell.ring()
 
     def fence(self) -> None:
@@ -149,9 +149,9 @@ class Dispatcher:
             self.queue,
             self._claims,
             self._claimed,
-            self.tray.completed,
-            self.tray.failed,
-            self.tray.lost,
+            self.completer.completed,
+            self.completer.failed,
+            self.completer.lost,
             self._woken["notify"],
             self._woken["timer"],
             self._woken["look"],
@@ -171,26 +171,26 @@ class Dispatcher:
             now = trio.current_time()
             if now >= self._patience.deadline:
                 await checkpoint()  # it ran out while somebody rang: begin with a new one
-            if self.tray.take_lost():
+            if self.completer.take_lost():
                 # What was given up here may still be ours in the database: see to it, and ask for it.
                 self._unsure = True
                 self.machine.ring(now)
-            if self.tray and (self._keyed or self.tray.has_failures):
+            if self.completer and (self._keyed or self.completer.has_failures):
                 self.machine.ring(now)  # what is settled now may let a job run
             plan = self._plan(now)
             if isinstance(plan, Ask):
                 await self._exchange(plan, now)
-            elif self.tray and now >= self.machine.settles_at(plan, self.tray.waits_since):
+            elif self.completer and now >= self.machine.settles_at(plan, self.completer.waits_since):
                 await self._exchange(None, now)
-            elif self._stopping and not self.tray and not self._awaits_any():
+            elif self._stopping and not self.completer and not self._awaits_any():
                 return
             else:
                 await self._rest(plan)
 
     async def _rest(self, plan: Rest) -> None:
         until = plan.until
-        if self.tray:
-            until = min(until, self.machine.settles_at(plan, self.tray.waits_since))
+        if self.completer:
+            until = min(until, self.machine.settles_at(plan, self.completer.waits_since))
         if not await self.bell.wait_until(until) and until == plan.until:
             self._woken["timer"] += 1
 
@@ -208,7 +208,7 @@ class Dispatcher:
 
     def _awaits_any(self) -> bool:
         """Whether an outcome may still come. A queue that is made again has another dispatcher beside this one."""
-        return any(running.tray is self.tray for running in self._slots.running)
+        return any(running.completer is self.completer for running in self._slots.running)
 
     async def _exchange(self, ask: Ask | None, now: float) -> None:
         """Settle what has ended, and claim what is asked for. What goes wrong is tried again later."""
@@ -244,7 +244,7 @@ class Dispatcher:
 
     async def _trade(self, ask: Ask | None, sent_at: float) -> None:
         self._hold_on(sent_at)
-        entries, settlements = self.tray.take()
+        entries, settlements = self.completer.take()
         try:
             exchanged = await self._port.exchange(
                 self.queue,
@@ -255,19 +255,19 @@ class Dispatcher:
                 say=None if ask is None else self._presence.say(sent_at),
             )
         except UnknownQueue:
-            self.tray.settled(entries, {})  # the queue is gone, and its jobs with it
+            self.completer.settled(entries, {})  # the queue is gone, and its jobs with it
             raise
         except BaseException:
-            self.tray.put_back(entries)
+            self.completer.put_back(entries)
             raise
         now = trio.current_time()
         self.machine.answered(now)
         if entries:
-            self.tray.settled(entries, exchanged.settled)
+            self.completer.settled(entries, exchanged.settled)
         if ask is not None:
             self._received(exchanged.claim, sent_at, now)
 
-    def _want(self, ask: Ask) -> Wanted:
+    def _want(self, ask: Ask) -> ClaimRequest:
         # The very same as long as nothing changes: the store keeps what it made of it.
         if (self._wanted.limit, self._wanted.look) != (ask.limit, ask.look):
             self._wanted = attrs.evolve(self._wanted, limit=ask.limit, look=ask.look)
@@ -281,7 +281,7 @@ class Dispatcher:
         self.machine.claimed(len(jobs), None if claim is None else claim.next_due, now)
         self._promise(0)
         if jobs:
-            self._slots.offer(Parcel(jobs, self.tray, sent_at), more=self.machine.hungry)
+            self._slots.offer(ClaimedBatch(jobs, self.completer, sent_at), more=self.machine.may_have_jobs)
         if self._doubtful:
             self._doubtful = False
             self._checker.doubt(self._running(), CancelReason.CANCELLED)
@@ -297,11 +297,11 @@ class Dispatcher:
     async def _recover_unseen(self) -> None:
         # What waits to be settled goes first: a job that has failed may have been leased to us again, unseen,
         # and must not be taken for the one we know.
-        if self.tray:
+        if self.completer:
             await self._trade(None, trio.current_time())
         worker = self._wanted.worker
         assert worker is not None
-        known = [running.job.id for running in (*self._running(), *self.tray)]
+        known = [running.job.id for running in (*self._running(), *self.completer)]
         self._hold_on(trio.current_time())
         await self._port.recover_unseen(self.queue, worker, known)
         self._unsure = False
@@ -309,14 +309,14 @@ class Dispatcher:
     @property
     def has_rest(self) -> bool:
         """Whether something is left to settle, or to look for."""
-        return bool(self.tray) or self._unsure
+        return bool(self.completer) or self._unsure
 
     async def settle_rest(self) -> None:
-        """For the very end, when it no longer runs: what was still put into its tray, tried once."""
+        """For the very end, when it no longer runs: what was still put into its completer, tried once."""
         error = "no answer in time"
         with trio.CancelScope() as self._patience:
             try:
-                if self.tray:
+                if self.completer:
                     await self._trade(None, trio.current_time())
                 if self._unsure:
                     await self._recover_unseen()

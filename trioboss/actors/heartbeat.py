@@ -20,7 +20,7 @@ from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, JobStuck, LoopBlocked
 from trioboss.machines.lease import Due
 
-__all__ = ["Renewer", "Wards", "keep_lease", "settle_without_handler"]
+__all__ = ["LeaseWatchers", "Renewer", "keep_lease", "settle_without_handler"]
 
 _YOUTH = 0.1  # seconds from its claim until a job gets its heartbeat; shorter than any interval can be
 _TICK = 1.0  # seconds between looks whether the event loop is blocked, as long as a job has a heartbeat
@@ -29,7 +29,7 @@ _PATIENCE = 5.0  # seconds a renewal may take
 
 
 @attrs.define(eq=False)
-class Wards:
+class LeaseWatchers:
     """Jobs as they are leased, in order; those that outlive their youth get a heartbeat each, also in the buffer."""
 
     _young: deque[tuple[float, Running]] = attrs.field(factory=deque, init=False)
@@ -100,7 +100,7 @@ async def keep_lease(running: Running, renewer: "Renewer", reporter: Reporter) -
 def settle_without_handler(running: Running) -> None:
     """Settle an attempt whose handler does not end."""
     running.machine.settled()
-    running.tray.put(running, judge_cancelled(running), trio.current_time())
+    running.completer.put(running, judge_cancelled(running), trio.current_time())
 
 
 @attrs.define(eq=False)

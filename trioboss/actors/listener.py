@@ -8,9 +8,9 @@ import trio
 
 from trioboss.actors.clock import DatabaseClock
 from trioboss.actors.doorbell import Doorbell
-from trioboss.actors.ports import EarPort, Ears
+from trioboss.actors.ports import ListeningConnection, ListenPort
 from trioboss.actors.reporter import Reporter
-from trioboss.actors.switchboard import Switchboard
+from trioboss.actors.router import NotificationRouter
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import LeaderChanged, ListenerDown, ListenerUp, QueueWarning
 from trioboss.machines.listening import ListenMachine
@@ -38,13 +38,13 @@ class ListenerStatistics:
 class Listener:
     """One connection for the whole boss. After every (re)connect it listens first and looks then."""
 
-    _port: EarPort
-    _board: Switchboard
+    _port: ListenPort
+    _board: NotificationRouter
     _clock: DatabaseClock
     _reporter: Reporter
     _presence_grace: float
     _candidate: bool
-    """Whether this boss may do upkeep for all."""
+    """Whether this boss may do maintenance for all."""
     _deaf: bool
     """Whether no words will come through, and it has to poll."""
 
@@ -95,7 +95,7 @@ class Listener:
             nursery.start_soon(self._guard_presence)
             while True:
                 try:
-                    async with self._port.open_ears() as ears:
+                    async with self._port.open_listening_connection() as ears:
                         await self._hear(ears)
                 except DatabaseUnavailable as error:
                     self._lose(str(error))
@@ -104,7 +104,7 @@ class Listener:
                     raise
                 await trio.sleep(self._machine.failed(random.random()))
 
-    async def _hear(self, ears: Ears) -> None:
+    async def _hear(self, ears: ListeningConnection) -> None:
         self._connections += 1
         self._machine.connected(trio.current_time())
         while True:
@@ -119,7 +119,7 @@ class Listener:
             else:
                 await self._pass_on_words(ears)
 
-    async def _pass_on_words(self, ears: Ears) -> None:
+    async def _pass_on_words(self, ears: ListeningConnection) -> None:
         """Until something else is due, or our own word has come back."""
         # One scope for many words: to open one for each would keep the dispatcher waiting that was just rung.
         with trio.CancelScope(deadline=self._machine.next()) as self._waiting:
@@ -133,7 +133,7 @@ class Listener:
             self._up()
         self._waiting = None
 
-    async def _look(self, ears: Ears) -> None:
+    async def _look(self, ears: ListeningConnection) -> None:
         self._token = secrets.token_hex(8)
         asked_at = trio.current_time()
         looked = await ears.look(self._board.queues(), self._token, candidate=self._candidate)

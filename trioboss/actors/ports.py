@@ -9,14 +9,22 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
-from trioboss.model.exchange import Exchanged, Settlements, Wanted
 from trioboss.model.job import Lease
 from trioboss.model.payload import Json
+from trioboss.model.polling import PollResult, Watch
 from trioboss.model.queue import Queue
 from trioboss.model.schedule import Schedule
-from trioboss.model.watch import Looked, Watch
+from trioboss.model.settle_and_claim import ClaimRequest, SettledAndClaimed, Settlements
 
-__all__ = ["EarPort", "Ears", "LeasePort", "MonitorPort", "SchedulePort", "UpkeepPort", "WorkPort"]
+__all__ = [
+    "LeasePort",
+    "ListenPort",
+    "ListeningConnection",
+    "MaintenancePort",
+    "MonitorPort",
+    "SchedulePort",
+    "WorkPort",
+]
 
 
 class LeasePort(Protocol):
@@ -42,15 +50,15 @@ class WorkPort(LeasePort, Protocol):
         self,
         queue: str,
         settlements: Settlements,
-        wanted: Wanted | None,
+        wanted: ClaimRequest | None,
         *,
         ripen: bool,
         asleep: bool | None,
         say: str | None,
-    ) -> Exchanged:
+    ) -> SettledAndClaimed:
         """Settle what has ended and claim what is wanted, in one round trip."""
 
-    async def survey(self, worker: UUID, queues: Sequence[str]) -> Mapping[str, float]:
+    async def bulk_poll(self, worker: UUID, queues: Sequence[str]) -> Mapping[str, float]:
         """Mark the worker's dispatchers of these queues as asleep, then look: in how many seconds there is
         something to claim, for those queues where there is.
         """
@@ -74,7 +82,7 @@ class WorkPort(LeasePort, Protocol):
         """All queues."""
 
 
-class Ears(Protocol):
+class ListeningConnection(Protocol):
     """One session that listens."""
 
     async def hear(self) -> list[str]:
@@ -83,19 +91,19 @@ class Ears(Protocol):
     async def ping(self) -> None:
         """Prove that the other side is there, without a statement."""
 
-    async def look(self, queues: Sequence[str], token: str, *, candidate: bool) -> Looked:
+    async def look(self, queues: Sequence[str], token: str, *, candidate: bool) -> PollResult:
         """See what these queues have to do; say the token on the channel; try to lead, if a candidate."""
 
 
-class EarPort(Protocol):
+class ListenPort(Protocol):
     """Where ears come from."""
 
-    def open_ears(self) -> AbstractAsyncContextManager[Ears]:
+    def open_listening_connection(self) -> AbstractAsyncContextManager[ListeningConnection]:
         """Connect, listen, and hold the lock by which others see that this boss is alive."""
 
 
-class UpkeepPort(Protocol):
-    """What upkeep needs."""
+class MaintenancePort(Protocol):
+    """What maintenance needs."""
 
     async def watch(self, grace: float, margin: float, *, full: bool) -> Watch:
         """End leases that ran out ``margin`` seconds ago, or whose worker is gone for ``grace`` seconds."""

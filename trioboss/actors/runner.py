@@ -9,8 +9,8 @@ import trio
 
 from trioboss.actors.running import CancelReason, DeadLetterJob, RetryJob, Running, RunningJob
 from trioboss.errors import BatchFailed, PayloadError, UsageError
-from trioboss.model.exchange import Failure
 from trioboss.model.payload import Unreadable, describe_error, encode, error_line
+from trioboss.model.settle_and_claim import Failure
 
 __all__ = [
     "Completed",

@@ -21,8 +21,8 @@ from trioboss.model.states import JobState
 __all__ = [
     "ByHand",
     "CancelReason",
+    "ClaimedBatch",
     "DeadLetterJob",
-    "Parcel",
     "RetryJob",
     "Running",
     "RunningJob",
@@ -59,7 +59,7 @@ class DeadLetterJob(Exception):
         self.reason = reason
 
 
-class Tray(Protocol):
+class OutcomeSink(Protocol):
     """Where outcomes are put."""
 
     def put(self, running: "Running", outcome: Any, now: float) -> None:
@@ -80,7 +80,7 @@ class Running:
 
     job: Job
     lease: Lease
-    tray: Tray
+    completer: OutcomeSink
     """Where its outcome goes."""
     began: float
     """When the claim was sent."""
@@ -91,7 +91,7 @@ class Running:
     started: float = attrs.field(default=0.0, init=False)
     reason: CancelReason | None = attrs.field(default=None, init=False)
     settled: bool = attrs.field(default=False, init=False)
-    """Its outcome is in the tray, or in the database, or nobody's business any more."""
+    """Its outcome is in the completer, or in the database, or nobody's business any more."""
     by_hand: ByHand | None = attrs.field(default=None, init=False)
     """Its handler has settled it with a verb; only if `settled`, too, for certain: the handler's own transaction may
     come to nothing, and then what becomes of the handler counts after all."""
@@ -168,11 +168,11 @@ class Running:
 
 
 @attrs.frozen(eq=False)
-class Parcel:
+class ClaimedBatch:
     """Jobs that one claim has leased, not looked at yet; how many there are is known."""
 
     jobs: Sequence[Job]
-    tray: Tray
+    completer: OutcomeSink
     began: float
     """When the claim was sent."""
 
@@ -185,7 +185,7 @@ class Parcel:
 
     def _begin(self, job: Job) -> Running:
         assert job.started_on is not None
-        return Running(job, Lease(job.id, job.attempt, job.started_on), self.tray, self.began)
+        return Running(job, Lease(job.id, job.attempt, job.started_on), self.completer, self.began)
 
 
 def superseded(jobs: Collection[Running]) -> set[Running]:

@@ -8,9 +8,9 @@ import attrs
 import trio
 from trio.lowlevel import ParkingLot, checkpoint, enable_ki_protection
 
-from trioboss.actors.acknowledger import waited
+from trioboss.actors.completer import waited
 from trioboss.actors.doorbell import Doorbell
-from trioboss.actors.heartbeat import Wards
+from trioboss.actors.heartbeat import LeaseWatchers
 from trioboss.actors.ports import LeasePort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import (
@@ -24,7 +24,7 @@ from trioboss.actors.runner import (
     run_batch,
     run_job,
 )
-from trioboss.actors.running import CancelReason, Parcel, Running, RunningJob
+from trioboss.actors.running import CancelReason, ClaimedBatch, Running, RunningJob
 from trioboss.events import JobStarted
 
 __all__ = ["SlotSettings", "Slots"]
@@ -56,11 +56,11 @@ class Slots:
     settings: SlotSettings
     _handler: Handler
     _port: LeasePort
-    _wards: Wards
+    _wards: LeaseWatchers
     _reporter: Reporter
 
     _running: set[Running] = attrs.field(factory=set, init=False)
-    _parcels: deque[Parcel] = attrs.field(factory=deque, init=False)
+    _parcels: deque[ClaimedBatch] = attrs.field(factory=deque, init=False)
     _delivered: Doorbell = attrs.field(factory=Doorbell, init=False)
     _buffer: deque[Running] = attrs.field(factory=deque, init=False)
     _idle: ParkingLot = attrs.field(factory=ParkingLot, init=False)
@@ -101,7 +101,7 @@ class Slots:
         """So many jobs are asked for; a negative count takes it back."""
         self._promised += count
 
-    def offer(self, parcel: Parcel, *, more: bool) -> None:
+    def offer(self, parcel: ClaimedBatch, *, more: bool) -> None:
         """Run these as soon as there are slots. ``more``: whoever brings them asks for others at once, if there is
         room. A worker that leases ahead looks into the parcel only then, while the database works.
         """
@@ -251,7 +251,7 @@ class Slots:
             outcome = judge_cancelled(running)
         running.finish()
         self._running.remove(running)
-        running.tray.put(running, outcome, now)
+        running.completer.put(running, outcome, now)
         self._ring_next()
         if not self._running:
             self.empty.ring()

@@ -10,21 +10,21 @@ from uuid import UUID
 import attrs
 import trio
 
+from trioboss.actors.bulk_poller import CROWD, BulkPoller
 from trioboss.actors.checker import Checker
 from trioboss.actors.dispatcher import Dispatcher, DispatcherStatistics, Presence
 from trioboss.actors.handlers import asyncio_handler, open_asyncio, thread_handler
-from trioboss.actors.heartbeat import Renewer, Wards, settle_without_handler
+from trioboss.actors.heartbeat import LeaseWatchers, Renewer, settle_without_handler
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import Handler
 from trioboss.actors.running import CancelReason
 from trioboss.actors.slots import Slots, SlotSettings
 from trioboss.actors.supervisor import Supervisor
-from trioboss.actors.surveyor import CROWD, Surveyor
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, QueueWarning, WorkerWip
 from trioboss.model.check import check_duration
-from trioboss.model.exchange import Wanted
+from trioboss.model.settle_and_claim import ClaimRequest
 
 __all__ = ["Worker", "WorkerSettings", "WorkerStatistics"]
 
@@ -41,7 +41,7 @@ class WorkerSettings:
     """A name, or a pattern with *."""
     handler: Callable[[Any], Any]
     slots: SlotSettings
-    wanted: Wanted
+    wanted: ClaimRequest
     thread: bool = False
     asyncio: bool = False
     name: str
@@ -89,8 +89,8 @@ class Worker:
     dispatchers: dict[str, Dispatcher] = attrs.field(factory=dict, init=False)
     _made: Mapping[str, datetime] = attrs.field(factory=dict, init=False)
     _renewer: Renewer = attrs.field(init=False)
-    _surveyor: Surveyor = attrs.field(init=False)
-    _wards: Wards = attrs.field(factory=Wards, init=False)
+    _surveyor: BulkPoller = attrs.field(init=False)
+    _wards: LeaseWatchers = attrs.field(factory=LeaseWatchers, init=False)
     _intake: Supervisor | None = attrs.field(default=None, init=False)
     _keepers: Supervisor | None = attrs.field(default=None, init=False)
     _stop: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -109,7 +109,7 @@ class Worker:
         self.slots = Slots(self.settings.slots, self._make_handler(), self._port, self._wards, self._reporter)
         self.checker = Checker(self._port, self._reporter)
         self._renewer = Renewer(self._port, self._reporter)
-        self._surveyor = Surveyor(self.id, self._port, self._reporter)
+        self._surveyor = BulkPoller(self.id, self._port, self._reporter)
 
     def _make_handler(self) -> Handler:
         if self.settings.thread:
@@ -131,7 +131,7 @@ class Worker:
         new = [self._add(name) for name in matching.keys() - self.dispatchers.keys()]
         self._made = matching
         if len(new) >= CROWD:
-            self._surveyor.survey(new)
+            self._surveyor.bulk_poll(new)
         for dispatcher in new:
             self._start(dispatcher)
 
@@ -145,7 +145,7 @@ class Worker:
         """The connection was lost and is back: marks may be gone, words may have been missed, leases be short."""
         resting = [dispatcher for dispatcher in self.dispatchers.values() if dispatcher.is_sure]
         if len(resting) >= CROWD:
-            self._surveyor.survey(resting)
+            self._surveyor.bulk_poll(resting)
         else:
             resting = []
         for dispatcher in set(self.dispatchers.values()).difference(resting):
@@ -204,7 +204,7 @@ class Worker:
     def _start_keepers(self, nursery: trio.Nursery) -> None:
         self._keepers = Supervisor(nursery, self._reporter)
         self._keepers.start("heartbeat", self._renewer.run)
-        self._keepers.start("survey", self._surveyor.run)
+        self._keepers.start("bulk_poll", self._surveyor.run)
         self._keepers.start("lease check", self.checker.run)
         nursery.start_soon(self._wards.run, nursery, self._renewer, self._reporter)
         nursery.start_soon(self.slots.unpack)
@@ -278,14 +278,14 @@ class Worker:
 
     def wip(self) -> WorkerWip:
         """What it is doing, in the words of the wip event."""
-        numbers = [dispatcher.tray for dispatcher in self.dispatchers.values()]
+        numbers = [dispatcher.completer for dispatcher in self.dispatchers.values()]
         return WorkerWip(
             self.id,
             self.settings.queue,
             "stopping" if self._stop.is_set() else "active" if self.slots.running else "idle",
             len(self.slots.running),
-            sum(tray.completed for tray in numbers),
-            sum(tray.failed for tray in numbers),
+            sum(completer.completed for completer in numbers),
+            sum(completer.failed for completer in numbers),
         )
 
     def statistics(self) -> WorkerStatistics:

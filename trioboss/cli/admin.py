@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from trioboss.boss import Boss
+from trioboss.api.boss import Boss
 from trioboss.cli.output import complain, print_json, print_rows, printable
 from trioboss.errors import UnknownQueue, UsageError
 from trioboss.model.explanation import Reason

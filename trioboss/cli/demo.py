@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import attrs
 import trio
 
-from trioboss.boss import Boss, open_boss
+from trioboss.api.boss import Boss, open_boss
 from trioboss.model.check import check_duration
 from trioboss.postgres.embedded import find_dsn
 from trioboss.postgres.redact import hide_password

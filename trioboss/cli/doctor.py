@@ -9,7 +9,7 @@ from typing import Literal
 import attrs
 import trio
 
-from trioboss.boss import Boss
+from trioboss.api.boss import Boss
 from trioboss.cli.opening import open_for
 from trioboss.cli.output import print_json, printable
 from trioboss.errors import DatabaseUnavailable, SchemaOutOfDate

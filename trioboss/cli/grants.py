@@ -3,11 +3,11 @@
 import argparse
 from collections.abc import Callable
 
+from trioboss.api.sync import SyncBoss
 from trioboss.cli.output import complain
 from trioboss.errors import UsageError
 from trioboss.postgres.verdicts import role_is_unknown
 from trioboss.sql.grants import ROLES, grant_plans, grant_text
-from trioboss.sync import SyncBoss
 
 __all__ = ["add_grants_command", "grants"]
 
@@ -17,7 +17,7 @@ def add_grants_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     parser = add("grants", "print the SQL that gives roles their rights", None)
     texts = {
         "producer": "sends jobs, reads no payloads",
-        "worker": "takes and settles jobs, does upkeep",
+        "worker": "takes and settles jobs, does maintenance",
         "reader": "reads everything, changes nothing",
         "admin": "owns the schema: migrates, creates queues",
     }

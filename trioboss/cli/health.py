@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 import attrs
 import trio
 
-from trioboss.boss import Boss
+from trioboss.api.boss import Boss
 from trioboss.errors import TriobossError, UsageError
 from trioboss.events import JobCompleted, JobFailed
 from trioboss.postgres.verdicts import is_of_the_database
@@ -95,7 +95,9 @@ class Metrics:
         yield from _gauge(
             "trioboss_listening", "1 if the listener hears the channel", statistics.listener.listening
         )
-        yield from _gauge("trioboss_leads", "1 if this boss does upkeep for all", statistics.listener.leads)
+        yield from _gauge(
+            "trioboss_leads", "1 if this boss does maintenance for all", statistics.listener.leads
+        )
         dispatchers = [d for worker in statistics.workers for d in worker.dispatchers]
         for name, text in _COUNTERS.items():
             counts = Counter({dispatcher.queue: 0 for dispatcher in dispatchers})

@@ -6,7 +6,7 @@ import sys
 import traceback
 from types import TracebackType
 
-from trioboss.app import App
+from trioboss.api.app import App
 from trioboss.errors import UsageError
 
 __all__ = ["load_app"]

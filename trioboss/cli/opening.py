@@ -3,7 +3,7 @@
 import argparse
 from contextlib import AbstractAsyncContextManager
 
-from trioboss.boss import Boss, open_boss
+from trioboss.api.boss import Boss, open_boss
 from trioboss.postgres.embedded import find_dsn
 
 __all__ = ["open_for"]

@@ -11,8 +11,8 @@ from functools import partial
 
 import trio
 
-from trioboss.app import App
-from trioboss.boss import open_boss
+from trioboss.api.app import App
+from trioboss.api.boss import open_boss
 from trioboss.cli.health import Metrics, parse_address, serve_health
 from trioboss.cli.loading import load_app
 from trioboss.cli.logs import set_up_logging

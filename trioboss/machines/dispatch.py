@@ -45,9 +45,9 @@ class DispatchMachine:
     looks each few milliseconds.
     """
 
-    hungry: bool = True
+    may_have_jobs: bool = True
     """There may be jobs that no claim of ours has looked for."""
-    curious: bool = True
+    due_unknown: bool = True
     """Something may have become due earlier than we know."""
     marked: bool = False
     """Senders know that we may be asleep."""
@@ -58,7 +58,7 @@ class DispatchMachine:
     fenced: bool = False
     """Others may take what we lease: lease nothing."""
 
-    awaits_survey: bool = False
+    awaits_bulk_poll: bool = False
     """Somebody else marks us and looks for us; what rings until then is our own to see to."""
 
     _asked: Ask | None = None
@@ -80,13 +80,13 @@ class DispatchMachine:
         if delay is not None and delay > 0:
             self.due = min(self.due, now + delay)
         else:
-            self.hungry = True
-            self.curious = self.curious or delay is None
+            self.may_have_jobs = True
+            self.due_unknown = self.due_unknown or delay is None
 
     def forget_mark(self) -> None:
         """The mark may be gone from the database: write it again before sleeping."""
-        self.marked = self.awaits_survey = False
-        self.hungry = self.curious = True
+        self.marked = self.awaits_bulk_poll = False
+        self.may_have_jobs = self.due_unknown = True
         if self._asked is not None:
             self._asked = attrs.evolve(self._asked, asleep=None)  # nor does the one count that is on its way
 
@@ -99,20 +99,20 @@ class DispatchMachine:
         self.fenced = False
         self.forget_mark()
 
-    def await_survey(self) -> None:
+    def await_bulk_poll(self) -> None:
         """We will be marked, and looked for, together with many others."""
         self.unfence()
         if self._asked is None:
-            self.awaits_survey = True
-            self.hungry = False
+            self.awaits_bulk_poll = True
+            self.may_have_jobs = False
             self.due = math.inf
 
-    def surveyed(self, now: float, next_due: float | None) -> None:
+    def bulk_polled(self, now: float, next_due: float | None) -> None:
         """We were marked, and in so many seconds after that there was something to claim. Who asked in the meantime
         knows better: its own mark may be gone again.
         """
-        if self.awaits_survey:
-            self.awaits_survey = False
+        if self.awaits_bulk_poll:
+            self.awaits_bulk_poll = False
             self.marked = True
             if next_due is not None:
                 self.ring(now, next_due or None)
@@ -122,7 +122,7 @@ class DispatchMachine:
         if self._asked is not None or self.fenced:
             return Rest(math.inf)
         ripe = now >= self.due
-        if not (self.hungry or ripe):
+        if not (self.may_have_jobs or ripe):
             return Rest(self.due)
         if now < (patience := max(self._not_before, self.retry_at)):
             return Rest(patience)
@@ -131,12 +131,12 @@ class DispatchMachine:
         in_a_rush = self._full_claims >= _RUSH
         asleep = (not in_a_rush) if self.marked == in_a_rush else None
         unheard = not self.marked and now >= self._look_at
-        self._asked = Ask(room, ripe, asleep, look=self.curious or ripe or asleep is not None or unheard)
-        self.awaits_survey = False
-        self.hungry = False
+        self._asked = Ask(room, ripe, asleep, look=self.due_unknown or ripe or asleep is not None or unheard)
+        self.awaits_bulk_poll = False
+        self.may_have_jobs = False
         if self._asked.look:
             # The answer will say what is due. What is rung until then may be newer than what the claim has seen.
-            self.curious = False
+            self.due_unknown = False
             self.due = math.inf
             self._look_at = now + _DUE_INTERVAL
         return self._asked
@@ -151,7 +151,7 @@ class DispatchMachine:
         full = count >= asked.limit
         self._full_claims = self._full_claims + 1 if full else 0
         # Not marked, it must not sleep: it asks once more, and marks itself first.
-        self.hungry = self.hungry or full or not self.marked
+        self.may_have_jobs = self.may_have_jobs or full or not self.marked
         if next_due is not None:
             self.due = min(self.due, now + next_due)
         self._looks = min(_LOOKS, self._looks + count)

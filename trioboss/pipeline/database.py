@@ -10,7 +10,7 @@ import attrs
 from trioboss.errors import SchemaOutOfDate
 from trioboss.postgres.blocking import run_blocking
 from trioboss.postgres.blocking_session import open_blocking
-from trioboss.postgres.driving import BlockingConnection
+from trioboss.postgres.executor import BlockingConnection
 from trioboss.postgres.results import read_rows
 from trioboss.postgres.translate import translated
 from trioboss.postgres.verdicts import lock_is_taken

@@ -22,9 +22,6 @@ from trioboss.postgres.blocking import run_blocking as run_blocking
 from trioboss.postgres.caller import run_in_caller as run_in_caller
 from trioboss.postgres.connection import Connection as Connection
 from trioboss.postgres.contract import check_contract as check_contract
-from trioboss.postgres.flush import Results as Results
-from trioboss.postgres.flush import Step as Step
-from trioboss.postgres.flush import Transactions as Transactions
 from trioboss.postgres.pool import CloseReason as CloseReason
 from trioboss.postgres.pool import Pool as Pool
 from trioboss.postgres.pool import PoolStatistics as PoolStatistics
@@ -32,14 +29,17 @@ from trioboss.postgres.pool import open_pool as open_pool
 from trioboss.postgres.session import open_connection as open_connection
 from trioboss.postgres.session import open_session as open_session
 from trioboss.postgres.translate import translated as translated
+from trioboss.postgres.wire import BoundStatement as BoundStatement
+from trioboss.postgres.wire import Results as Results
+from trioboss.postgres.wire import Transactions as Transactions
 
 __all__ = [
+    "BoundStatement",
     "CloseReason",
     "Connection",
     "Pool",
     "PoolStatistics",
     "Results",
-    "Step",
     "Transactions",
     "check_contract",
     "open_connection",

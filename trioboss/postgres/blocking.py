@@ -16,7 +16,7 @@ from psycopg.adapt import Dumper
 from psycopg.pq.abc import PGresult
 
 from trioboss.errors import UsageError
-from trioboss.postgres.flush import Results, Step, Transactions, is_stale_statement
+from trioboss.postgres.wire import BoundStatement, Results, Transactions, is_stale_statement
 
 __all__ = ["TextValue", "check_encoding", "finished", "register_text", "run_blocking", "text_values"]
 
@@ -35,7 +35,7 @@ class _TextValueDumper(Dumper):
         return obj.value
 
 
-def text_values(step: Step) -> list[TextValue | None]:
+def text_values(step: BoundStatement) -> list[TextValue | None]:
     """Wrap a step's parameters, so that psycopg sends them as they are."""
     return [None if value is None else TextValue(value) for value in step.parameters]
 
@@ -70,7 +70,7 @@ def run_blocking(
 
 
 def _run_transaction(
-    connection: psycopg.Connection[Any], steps: Sequence[Step], *, prepare: bool
+    connection: psycopg.Connection[Any], steps: Sequence[BoundStatement], *, prepare: bool
 ) -> list[PGresult]:
     idle = connection.info.transaction_status == pq.TransactionStatus.IDLE
     repeatable = prepare and idle and connection.autocommit
@@ -85,7 +85,7 @@ def _run_transaction(
 
 
 def _run_steps(
-    connection: psycopg.Connection[Any], steps: Sequence[Step], *, prepare: bool
+    connection: psycopg.Connection[Any], steps: Sequence[BoundStatement], *, prepare: bool
 ) -> list[PGresult]:
     if len(steps) == 1 and not connection.pgconn.pipeline_status:
         return [finished(_execute(connection, steps[0], prepare=prepare))]
@@ -104,7 +104,9 @@ def _run_steps(
     return [finished(cursor) for cursor in cursors]
 
 
-def _execute(connection: psycopg.Connection[Any], step: Step, *, prepare: bool) -> psycopg.RawCursor[Any]:
+def _execute(
+    connection: psycopg.Connection[Any], step: BoundStatement, *, prepare: bool
+) -> psycopg.RawCursor[Any]:
     cursor = RawCursor(connection)
     register_text(cursor)
     return cursor.execute(step.statement.text.encode(), text_values(step), prepare=prepare, binary=True)

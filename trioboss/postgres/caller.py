@@ -13,7 +13,7 @@ from psycopg import AsyncRawCursor
 from trioboss.errors import UsageError
 from trioboss.postgres.blocking import check_encoding, finished, register_text, run_blocking, text_values
 from trioboss.postgres.connection import Connection
-from trioboss.postgres.flush import Results, Step, Transactions
+from trioboss.postgres.wire import BoundStatement, Results, Transactions
 
 __all__ = ["check_caller", "run_in_caller"]
 
@@ -57,7 +57,7 @@ async def _run_in_pipeline(connection: Connection[Any], transactions: Transactio
     return results
 
 
-async def _execute(connection: Connection[Any], step: Step) -> AsyncRawCursor[Any]:
+async def _execute(connection: Connection[Any], step: BoundStatement) -> AsyncRawCursor[Any]:
     cursor = AsyncRawCursor(connection)
     register_text(cursor)
     return await cursor.execute(step.statement.text.encode(), text_values(step), prepare=False, binary=True)

@@ -16,12 +16,12 @@ from psycopg.pq.abc import PGconn
 from psycopg.rows import AsyncRowFactory, Row
 from trio.lowlevel import checkpoint, checkpoint_if_cancelled, wait_readable
 
-from trioboss.postgres.care import Care
+from trioboss.postgres.cancellation import CancellationPolicy
 from trioboss.postgres.connecting import open_pgconn
-from trioboss.postgres.driver import TrioConnection
-from trioboss.postgres.flush import Delivery, PreparedStatements, Results, Step, Transactions
 from trioboss.postgres.settings import RESET, settings_step
+from trioboss.postgres.trio_connection import TrioConnection
 from trioboss.postgres.waiting import Dialogue, is_readable
+from trioboss.postgres.wire import BoundStatement, Pipeline, PreparedStatements, Results, Transactions
 
 __all__ = ["Connection"]
 
@@ -45,8 +45,8 @@ class Connection(TrioConnection[Row]):
     def __init__(self, pgconn: PGconn, row_factory: AsyncRowFactory[Row] | None = None) -> None:
         super().__init__(pgconn, row_factory)
         self._statements: PreparedStatements | None = None
-        self._unread: Delivery | None = None  # whose sequel has not been read yet
-        self._first_step: Step | None = None
+        self._unread: Pipeline | None = None  # whose follow_up has not been read yet
+        self._first_step: BoundStatement | None = None
         self._last_words = _LastWords()
         self.add_notice_handler(self._last_words.hear)
 
@@ -82,12 +82,12 @@ class Connection(TrioConnection[Row]):
             connection._adapters = AdaptersMap(context.adapters)
         return connection
 
-    async def begin_session(self, step: Step) -> None:
+    async def begin_session(self, step: BoundStatement) -> None:
         """Execute the first statement of a new session, or close the connection."""
-        delivery = Delivery(self.pgconn, [[step]], None)
+        delivery = Pipeline(self.pgconn, [[step]], None)
         self._first_step = step
         try:
-            await self.converse(delivery.converse(), Care.ORDINARY)
+            await self.converse(delivery.converse(), CancellationPolicy.ORDINARY)
         except BaseException:
             await self.close()
             raise
@@ -102,31 +102,31 @@ class Connection(TrioConnection[Row]):
 
     # -- the hot path
 
-    async def run(self, transactions: Transactions, sequel: Sequence[Step] = ()) -> Results:
+    async def run(self, transactions: Transactions, follow_up: Sequence[BoundStatement] = ()) -> Results:
         """Send these transactions in one flush; return the results of their steps, in binary format.
 
         In autocommit, outside a transaction block, each commits by itself: after an error the others ran.
         Otherwise all of them are part of the transaction that is open, or that psycopg would open now.
         The first error is raised when everything has been read, so that the connection stays usable.
         A cancellation stops the flush on the server, unless its first transaction is committed already: the
-        others are taken for its sequel.
+        others are taken for its follow_up.
 
-        An explicit `sequel` is one more transaction that is sent along and not waited for: it must not matter to
-        the caller whether it succeeds. Until `read_sequel` the connection is good for `run` only.
+        An explicit `follow_up` is one more transaction that is sent along and not waited for: it must not matter to
+        the caller whether it succeeds. Until `read_follow_up` the connection is good for `run` only.
         """
         await self.lock.acquire()
         try:
             await checkpoint_if_cancelled()
             if self._unread is not None and not self._autocommit:
-                await self._read_sequel(self._unread)
+                await self._read_follow_up(self._unread)
             if self._pipeline is not None:
                 raise errors.ProgrammingError("run() cannot be used inside pipeline(): see run_in_caller()")
-            return await self._run(transactions, sequel)
+            return await self._run(transactions, follow_up)
         finally:
             self.lock.release()
 
-    async def _run(self, transactions: Transactions, sequel: Sequence[Step]) -> Results:
-        delivery = self._new_delivery(transactions, sequel)
+    async def _run(self, transactions: Transactions, follow_up: Sequence[BoundStatement]) -> Results:
+        delivery = self._new_delivery(transactions, follow_up)
         try:
             return await self._deliver(delivery)
         except psycopg.Error as error:
@@ -134,39 +134,39 @@ class Connection(TrioConnection[Row]):
                 raise
             self._statements.forget_all()
         if self._unread is not None:
-            await self._read_sequel(self._unread)
-        return await self._deliver(self._new_delivery(transactions, sequel))
+            await self._read_follow_up(self._unread)
+        return await self._deliver(self._new_delivery(transactions, follow_up))
 
-    def _new_delivery(self, transactions: Transactions, sequel: Sequence[Step]) -> Delivery:
+    def _new_delivery(self, transactions: Transactions, follow_up: Sequence[BoundStatement]) -> Pipeline:
         earlier, self._unread = self._unread, None
         idle = earlier is not None or self.pgconn.transaction_status == _IDLE
         begin = None if self._autocommit or not idle else self._get_tx_start_command()
         in_block = not (idle and self._autocommit)
-        return Delivery(self.pgconn, transactions, self._statements, begin, in_block, sequel, earlier)
+        return Pipeline(self.pgconn, transactions, self._statements, begin, in_block, follow_up, earlier)
 
-    async def _deliver(self, delivery: Delivery) -> Results:
+    async def _deliver(self, delivery: Pipeline) -> Results:
         try:
-            return await self.converse(delivery.converse(), Care.STARTED, delivery)
+            return await self.converse(delivery.converse(), CancellationPolicy.STARTED, delivery)
         finally:
-            if delivery.awaits_sequel():
+            if delivery.awaits_follow_up():
                 self._unread = delivery
             else:
                 self.close_unless_settled()
 
     @property
-    def awaits_sequel(self) -> bool:
-        """Whether the sequel of the last `run` has not been read yet."""
+    def awaits_follow_up(self) -> bool:
+        """Whether the follow_up of the last `run` has not been read yet."""
         return self._unread is not None and self.pgconn.status == _OK
 
-    async def read_sequel(self) -> None:
-        """Wait for the end of the sequel of the last `run`, if any."""
+    async def read_follow_up(self) -> None:
+        """Wait for the end of the follow_up of the last `run`, if any."""
         async with self.lock:
             if self._unread is not None:
-                await self._read_sequel(self._unread)
+                await self._read_follow_up(self._unread)
 
-    async def _read_sequel(self, delivery: Delivery) -> None:
+    async def _read_follow_up(self, delivery: Pipeline) -> None:
         try:
-            await self.converse(delivery.finish(), Care.FINISH)
+            await self.converse(delivery.finish(), CancellationPolicy.FINISH)
         finally:
             self._unread = None
             self.close_unless_settled()
@@ -244,7 +244,7 @@ class Connection(TrioConnection[Row]):
         """Prove that the server answers on this connection, or close it and raise OperationalError.
 
         A bare Sync goes there and back: no statement is executed, so none is counted or logged. It is
-        not interrupted by a cancellation, but it never takes longer than the timeout. The end of a sequel is
+        not interrupted by a cancellation, but it never takes longer than the timeout. The end of a follow_up is
         as good a proof.
         """
         async with self.lock:

@@ -6,7 +6,7 @@ import attrs
 from psycopg import errors, pq
 from psycopg.pq.abc import PGconn, PGresult
 
-from trioboss.postgres.driving import BlockingConnection
+from trioboss.postgres.executor import BlockingConnection
 from trioboss.postgres.translate import translated
 
 __all__ = ["CopiedRows", "copy_out"]

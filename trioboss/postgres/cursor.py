@@ -8,7 +8,7 @@ from psycopg.abc import Params, Query
 from psycopg.copy import AsyncWriter
 from psycopg.rows import Row
 
-from trioboss.postgres.care import Care, handled_with, with_care
+from trioboss.postgres.cancellation import CancellationPolicy, handled_with, with_policy
 
 __all__ = ["Cursor", "ServerCursor"]
 
@@ -24,7 +24,9 @@ class Cursor(AsyncCursor[Row]):
     ) -> AsyncIterator[AsyncCopy]:
         """As in psycopg. A block left by a cancellation ends the COPY on the server too."""
         copy = super().copy(statement, params, writer=writer)
-        async with handled_with(copy, enter=Care.ORDINARY, exit=Care.STARTED) as handle:
+        async with handled_with(
+            copy, enter=CancellationPolicy.ORDINARY, exit=CancellationPolicy.STARTED
+        ) as handle:
             yield handle
 
 
@@ -35,5 +37,5 @@ class ServerCursor(AsyncServerCursor[Row]):
 
     async def close(self) -> None:
         """Close the cursor on the server too, even in a cancelled scope."""
-        with with_care(Care.FINISH):
+        with with_policy(CancellationPolicy.FINISH):
             await super().close()

@@ -5,7 +5,7 @@ import trio
 from psycopg.pq.abc import PGconn
 from trio.lowlevel import ParkingLot, Task, current_task
 
-from trioboss.postgres.care import Care, current_care
+from trioboss.postgres.cancellation import CancellationPolicy, current_policy
 from trioboss.postgres.waiting import abort
 
 __all__ = ["ConnectionLock"]
@@ -63,7 +63,7 @@ class ConnectionLock:
         try:
             await self._waiting.park()
         except trio.Cancelled:
-            if current_care() is Care.ORDINARY:
+            if current_policy() is CancellationPolicy.ORDINARY:
                 raise
             with trio.move_on_after(self.grace, shield=True):
                 await self._waiting.park()

@@ -1,32 +1,32 @@
 """Brings the schema of a database to the version this program needs. Conversations, like the verbs."""
 
 from trioboss.errors import SchemaOutOfDate
-from trioboss.postgres.conversation import Conversation, Flush, Script
-from trioboss.postgres.flush import Step
+from trioboss.postgres.operation import Batch, Operation, Script
 from trioboss.postgres.results import read_rows
+from trioboss.postgres.wire import BoundStatement
 from trioboss.sql import Catalog
 from trioboss.sql.plans import LATEST, lock_text, migrations
 
 __all__ = ["check_version", "migrate", "read_version"]
 
 
-def read_version(catalog: Catalog) -> Conversation[int | None]:
+def read_version(catalog: Catalog) -> Operation[int | None]:
     """The version of the schema, or None if it is not installed."""
-    results = yield Flush((Step(catalog.get("is_installed")),))
+    results = yield Batch((BoundStatement(catalog.get("is_installed")),))
     if not read_rows(results[0][0])[0][0]:
         return None
-    results = yield Flush((Step(catalog.get("get_version")),))
+    results = yield Batch((BoundStatement(catalog.get("get_version")),))
     return int(read_rows(results[0][0])[0][0])
 
 
-def check_version(catalog: Catalog) -> Conversation[None]:
+def check_version(catalog: Catalog) -> Operation[None]:
     """Raise SchemaOutOfDate unless the schema is exactly what this program needs."""
     found = yield from read_version(catalog)
     if found != LATEST:
         raise SchemaOutOfDate(catalog.schema, found, LATEST)
 
 
-def migrate(catalog: Catalog) -> Conversation[None]:
+def migrate(catalog: Catalog) -> Operation[None]:
     """Apply what is missing, all or nothing, one migrator at a time. Needs an open transaction around it."""
     if (yield from read_version(catalog)) == LATEST:
         return

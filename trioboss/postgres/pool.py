@@ -13,11 +13,11 @@ from trio.lowlevel import Task, checkpoint_if_cancelled, current_task
 
 from trioboss.errors import PoolTimeout, UsageError
 from trioboss.postgres.connection import Connection
-from trioboss.postgres.flush import Results, Step, Transactions
 from trioboss.postgres.pool_member import Member, is_clean, open_member, undo
 from trioboss.postgres.pool_values import CloseReason, PoolSettings, PoolStatistics
 from trioboss.postgres.settings import parse_dsn
 from trioboss.postgres.translate import translated
+from trioboss.postgres.wire import BoundStatement, Results, Transactions
 
 __all__ = ["CloseReason", "Pool", "PoolSettings", "PoolStatistics", "open_pool"]
 
@@ -72,21 +72,21 @@ class Pool:
     async def run(
         self,
         transactions: Transactions,
-        sequel: Sequence[Step] = (),
+        follow_up: Sequence[BoundStatement] = (),
         *,
         patient: bool = False,
         timeout: float | None = None,
     ) -> Results:
         """Run transactions on some connection: `Connection.run`, with its errors translated. ``patient``: until the
-        sequel is over, too; if it fails, nobody is told.
+        follow_up is over, too; if it fails, nobody is told.
         """
         member = await self._take(timeout)
         try:
             with translated(member.connection, commits=True):
-                results = await member.connection.run(transactions, sequel)
+                results = await member.connection.run(transactions, follow_up)
             if patient:
                 with suppress(psycopg.Error):
-                    await member.connection.read_sequel()
+                    await member.connection.read_follow_up()
             return results
         finally:
             await self._give_back(member)
@@ -156,7 +156,7 @@ class Pool:
         if not self._idle:
             return None
         member = self._idle[-1]
-        if settled and member.connection.awaits_sequel:
+        if settled and member.connection.awaits_follow_up:
             return None
         seen = now < member.expires and now - member.idle_since < self.settings.ping_after
         return self._idle.pop() if seen and not member.connection.is_stale() else None
@@ -180,7 +180,7 @@ class Pool:
             return CloseReason.EXPIRED
         if member.connection.is_stale():
             return CloseReason.STALE
-        if now - member.idle_since < self.settings.ping_after and not member.connection.awaits_sequel:
+        if now - member.idle_since < self.settings.ping_after and not member.connection.awaits_follow_up:
             return None
         patience = min(self.settings.ping_timeout, max(0.0, deadline - now))
         try:
@@ -205,7 +205,7 @@ class Pool:
         del self._in_use[member]
         try:
             connection = member.connection
-            clean = connection.awaits_sequel or is_clean(connection) or await undo(connection)
+            clean = connection.awaits_follow_up or is_clean(connection) or await undo(connection)
             now = trio.current_time()
             if self._is_shut:
                 await self._close(member, CloseReason.SHUTDOWN)

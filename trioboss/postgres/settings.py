@@ -16,11 +16,12 @@ from psycopg.abc import ConnDict
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from trioboss.errors import UsageError
-from trioboss.postgres.flush import Step
+from trioboss.postgres.wire import BoundStatement
 from trioboss.sql import Statement
 
 __all__ = [
     "CONNECTION_DEFAULTS",
+    "OWN_SETTINGS",
     "RESET",
     "SESSION_SETTINGS",
     "SessionSetting",
@@ -43,6 +44,16 @@ CONNECTION_DEFAULTS: Mapping[str, str | int] = {
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
+}
+
+
+# Our statements are walks along an index. A plan made while a table was nearly empty is kept when it is full,
+# so the planner must not choose to read all of it, however small it looks. And where anybody may create functions
+# and operators, as in `public` before Postgres 15, ours must not be led to theirs.
+OWN_SETTINGS = {
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "search_path": "pg_catalog, pg_temp",
 }
 
 
@@ -95,8 +106,8 @@ _APPLY = Statement(
 )
 # What a user of one of our sessions may have left behind in it.
 RESET = (
-    Step(Statement("trioboss_reset", "reset all", ())),
-    Step(Statement("trioboss_unlock", "select pg_advisory_unlock_all()", ())),
+    BoundStatement(Statement("trioboss_reset", "reset all", ())),
+    BoundStatement(Statement("trioboss_unlock", "select pg_advisory_unlock_all()", ())),
 )
 _CONDITIONAL = frozenset({"synchronous_commit", "client_connection_check_interval"})
 _PORTS = re.compile(r"[0-9,\s]*")
@@ -140,7 +151,7 @@ def session_conninfo(dsn: str) -> str:
     return make_conninfo("", **session_parameters(dsn))
 
 
-def session_step(params: ConnDict, settings: Mapping[str, str], *, pooled: bool) -> Step:
+def session_step(params: ConnDict, settings: Mapping[str, str], *, pooled: bool) -> BoundStatement:
     """Return the statement that makes a fresh session one of ours, with the caller's settings on top."""
     chosen = _names_in_options(params) | {name.lower() for name in settings}
     ours = {
@@ -148,12 +159,12 @@ def session_step(params: ConnDict, settings: Mapping[str, str], *, pooled: bool)
     }
     always = {k: v for k, v in ours.items() if k not in _CONDITIONAL} | dict(settings)
     where_it_applies = {k: v for k, v in ours.items() if k in _CONDITIONAL}
-    return Step(_APPLY, (json.dumps(always).encode(), json.dumps(where_it_applies).encode()))
+    return BoundStatement(_APPLY, (json.dumps(always).encode(), json.dumps(where_it_applies).encode()))
 
 
-def settings_step(settings: Mapping[str, str]) -> Step:
+def settings_step(settings: Mapping[str, str]) -> BoundStatement:
     """Return the statement that applies just these settings."""
-    return Step(_APPLY, (json.dumps(dict(settings)).encode(), b"{}"))
+    return BoundStatement(_APPLY, (json.dumps(dict(settings)).encode(), b"{}"))
 
 
 def _names_in_options(params: ConnDict) -> set[str]:

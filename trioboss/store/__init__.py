@@ -6,29 +6,29 @@ Whoever drives it brings the connection.
 
 import attrs
 
-from trioboss.postgres.conversation import Aside as Aside
-from trioboss.postgres.conversation import Conversation as Conversation
-from trioboss.postgres.conversation import Copy as Copy
-from trioboss.postgres.conversation import Flush as Flush
-from trioboss.store.claiming import ClaimVerbs as ClaimVerbs
+from trioboss.postgres.operation import Batch as Batch
+from trioboss.postgres.operation import Copy as Copy
+from trioboss.postgres.operation import OnOwnConnection as OnOwnConnection
+from trioboss.postgres.operation import Operation as Operation
+from trioboss.store.claiming import ClaimOperations as ClaimOperations
 from trioboss.store.context import Context as Context
-from trioboss.store.exchanging import ExchangeVerbs as ExchangeVerbs
-from trioboss.store.loading import LoadVerbs as LoadVerbs
-from trioboss.store.queues import QueueVerbs as QueueVerbs
-from trioboss.store.reading import ReadVerbs as ReadVerbs
-from trioboss.store.schedules import ScheduleVerbs as ScheduleVerbs
-from trioboss.store.sending import SendVerbs as SendVerbs
-from trioboss.store.settling import SettleVerbs as SettleVerbs
+from trioboss.store.loading import LoadOperations as LoadOperations
+from trioboss.store.maintenance import MaintenanceOperations as MaintenanceOperations
+from trioboss.store.queues import QueueOperations as QueueOperations
+from trioboss.store.reading import ReadOperations as ReadOperations
+from trioboss.store.schedules import ScheduleOperations as ScheduleOperations
+from trioboss.store.sending import SendOperations as SendOperations
+from trioboss.store.settle_and_claim import SettleAndClaimOperations as SettleAndClaimOperations
+from trioboss.store.settling import SettleOperations as SettleOperations
 from trioboss.store.targets import Target as Target
 from trioboss.store.targets import Targets as Targets
-from trioboss.store.upkeep import UpkeepVerbs as UpkeepVerbs
 
 __all__ = [
-    "Aside",
+    "Batch",
     "Context",
-    "Conversation",
     "Copy",
-    "Flush",
+    "OnOwnConnection",
+    "Operation",
     "Store",
     "Target",
     "Targets",
@@ -41,28 +41,28 @@ class Store:
     """All verbs of one schema."""
 
     context: Context
-    queues: QueueVerbs
-    sending: SendVerbs
-    loading: LoadVerbs
-    claiming: ClaimVerbs
-    exchanging: ExchangeVerbs
-    settling: SettleVerbs
-    reading: ReadVerbs
-    schedules: ScheduleVerbs
-    upkeep: UpkeepVerbs
+    queues: QueueOperations
+    sending: SendOperations
+    loading: LoadOperations
+    claiming: ClaimOperations
+    exchanging: SettleAndClaimOperations
+    settling: SettleOperations
+    reading: ReadOperations
+    schedules: ScheduleOperations
+    maintenance: MaintenanceOperations
 
 
 def make_store(context: Context) -> Store:
     """Put the verbs together."""
     return Store(
         context,
-        QueueVerbs(context),
-        SendVerbs(context),
-        LoadVerbs(context),
-        ClaimVerbs(context),
-        ExchangeVerbs(context),
-        SettleVerbs(context),
-        ReadVerbs(context),
-        ScheduleVerbs(context),
-        UpkeepVerbs(context),
+        QueueOperations(context),
+        SendOperations(context),
+        LoadOperations(context),
+        ClaimOperations(context),
+        SettleAndClaimOperations(context),
+        SettleOperations(context),
+        ReadOperations(context),
+        ScheduleOperations(context),
+        MaintenanceOperations(context),
     )

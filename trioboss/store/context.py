@@ -9,8 +9,8 @@ import attrs
 from trioboss.errors import UnknownQueue
 from trioboss.model.payload import MAX_BYTES
 from trioboss.model.queue import Queue
-from trioboss.postgres import Step
-from trioboss.postgres.conversation import Conversation, Flush
+from trioboss.postgres import BoundStatement
+from trioboss.postgres.operation import Batch, Operation
 from trioboss.postgres.verdicts import table_is_gone, transaction_is_spoilt
 from trioboss.sql import COMMON_LEAF, Catalog
 from trioboss.store.parameters import step
@@ -31,17 +31,17 @@ class Context:
     """For tests: what statements take for the time. None: the clock of the database."""
     places: dict[str, str] = attrs.field(factory=dict, init=False)
     """Where place.sql is to go on, for each queue in which it could not look at all keys at once."""
-    claims: dict[str, tuple[object, tuple[Step, ...]]] = attrs.field(factory=dict, init=False)
+    claims: dict[str, tuple[object, tuple[BoundStatement, ...]]] = attrs.field(factory=dict, init=False)
     """The last claim made for each queue, and on what terms."""
-    _words: dict[tuple[str, bool], Step] = attrs.field(factory=dict, init=False)
+    _words: dict[tuple[str, bool], BoundStatement] = attrs.field(factory=dict, init=False)
     _queues: dict[str, Queue] = attrs.field(factory=dict, init=False)
 
-    def step(self, name: str, leaf: str = COMMON_LEAF, /, **values: object) -> Step:
+    def step(self, name: str, leaf: str = COMMON_LEAF, /, **values: object) -> BoundStatement:
         """The named statement with these parameters, addressed to one job table."""
         values["now"] = self.now
         return step(self.catalog.get(name, leaf), values)
 
-    def wake(self, name: str, *, ready: bool = False) -> Step:
+    def wake(self, name: str, *, ready: bool = False) -> BoundStatement:
         """The step that wakes who sleeps; for a transaction of its own. It is the same each time, and kept.
         ``ready``: for nothing but jobs that can run now.
         """
@@ -54,14 +54,14 @@ class Context:
         """What is remembered of a queue."""
         return self._queues.get(name)
 
-    def know(self, name: str) -> Conversation[Queue]:
+    def know(self, name: str) -> Operation[Queue]:
         """The queue of that name. What is remembered may be old: statements check what matters themselves."""
         queue = self._queues.get(name)
         return queue if queue is not None else (yield from self.look(name))
 
-    def look(self, name: str) -> Conversation[Queue]:
+    def look(self, name: str) -> Operation[Queue]:
         """The queue of that name, read anew."""
-        found = read_queues((yield Flush((self.step("get_queues", queue=name),))))
+        found = read_queues((yield Batch((self.step("get_queues", queue=name),))))
         self.forget(name)
         if not found:
             raise UnknownQueue(name)
@@ -85,8 +85,8 @@ class Context:
             self._words.pop((name, True), None)
 
     def on_queue(
-        self, name: str, verb: Callable[[Queue], Conversation[T]], *, may_miss: bool = False
-    ) -> Conversation[T]:
+        self, name: str, verb: Callable[[Queue], Operation[T]], *, may_miss: bool = False
+    ) -> Operation[T]:
         """Run a verb on a queue; once more if the queue's table turns out to be another one now.
 
         ``may_miss``: nothing found may mean that we looked into the wrong table.
@@ -103,9 +103,7 @@ class Context:
             return (yield from self._once_more(name, verb, error))
         return (yield from verb((yield from self.know(name))))
 
-    def _once_more(
-        self, name: str, verb: Callable[[Queue], Conversation[T]], first: Exception
-    ) -> Conversation[T]:
+    def _once_more(self, name: str, verb: Callable[[Queue], Operation[T]], first: Exception) -> Operation[T]:
         try:
             return (yield from verb((yield from self.know(name))))
         except Exception as error:
@@ -113,9 +111,9 @@ class Context:
                 raise first from None  # it was the caller's transaction, and this is what spoilt it
             raise
 
-    def has_moved(self, queue: Queue) -> Conversation[bool]:
+    def has_moved(self, queue: Queue) -> Operation[bool]:
         """Whether the jobs of a queue that was remembered are in another table now: it was made anew."""
-        found = read_queues((yield Flush((self.step("get_queues", queue=queue.name),))))
+        found = read_queues((yield Batch((self.step("get_queues", queue=queue.name),))))
         self.forget(queue.name)
         self.remember(found)
         return bool(found) and found[0].table_name != queue.table_name

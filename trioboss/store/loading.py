@@ -14,14 +14,14 @@ from trioboss.model.job import NewJob, make_id
 from trioboss.model.payload import encode
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
-from trioboss.postgres.conversation import Conversation, Copy, Flush
+from trioboss.postgres.operation import Batch, Copy, Operation
 from trioboss.postgres.results import read_rows
 from trioboss.store.context import Context
 from trioboss.store.copying import JobRows, StagingRows, blocks
 from trioboss.store.rows import read_first
-from trioboss.store.sending import SendVerbs, require_key
+from trioboss.store.sending import SendOperations, require_key
 
-__all__ = ["LoadVerbs", "Loaded"]
+__all__ = ["LoadOperations", "Loaded"]
 
 
 class _Road(enum.Enum):
@@ -56,14 +56,14 @@ class Loaded:
 
 
 @attrs.frozen
-class LoadVerbs:
+class LoadOperations:
     """Insert many jobs. The conversation needs a transaction that is open around it."""
 
     _context: Context
 
     def insert(
         self, name: str, jobs: Iterable[NewJob | Mapping[str, Any]], *, keep_ids: bool
-    ) -> Conversation[Loaded]:
+    ) -> Operation[Loaded]:
         """Insert all jobs, or none if one of them is bad; the policy may leave some out."""
         check_name("queue", name)
         # Read anew, because COPY writes the queue's options into the rows as they are known here.
@@ -112,8 +112,8 @@ class LoadVerbs:
         id = UUID(str(job.id)) if job is not None and job.id else make_id()
         return _Item(_road(queue, job), id, text, job)
 
-    def _copy(self, queue: Queue, items: Iterable[_Item], loaded: Loaded) -> Conversation[None]:
-        ((now,),) = read_first((yield Flush((self._context.step("read_clock"),))))
+    def _copy(self, queue: Queue, items: Iterable[_Item], loaded: Loaded) -> Operation[None]:
+        ((now,),) = read_first((yield Batch((self._context.step("read_clock"),))))
         rows = JobRows(queue, now)
 
         def written() -> Iterator[bytes]:
@@ -124,7 +124,7 @@ class LoadVerbs:
         statement = self._context.catalog.get("copy_jobs", queue.table_name)
         yield Copy(statement.text, blocks(written()))
 
-    def _stage(self, queue: Queue, items: Iterable[_Item], loaded: Loaded) -> Conversation[None]:
+    def _stage(self, queue: Queue, items: Iterable[_Item], loaded: Loaded) -> Operation[None]:
         load = make_id()
         rows = StagingRows(load)
         given: list[UUID] = []
@@ -138,16 +138,16 @@ class LoadVerbs:
         yield Copy(self._context.catalog.get("copy_staging").text, blocks(written()))
         values = {"queue": queue.name, "load": load, "keep_ids": loaded.ids is not None}
         release = self._context.step("release_staged", queue.table_name, **values)
-        unless_ended = SendVerbs(self._context).drop_if_ended(queue, given)
-        results = yield Flush((release, unless_ended))
+        unless_ended = SendOperations(self._context).drop_if_ended(queue, given)
+        results = yield Batch((release, unless_ended))
         ((count, ids),) = read_rows(results[0][0])
         dropped = {id for (id,) in read_rows(results[0][1])}
         loaded.count += count - len(dropped)
         if loaded.ids is not None:
             loaded.ids += [id for id in ids or () if id not in dropped]
 
-    def _send(self, queue: Queue, items: Iterable[_Item], loaded: Loaded) -> Conversation[None]:
-        verbs = SendVerbs(self._context)
+    def _send(self, queue: Queue, items: Iterable[_Item], loaded: Loaded) -> Operation[None]:
+        verbs = SendOperations(self._context)
         for item in items:
             job = item.job or _PLAIN
             sent = yield from verbs.send_encoded(queue.name, job, item.id, item.data, own=False)

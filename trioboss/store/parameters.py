@@ -5,16 +5,18 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from trioboss.postgres import Step
+from trioboss.postgres import BoundStatement
 from trioboss.sql import Statement
 
 __all__ = ["fence", "step", "text_array", "uuid_array"]
 
 
-def step(statement: Statement, values: Mapping[str, object]) -> Step:
+def step(statement: Statement, values: Mapping[str, object]) -> BoundStatement:
     """A statement with its parameters; those that are not among the values are null."""
     get = values.get
-    return Step(statement, [None if (v := get(name)) is None else _text(v) for name in statement.parameters])
+    return BoundStatement(
+        statement, [None if (v := get(name)) is None else _text(v) for name in statement.parameters]
+    )
 
 
 def _text(value: Any) -> bytes:

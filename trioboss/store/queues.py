@@ -11,27 +11,27 @@ from trioboss.model.check import check_name
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue, QueueSettings, QueueStats, changed_settings
 from trioboss.model.states import JobState
-from trioboss.postgres.conversation import Conversation, Flush
-from trioboss.postgres.flush import Step
+from trioboss.postgres.operation import Batch, Operation
 from trioboss.postgres.results import read_rows
 from trioboss.postgres.verdicts import lock_is_taken
+from trioboss.postgres.wire import BoundStatement
 from trioboss.sql import COMMON_LEAF
 from trioboss.store.context import Context
 from trioboss.store.parameters import text_array
 from trioboss.store.rows import read_first, read_queues, read_stats
 
-__all__ = ["QueueVerbs"]
+__all__ = ["QueueOperations"]
 
 _COMPLETIONS = "__state__completed__"
 
 
 @attrs.frozen
-class QueueVerbs:
+class QueueOperations:
     """Create, change, read and delete queues."""
 
     _context: Context
 
-    def create(self, name: str, options: Mapping[str, Any]) -> Conversation[None]:
+    def create(self, name: str, options: Mapping[str, Any]) -> Operation[None]:
         """Make a queue; the same queue again is fine, another one of that name is not."""
         check_name("queue", name)
         if name.startswith(_COMPLETIONS):
@@ -48,106 +48,106 @@ class QueueVerbs:
             if differing := existing.differences(settings):
                 raise QueueExists(name, differing)
 
-    def update(self, name: str, options: Mapping[str, Any]) -> Conversation[None]:
+    def update(self, name: str, options: Mapping[str, Any]) -> Operation[None]:
         """Change the options given."""
         check_name("queue", name)
         changed = changed_settings(options)
         yield from self._check_dead_letter(name, changed.get("dead_letter"))
         step = self._context.step("update_queue", queue=name, given=text_array(changed), **changed)
-        yield from self._expect_queue(name, Flush((step,)))
+        yield from self._expect_queue(name, Batch((step,)))
 
-    def delete(self, name: str) -> Conversation[None]:
+    def delete(self, name: str) -> Operation[None]:
         """Remove a queue with its live jobs. A queue that does not exist is fine."""
         check_name("queue", name)
-        users = read_first((yield Flush((self._context.step("dead_letter_users", queue=name),))))
+        users = read_first((yield Batch((self._context.step("dead_letter_users", queue=name),))))
         if users:
             by_jobs = users[0][1]
             raise QueueInUse(name, [user for user, kind in users if kind == by_jobs], by_jobs=by_jobs)
         yield from self._rebuild(name, "deleted", self._context.step("delete_queue", queue=name))
         self._context.forget(name)
 
-    def pause(self, name: str, paused: bool) -> Conversation[None]:
+    def pause(self, name: str, paused: bool) -> Operation[None]:
         """Stop or resume handing out the queue's jobs."""
         check_name("queue", name)
-        yield from self._expect_queue(name, Flush((self._context.step("pause", queue=name, paused=paused),)))
+        yield from self._expect_queue(name, Batch((self._context.step("pause", queue=name, paused=paused),)))
 
-    def get(self, name: str) -> Conversation[Queue | None]:
+    def get(self, name: str) -> Operation[Queue | None]:
         """The queue of that name, read anew."""
         check_name("queue", name)
-        found = read_queues((yield Flush((self._context.step("get_queues", queue=name),))))
+        found = read_queues((yield Batch((self._context.step("get_queues", queue=name),))))
         self._context.forget(name)
         self._context.remember(found)
         return found[0] if found else None
 
-    def get_all(self) -> Conversation[list[Queue]]:
+    def get_all(self) -> Operation[list[Queue]]:
         """All queues, by name."""
-        found = read_queues((yield Flush((self._context.step("get_queues"),))))
+        found = read_queues((yield Batch((self._context.step("get_queues"),))))
         self._context.forget()
         self._context.remember(found)
         return found
 
-    def get_stats(self, name: str) -> Conversation[QueueStats]:
+    def get_stats(self, name: str) -> Operation[QueueStats]:
         """Count the queue's jobs now."""
         check_name("queue", name)
         queue = yield from self._context.look(name)
         step = self._context.step("get_queue_stats", queue.table_name, queue=name)
-        stats = read_stats((yield Flush((step,))))
+        stats = read_stats((yield Batch((step,))))
         if stats is None:
             raise UnknownQueue(name)
         return stats
 
-    def get_size(self, name: str, before: str) -> Conversation[int]:
+    def get_size(self, name: str, before: str) -> Operation[int]:
         """Count the jobs in the states before the given one."""
         check_name("queue", name)
         if before not in list(JobState):
             raise UsageError(f"before: {before!r} is not a state: use one of {', '.join(JobState)}")
         queue = yield from self._context.look(name)
         step = self._context.step("get_queue_size", queue.table_name, queue=name, before=before)
-        rows = read_first((yield Flush((step,))))
+        rows = read_first((yield Batch((step,))))
         if not rows:
             raise UnknownQueue(name)
         return int(rows[0][0])
 
-    def get_blocked_keys(self, name: str) -> Conversation[list[str]]:
+    def get_blocked_keys(self, name: str) -> Operation[list[str]]:
         """The keys of a strict FIFO queue that a failed job blocks."""
         check_name("queue", name)
         queue = yield from self._context.look(name)
         if queue.policy is not Policy.KEY_STRICT_FIFO:
             raise UsageError(f"queue: {name!r} has policy {queue.policy}: only key_strict_fifo blocks keys")
         step = self._context.step("get_blocked_keys", queue.table_name, queue=name)
-        return [key for (key,) in read_first((yield Flush((step,))))]
+        return [key for (key,) in read_first((yield Batch((step,))))]
 
-    def tell_completions(self, name: str, *, history: bool) -> Conversation[str]:
+    def tell_completions(self, name: str, *, history: bool) -> Operation[str]:
         """Have the queue's completions told, and return the name of the queue where they are."""
         check_name("queue", name)
         step = self._context.step("tell_completions", queue=name, history=history)
-        rows = read_first((yield Flush((step,))))
+        rows = read_first((yield Batch((step,))))
         self._context.forget(name)
         if not rows:
             raise UnknownQueue(name)
         return str(rows[0][0])
 
-    def _rebuild(self, name: str, how: str, *steps: Step) -> Conversation[list[tuple[Any, ...]]]:
+    def _rebuild(self, name: str, how: str, *steps: BoundStatement) -> Operation[list[tuple[Any, ...]]]:
         """Run steps of which the last needs tables for itself, if the queue has one of its own."""
         try:
-            return read_rows((yield Flush(steps))[0][-1])
+            return read_rows((yield Batch(steps))[0][-1])
         except Exception as error:
             if lock_is_taken(error):
                 raise QueueBusy(name, how) from error
             raise
 
-    def _check_dead_letter(self, name: str, dead_letter: str | None) -> Conversation[None]:
+    def _check_dead_letter(self, name: str, dead_letter: str | None) -> Operation[None]:
         """The dead letter queue exists, and dead letters sent there never come back here."""
         step = dead_letter
         while step is not None:
             if step == name:
                 raise UsageError(f"dead_letter: {dead_letter!r} would lead back to {name!r}")
-            found = read_queues((yield Flush((self._context.step("get_queues", queue=step),))))
+            found = read_queues((yield Batch((self._context.step("get_queues", queue=step),))))
             if not found:
                 raise UnknownQueue(step)
             step = found[0].dead_letter
 
-    def _expect_queue(self, name: str, flush: Flush) -> Conversation[None]:
+    def _expect_queue(self, name: str, flush: Batch) -> Operation[None]:
         rows = read_first((yield flush))
         self._context.forget(name)
         if not rows:

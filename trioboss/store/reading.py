@@ -13,30 +13,30 @@ from trioboss.model.explanation import Explanation, Reason
 from trioboss.model.job import Job
 from trioboss.model.payload import encode
 from trioboss.model.states import JobState
-from trioboss.postgres.conversation import Conversation, Flush
+from trioboss.postgres.operation import Batch, Operation
 from trioboss.store.context import Context
 from trioboss.store.rows import read_first, read_jobs
 
-__all__ = ["ReadVerbs"]
+__all__ = ["ReadOperations"]
 
 _LIVE = (JobState.CREATED, JobState.RETRY, JobState.ACTIVE)
 _FILTERS = ("id", "state", "singleton_key", "data", "source_id", "after", "limit")
 
 
 @attrs.frozen
-class ReadVerbs:
+class ReadOperations:
     """Find jobs, and say why one is not running."""
 
     _context: Context
 
-    def get_job(self, name: str, id: object) -> Conversation[Job | None]:
+    def get_job(self, name: str, id: object) -> Operation[Job | None]:
         """One job by id, live or ended."""
         check_name("queue", name)
         step = self._context.step("get_job", queue=name, id=check_uuid("id", id))
-        jobs = read_jobs((yield Flush((step,))))
+        jobs = read_jobs((yield Batch((step,))))
         return jobs[0] if jobs else None
 
-    def find_jobs(self, name: str, filters: Mapping[str, Any]) -> Conversation[list[Job]]:
+    def find_jobs(self, name: str, filters: Mapping[str, Any]) -> Operation[list[Job]]:
         """Jobs that pass all filters given, in order of sending."""
         check_name("queue", name)
         if unknown := set(filters) - set(_FILTERS):
@@ -47,15 +47,15 @@ class ReadVerbs:
             statement = "find_jobs_by_id"
         elif values.get("state") in _LIVE:
             statement = "find_live_jobs"
-        return read_jobs((yield Flush((self._context.step(statement, queue=name, **values),))))
+        return read_jobs((yield Batch((self._context.step(statement, queue=name, **values),))))
 
-    def why(self, name: str, id: object) -> Conversation[Explanation]:
+    def why(self, name: str, id: object) -> Operation[Explanation]:
         """What stands between a job and its start."""
         check_name("queue", name)
         wanted = check_uuid("id", id)
         queue = yield from self._context.look(name)
         step = self._context.step("explain_job", queue.table_name, queue=name, id=wanted)
-        rows = read_first((yield Flush((step,))))
+        rows = read_first((yield Batch((step,))))
         if rows:
             return _explain(*rows[0])
         job = yield from self.get_job(name, wanted)

@@ -11,23 +11,23 @@ from trioboss.model.check import check_name
 from trioboss.model.job import NewJob
 from trioboss.model.payload import encode
 from trioboss.model.schedule import Schedule, check_cron, check_missed, check_timezone
-from trioboss.postgres.conversation import Conversation, Flush
+from trioboss.postgres.operation import Batch, Operation
 from trioboss.store.context import Context
 from trioboss.store.rows import read_first, read_schedules
 from trioboss.store.sending import require_key
 
-__all__ = ["ScheduleVerbs"]
+__all__ = ["ScheduleOperations"]
 
 
 @attrs.frozen
-class ScheduleVerbs:
+class ScheduleOperations:
     """Create, read and remove schedules."""
 
     _context: Context
 
     def schedule(
         self, name: str, cron: str, data: object, tz: str, key: str, missed: str, options: Mapping[str, Any]
-    ) -> Conversation[None]:
+    ) -> Operation[None]:
         """Create or replace the schedule of that key."""
         check_name("queue", name)
         job = NewJob.from_options(None, options)
@@ -44,19 +44,19 @@ class ScheduleVerbs:
         require_key((yield from self._context.look(name)), job)
         if job.dead_letter is not None:
             yield from self._context.look(job.dead_letter)
-        if not read_first((yield Flush((self._context.step("schedule", **values),)))):
+        if not read_first((yield Batch((self._context.step("schedule", **values),)))):
             raise UnknownQueue(name)
 
-    def unschedule(self, name: str, key: str) -> Conversation[None]:
+    def unschedule(self, name: str, key: str) -> Operation[None]:
         """Remove the schedule of that key; one that does not exist is fine."""
         check_name("queue", name)
-        yield Flush((self._context.step("unschedule", queue=name, key=_check_key(key)),))
+        yield Batch((self._context.step("unschedule", queue=name, key=_check_key(key)),))
 
-    def get_all(self, name: str | None) -> Conversation[list[Schedule]]:
+    def get_all(self, name: str | None) -> Operation[list[Schedule]]:
         """The schedules of one queue, or all of them."""
         if name is not None:
             check_name("queue", name)
-        return read_schedules((yield Flush((self._context.step("get_schedules", queue=name),))))
+        return read_schedules((yield Batch((self._context.step("get_schedules", queue=name),))))
 
 
 def _check_key(key: object) -> str:

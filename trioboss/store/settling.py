@@ -8,20 +8,20 @@ import attrs
 
 from trioboss.errors import JobNotFound
 from trioboss.model.check import check_name
-from trioboss.model.exchange import Failure
 from trioboss.model.job import Lease, Settled
 from trioboss.model.payload import describe_error, encode, error_line
 from trioboss.model.queue import Queue
+from trioboss.model.settle_and_claim import Failure
 from trioboss.model.states import JobState
-from trioboss.postgres import Step
-from trioboss.postgres.conversation import Attempt, Conversation, Flush
+from trioboss.postgres import BoundStatement
+from trioboss.postgres.operation import Batch, InSavepoint, Operation
 from trioboss.postgres.verdicts import unique_is_violated
 from trioboss.store.context import Context
 from trioboss.store.parameters import fence, text_array, uuid_array
 from trioboss.store.rows import read_first, read_jobs
 from trioboss.store.targets import Entry, Targets, ids_of, lease_entries, parse_targets
 
-__all__ = ["SettleVerbs"]
+__all__ = ["SettleOperations"]
 
 T = TypeVar("T")
 
@@ -31,14 +31,14 @@ _CHUNK = 10_000  # rows a statement deletes, so that it never holds locks for lo
 
 
 @attrs.frozen
-class SettleVerbs:
+class SettleOperations:
     """End jobs and undo it. ``own`` says whether the transaction is ours or the caller's."""
 
     _context: Context
 
     # -- for callers: one or many, answered by Settled
 
-    def complete(self, name: str, targets: Targets, output: object, *, own: bool) -> Conversation[Settled]:
+    def complete(self, name: str, targets: Targets, output: object, *, own: bool) -> Operation[Settled]:
         """End active jobs well."""
         asked = parse_targets(name, targets)
         text = "null" if output is None else encode(output, "output", self._context.max_bytes)
@@ -46,7 +46,7 @@ class SettleVerbs:
         asked.tell(dict.fromkeys(done, JobState.COMPLETED), own=own)
         return asked.judge(done, "active")
 
-    def fail(self, name: str, targets: Targets, error: object, *, own: bool) -> Conversation[Settled]:
+    def fail(self, name: str, targets: Targets, error: object, *, own: bool) -> Operation[Settled]:
         """End active attempts badly."""
         asked = parse_targets(name, targets)
         failure = Failure(describe_error(error))
@@ -54,37 +54,37 @@ class SettleVerbs:
         asked.tell(states, error_line(_NO_REASON if error is None else error), own=own)
         return asked.judge(set(states), "active")
 
-    def touch(self, name: str, targets: Targets, *, own: bool) -> Conversation[Settled]:
+    def touch(self, name: str, targets: Targets, *, own: bool) -> Operation[Settled]:
         """Renew the leases of active jobs."""
 
-        def renew(queue: Queue) -> Conversation[set[UUID]]:
+        def renew(queue: Queue) -> Operation[set[UUID]]:
             step = self._context.step("touch", queue.table_name, lazy=own, **values)
-            return {row[0] for row in read_first((yield Flush((step,))))}
+            return {row[0] for row in read_first((yield Batch((step,))))}
 
         asked = parse_targets(name, targets)
         values = fence(asked.entries("null")) | {"queues": text_array([name])}
         done = yield from self._context.on_queue(name, renew, may_miss=True)
         return asked.judge(done, "active")
 
-    def cancel(self, name: str, targets: Targets, *, own: bool) -> Conversation[Settled]:
+    def cancel(self, name: str, targets: Targets, *, own: bool) -> Operation[Settled]:
         """Take queued or active jobs out."""
         return (yield from self._by_id("cancel", name, targets, "queued or active", own=own, ends=True))
 
-    def resume(self, name: str, targets: Targets, *, own: bool) -> Conversation[Settled]:
+    def resume(self, name: str, targets: Targets, *, own: bool) -> Operation[Settled]:
         """Queue cancelled jobs again."""
         return (yield from self._by_id("resume", name, targets, "cancelled", own=own))
 
-    def retry(self, name: str, targets: Targets, *, own: bool) -> Conversation[Settled]:
+    def retry(self, name: str, targets: Targets, *, own: bool) -> Operation[Settled]:
         """Give failed jobs one more try."""
         return (yield from self._by_id("retry", name, targets, "failed", own=own))
 
-    def delete(self, name: str, targets: Targets, *, own: bool) -> Conversation[Settled]:
+    def delete(self, name: str, targets: Targets, *, own: bool) -> Operation[Settled]:
         """Remove jobs in any state."""
         return (
             yield from self._by_id("delete_job", name, targets, "such", own=own, ends=True, anywhere=True)
         )
 
-    def delete_many(self, name: str, statements: Sequence[str], *, own: bool) -> Conversation[int]:
+    def delete_many(self, name: str, statements: Sequence[str], *, own: bool) -> Operation[int]:
         """Remove a queue's queued or stored jobs, in chunks; return how many."""
         check_name("queue", name)
         queue = yield from self._context.look(name)
@@ -92,15 +92,15 @@ class SettleVerbs:
         for statement in statements:
             while True:
                 step = self._context.step(statement, queue.table_name, queue=name, limit=_CHUNK)
-                ((count,),) = read_first((yield Flush((step,))))
+                ((count,),) = read_first((yield Batch((step,))))
                 total += count
                 if count == 0:
                     break
         if after := self._after(queue, own=own):
-            yield Flush(tuple(after))
+            yield Batch(tuple(after))
         return total
 
-    def delete_all(self, name: str | None, *, own: bool) -> Conversation[int]:
+    def delete_all(self, name: str | None, *, own: bool) -> Operation[int]:
         """Remove all jobs of a queue, or of all queues; return how many."""
         names = [name] if name is not None else [row[0] for row in read_first((yield self._all_names()))]
         total = 0
@@ -108,33 +108,33 @@ class SettleVerbs:
             total += yield from self.delete_many(each, _ALL_JOBS, own=own)
         return total
 
-    def _all_names(self) -> Flush:
-        return Flush((self._context.step("get_queues"),))
+    def _all_names(self) -> Batch:
+        return Batch((self._context.step("get_queues"),))
 
-    def clear_storage(self) -> Conversation[None]:
+    def clear_storage(self) -> Operation[None]:
         """Remove all jobs of all queues."""
-        yield Flush((self._context.step("clear_storage"),))
+        yield Batch((self._context.step("clear_storage"),))
 
     # -- for the runtime: many at once, fenced, told what became of each
 
-    def complete_leases(self, name: str, completed: Iterable[tuple[Lease, str]]) -> Conversation[set[UUID]]:
+    def complete_leases(self, name: str, completed: Iterable[tuple[Lease, str]]) -> Operation[set[UUID]]:
         """End attempts well; return the ids of those that were still theirs to end."""
         return (yield from self._complete(name, lease_entries(completed), own=True))
 
     def fail_leases(
         self, name: str, failed: Iterable[tuple[Lease, Failure]]
-    ) -> Conversation[dict[UUID, JobState]]:
+    ) -> Operation[dict[UUID, JobState]]:
         """End attempts badly; return what became of those that were still theirs to end."""
         entries = lease_entries((lease, failure.as_json()) for lease, failure in failed)
         return (yield from self._fail(name, entries, own=True))
 
-    def release_leases(self, name: str, leases: Iterable[Lease]) -> Conversation[None]:
+    def release_leases(self, name: str, leases: Iterable[Lease]) -> Operation[None]:
         """Queue the jobs again, no attempt spent. Who finds no room to wait (see fail.sql) fails."""
 
-        def release(queue: Queue) -> Conversation[set[UUID]]:
+        def release(queue: Queue) -> Operation[set[UUID]]:
             step = self._context.step("release", queue.table_name, queue=name, **fence(entries))
             after = tuple(self._after(queue, own=True, always=True))
-            return {row[0] for row in read_first((yield Flush((step,), after)))}
+            return {row[0] for row in read_first((yield Batch((step,), after)))}
 
         held = {lease.id: lease for lease in leases}
         entries = lease_entries((lease, "null") for lease in held.values())
@@ -145,8 +145,8 @@ class SettleVerbs:
 
     # -- how
 
-    def _complete(self, name: str, entries: Sequence[Entry], *, own: bool) -> Conversation[set[UUID]]:
-        def end(queue: Queue) -> Conversation[set[UUID]]:
+    def _complete(self, name: str, entries: Sequence[Entry], *, own: bool) -> Operation[set[UUID]]:
+        def end(queue: Queue) -> Operation[set[UUID]]:
             statement = "complete_and_tell" if queue.on_complete else "complete"
             step = self._context.step(statement, queue.table_name, queue=name, **fence(entries))
             rows = read_first((yield self._settling(queue, step, ids_of(entries), own=own)))
@@ -157,16 +157,16 @@ class SettleVerbs:
 
         return (yield from self._context.on_queue(name, end, may_miss=True))
 
-    def _fail(self, name: str, entries: Sequence[Entry], *, own: bool) -> Conversation[dict[UUID, JobState]]:
-        def end(queue: Queue) -> Conversation[dict[UUID, JobState]]:
+    def _fail(self, name: str, entries: Sequence[Entry], *, own: bool) -> Operation[dict[UUID, JobState]]:
+        def end(queue: Queue) -> Operation[dict[UUID, JobState]]:
             step = self._context.step("fail", queue.table_name, queue=name, **fence(entries))
             flush = self._settling(queue, step, ids_of(entries), own=own, frees=True)
-            rows = read_first((yield flush if own else Attempt(flush)))
+            rows = read_first((yield flush if own else InSavepoint(flush)))
             return {row[0]: JobState(row[1]) for row in rows}
 
         return (yield from self._finding_room(name, end))
 
-    def _finding_room(self, name: str, verb: Callable[[Queue], Conversation[T]]) -> Conversation[T]:
+    def _finding_room(self, name: str, verb: Callable[[Queue], Operation[T]]) -> Operation[T]:
         """Run a verb that queues jobs again; once more if one of them finds its place taken."""
         try:
             return (yield from self._context.on_queue(name, verb, may_miss=True))
@@ -187,8 +187,8 @@ class SettleVerbs:
         own: bool,
         ends: bool = False,
         anywhere: bool = False,
-    ) -> Conversation[Settled]:
-        def change(queue: Queue) -> Conversation[set[UUID]]:
+    ) -> Operation[Settled]:
+        def change(queue: Queue) -> Operation[set[UUID]]:
             done = yield from change_once(queue, ids)
             missed = [id for id in ids if id not in done] if anywhere else []
             if missed:
@@ -196,34 +196,34 @@ class SettleVerbs:
                 done |= yield from change_once(queue, missed)
             return done
 
-        def change_once(queue: Queue, ids: Sequence[UUID]) -> Conversation[set[UUID]]:
+        def change_once(queue: Queue, ids: Sequence[UUID]) -> Operation[set[UUID]]:
             step = self._context.step(statement, queue.table_name, queue=name, ids=uuid_array(ids))
             if ends:
                 flush = self._settling(queue, step, ids, own=own)
             else:
                 after = tuple(self._after(queue, own=own, always=True))
-                flush = Flush((step,), after) if own else Flush((step, *after))
-            return {row[0] for row in read_first((yield flush if own or ends else Attempt(flush)))}
+                flush = Batch((step,), after) if own else Batch((step, *after))
+            return {row[0] for row in read_first((yield flush if own or ends else InSavepoint(flush)))}
 
         ids = parse_targets(name, targets).ids
         done: set[UUID] = yield from self._finding_room(name, change)
         if ids and not done:
             # One that is as it was wanted and yet was not taken: only its place can have been missing.
-            found = read_jobs((yield Flush((self._context.step("get_job", queue=name, id=ids[0]),))))
+            found = read_jobs((yield Batch((self._context.step("get_job", queue=name, id=ids[0]),))))
             raise JobNotFound(name, ids, wanted, taken=bool(found) and found[0].state == wanted)
         return Settled(len(ids), len(done), tuple(sorted(done)))
 
     def _settling(
-        self, queue: Queue, step: Step, ids: Iterable[UUID], *, own: bool, frees: bool = False
-    ) -> Flush:
+        self, queue: Queue, step: BoundStatement, ids: Iterable[UUID], *, own: bool, frees: bool = False
+    ) -> Batch:
         """A step that ends jobs, and the word to those who wait for that. ``frees``: jobs may run again."""
         array = uuid_array(ids)
         after = self._after(queue, own=own, always=frees)
         if own:
-            return Flush((step,), (self._context.step("tell_watchers", ids=array), *after))
-        return Flush((step, self._context.step("tell_ended", ids=array), *after))
+            return Batch((step,), (self._context.step("tell_watchers", ids=array), *after))
+        return Batch((step, self._context.step("tell_ended", ids=array), *after))
 
-    def _after(self, queue: Queue, *, own: bool, always: bool = False) -> list[Step]:
+    def _after(self, queue: Queue, *, own: bool, always: bool = False) -> list[BoundStatement]:
         """The word to the workers, where what was done may let another job run."""
         if not always and not queue.policy.is_keyed:
             return []

@@ -1,0 +1,126 @@
+"""Parcels: what a claim brought is looked at while the database works on the next one, and never forgotten."""
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+import pytest
+import trio
+import trio.testing
+from scripted_ports import NOON, ScriptedWork, ids, make_job
+
+from trioboss.actors.running import ClaimedBatch
+from trioboss.model.job import Job
+from trioboss.model.settle_and_claim import SettledAndClaimed
+
+
+@attrs.define(eq=False)
+class Sealed(Sequence[Job]):
+    """Jobs, and how many exchanges there had been when somebody first looked at them."""
+
+    work: ScriptedWork
+    jobs: Sequence[Job]
+    opened_after: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def __getitem__(self, index):
+        return self.jobs[index]
+
+    def __iter__(self) -> Iterator[Job]:
+        self.opened_after = self.opened_after or len(self.work.exchanges)
+        return iter(self.jobs)
+
+
+class SealingWork(ScriptedWork):
+    """Claims bring sealed parcels; they are kept with the number of the exchange that brought them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parcels: list[tuple[int, Sealed]] = []
+
+    async def exchange(self, *args, **options) -> SettledAndClaimed:
+        exchanged = await super().exchange(*args, **options)
+        if exchanged.claim is None:
+            return exchanged
+        sealed = Sealed(self, exchanged.claim.jobs)
+        self.parcels.append((len(self.exchanges), sealed))
+        return attrs.evolve(exchanged, claim=attrs.evolve(exchanged.claim, jobs=sealed))
+
+
+@pytest.fixture
+def work() -> ScriptedWork:
+    return SealingWork()
+
+
+async def do_nothing(job) -> None:
+    pass
+
+
+def leased() -> Job:
+    return make_job(state="active", attempt=1, started_on=NOON)
+
+
+async def test_who_leases_ahead_sends_the_next_claim_before_it_looks_at_a_full_one(work, open_worker):
+    work.send(100)
+    async with open_worker(do_nothing, prefetch=10):
+        await work.until(lambda: len(work.outcomes) == 100)
+
+    assert any(sealed.opened_after > brought for brought, sealed in work.parcels)
+
+
+async def test_who_leases_nothing_ahead_looks_at_a_claim_before_it_asks_for_more(work, open_worker):
+    work.send(30)
+    async with open_worker(do_nothing, concurrency=3):
+        await work.until(lambda: len(work.outcomes) == 30)
+
+    assert all(sealed.opened_after in (None, brought) for brought, sealed in work.parcels)
+
+
+async def test_a_claim_that_is_not_full_is_looked_at_at_once(work, open_worker):
+    work.send(3)
+    async with open_worker(do_nothing, prefetch=10):
+        await work.until(lambda: len(work.outcomes) == 3)
+
+    assert work.parcels[0][1].opened_after == work.parcels[0][0]
+
+
+async def test_what_is_in_a_closed_parcel_counts_as_running(work, open_worker):
+    async with open_worker(do_nothing, prefetch=10) as worker:
+        await trio.testing.wait_all_tasks_blocked()
+        job = leased()
+        room = worker.slots.room()
+        worker.slots.offer(ClaimedBatch([job], worker.dispatchers["q"].completer, 0.0), more=True)
+
+        assert worker.slots.room() == room - 1
+        assert [running.job.id for running in worker.slots.running] == ids([job])
+
+
+async def test_a_closed_parcel_is_opened_although_all_slots_are_busy(work, open_worker):
+    work.send()
+
+    async def handler(job) -> None:
+        await trio.sleep(100)
+
+    async with open_worker(handler, prefetch=10, grace=0) as worker:
+        await work.until_running()
+        sealed = Sealed(work, [leased()])
+        worker.slots.offer(ClaimedBatch(sealed, worker.dispatchers["q"].completer, 0.0), more=True)
+        await trio.testing.wait_all_tasks_blocked()
+
+        assert sealed.opened_after is not None
+
+
+async def test_what_is_in_a_closed_parcel_is_given_back_by_a_worker_that_stops(work, open_worker):
+    job = leased()
+    work.active[job.id] = job
+
+    async def handler(job) -> None:
+        await trio.sleep_forever()
+
+    async with open_worker(handler, prefetch=10) as worker:
+        worker.slots.offer(ClaimedBatch([job], worker.dispatchers["q"].completer, 0.0), more=True)
+        worker.stop(0)
+        await worker.stopped.wait()
+
+    assert work.outcomes == [(job.id, 1, "released")]

@@ -1,0 +1,210 @@
+"""Maintenance: by the one that leads, closely while there are jobs, and hardly at all while there are none."""
+
+from collections import deque
+from itertools import pairwise
+from uuid import uuid4
+
+import attrs
+import pytest
+import trio
+import trio.testing
+from scripted_listening import ScriptedUpkeep
+
+from trioboss.actors.dispatcher import Presence
+from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.maintenance import Maintenance
+from trioboss.errors import DatabaseUnavailable
+from trioboss.events import ErrorEvent, JobsRecovered, QueueWarning
+from trioboss.model.polling import Watch
+
+
+@attrs.define(eq=False)
+class Leadership:
+    """The listener, as far as maintenance needs it."""
+
+    leads: bool = True
+    leads_changed: Doorbell = attrs.field(factory=Doorbell)
+    looks: list[float] = attrs.field(factory=list)
+
+    def look_now(self):
+        self.looks.append(trio.current_time())
+
+    def set(self, leads):
+        self.leads = leads
+        self.leads_changed.ring()
+
+
+@attrs.define(eq=False)
+class Setting:
+    port: ScriptedUpkeep
+    listener: Leadership
+    busy: Doorbell
+    maintenance: Maintenance
+
+
+ACTIVE = Watch((), 3, 500.0, ())
+
+
+def start(reporter, nursery, *, leads, **script):
+    port, listener, busy = ScriptedUpkeep(**script), Leadership(leads), Doorbell()
+    maintenance = Maintenance(port, listener, busy, reporter, Presence(), 5.0)
+    nursery.start_soon(maintenance.run)
+    return Setting(port, listener, busy, maintenance)
+
+
+@pytest.fixture(autouse=True)
+def no_chance(monkeypatch):
+    """Retention comes with the first round."""
+    monkeypatch.setattr("random.random", lambda: 0.0)
+
+
+@pytest.fixture
+async def setting(reporter, nursery):
+    return start(reporter, nursery, leads=True)
+
+
+@pytest.fixture
+async def active(reporter, nursery):
+    return start(reporter, nursery, leads=True, found=ACTIVE)
+
+
+@pytest.fixture
+async def follower(reporter, nursery):
+    return start(reporter, nursery, leads=False)
+
+
+async def test_at_rest_the_leader_has_one_round_a_minute(setting):
+    await trio.sleep(301)
+
+    assert setting.port.watches == [(at, True) for at in (0, 60, 120, 180, 240, 300)]
+    assert not setting.port.words
+
+
+async def test_at_rest_who_does_not_lead_does_nothing(follower):
+    await trio.sleep(3600)
+
+    assert not follower.port.watches
+    assert not follower.listener.looks
+
+
+async def test_while_jobs_are_active_the_leader_watches_closely(active):
+    await trio.sleep(6.5)
+
+    assert [at for at, _ in active.port.watches] == [0, 1.5, 3, 4.5, 6]
+    assert [full for _, full in active.port.watches] == [True, False, False, False, False]
+
+
+async def test_who_hears_of_work_watches_at_once_and_for_a_while(setting):
+    await trio.sleep(30)
+    setting.busy.ring()
+    await trio.sleep(5)
+    assert [at for at, _ in setting.port.watches] == [0, 30, 31.5, 33, 34.5]
+    await trio.sleep(50)
+
+    assert [at for at, _ in setting.port.watches if at > 40] == [40.5, 42, 43.5, 45]
+
+
+async def test_who_hears_of_work_and_does_not_lead_sees_to_it_that_somebody_does(follower):
+    await trio.sleep(10)
+    follower.busy.ring()
+    await trio.sleep(4)
+
+    assert follower.listener.looks == [10, 11.5, 13]
+    assert not follower.port.watches
+
+
+async def test_who_is_elected_watches_at_once(follower):
+    await trio.sleep(10)
+    follower.busy.ring()
+    await trio.sleep(0.7)
+    follower.listener.set(True)
+    await trio.testing.wait_all_tasks_blocked()
+
+    assert follower.port.watches == [(10.7, True)]
+
+
+async def test_who_leads_no_longer_watches_no_longer(active):
+    await trio.sleep(4)
+    active.listener.set(False)
+    before = len(active.port.watches)
+    await trio.sleep(100)
+
+    assert len(active.port.watches) == before
+
+
+async def test_while_jobs_run_for_long_the_leader_reminds_the_others(active):
+    """They have to watch out for the leader itself, which may have the only job, and no claim to speak of."""
+    await trio.sleep(35)
+
+    assert [word for _, word in active.port.words] == ["*busy"] * 4
+    times = [at for at, _ in active.port.words]
+    assert all(10 <= b - a <= 11.5 for a, b in pairwise(times))
+
+
+async def test_it_is_there_when_the_first_lease_ends(reporter, nursery):
+    setting = start(reporter, nursery, leads=True, found=Watch((), 0, 17.0, ()))
+    await trio.sleep(0.1)
+    setting.port.found = Watch((), 0, None, ())
+    await trio.sleep(30)
+
+    assert [at for at, _ in setting.port.watches] == [0, 17]
+
+
+async def test_what_it_found_is_reported(reporter, nursery, events):
+    ids = (uuid4(), uuid4())
+    warning = ("q", "queue_size", "more than 5 jobs wait")
+    setting = start(reporter, nursery, leads=True, found=Watch([("q", "lost", ids)], 0, None, [warning]))
+    (recovered,) = await events.wait_for(JobsRecovered)
+    (warned,) = await events.wait_for(QueueWarning)
+
+    assert (recovered.queue, recovered.ids, recovered.outcome) == ("q", ids, "lost")
+    assert (warned.queue, warned.warning, warned.message) == warning
+    assert setting.maintenance.statistics().recovered == 2
+
+
+async def test_a_round_that_fails_is_followed_by_the_next(active, events):
+    await trio.sleep(1)
+    active.port.faults.extend([DatabaseUnavailable("away"), DatabaseUnavailable("away")])
+    await trio.sleep(5.5)
+
+    assert [at for at, _ in active.port.watches] == [0, 1.5, 3, 4.5, 6]
+    assert len(events.of(ErrorEvent)) == 2
+
+
+# -- retention
+
+
+async def test_retention_is_once_an_hour(setting):
+    await trio.sleep(3 * 3600 + 100)
+
+    assert setting.port.tidies == [0, 3600, 7200, 10800]
+
+
+async def test_a_new_leader_puts_retention_off_for_a_while(reporter, nursery, monkeypatch):
+    monkeypatch.setattr("random.random", lambda: 1.0)
+    setting = start(reporter, nursery, leads=True)
+    await trio.sleep(100)
+
+    assert setting.port.tidies == [15]
+
+
+async def test_who_does_not_lead_leaves_retention_alone(follower):
+    await trio.sleep(3 * 3600)
+
+    assert not follower.port.tidies
+
+
+async def test_rounds_go_on_while_there_is_a_lot_to_delete(reporter, nursery):
+    setting = start(reporter, nursery, leads=True, found=ACTIVE, tidy_takes=600)
+    await trio.sleep(10)
+
+    assert len(setting.port.watches) == 7
+
+
+async def test_retention_that_failed_is_tried_again_soon(reporter, nursery, events):
+    faults = deque([DatabaseUnavailable("away")])
+    setting = start(reporter, nursery, leads=True, tidy_faults=faults)
+    await trio.sleep(200)
+
+    assert setting.port.tidies == [0, 60]
+    assert [event.actor for event in events.of(ErrorEvent)] == ["retention"]

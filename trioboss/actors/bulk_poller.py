@@ -1,0 +1,62 @@
+"""For workers of many queues: one look at all of them, where each dispatcher would have made its own."""
+
+from collections.abc import Iterable
+from itertools import islice
+from uuid import UUID
+
+import attrs
+import trio
+
+from trioboss.actors.dispatcher import Dispatcher
+from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.ports import WorkPort
+from trioboss.actors.reporter import Reporter
+from trioboss.errors import DatabaseUnavailable
+from trioboss.events import ErrorEvent
+
+__all__ = ["CROWD", "BulkPoller"]
+
+CROWD = 20  # dispatchers that have nothing to do are told so together
+_RETRY_DELAY = 1.0  # seconds until it is tried again
+_CHUNK = 5_000  # queues in one statement, so that each answers in time
+
+
+@attrs.define(eq=False)
+class BulkPoller:
+    """Marks the dispatchers of a worker as asleep, then looks which of their queues have something to do."""
+
+    _worker: UUID
+    _port: WorkPort
+    _reporter: Reporter
+    _waiting: dict[Dispatcher, None] = attrs.field(factory=dict, init=False)
+    _bell: Doorbell = attrs.field(factory=Doorbell, init=False)
+
+    def bulk_poll(self, dispatchers: Iterable[Dispatcher]) -> None:
+        """Look for these soon. Until then they do nothing but what they are rung for."""
+        for dispatcher in dispatchers:
+            dispatcher.await_bulk_poll()
+            self._waiting[dispatcher] = None
+        self._bell.ring()
+
+    async def run(self) -> None:
+        """Survey whoever waits for it."""
+        while True:
+            if not self._waiting:
+                await self._bell.wait()
+                continue
+            chunk = list(islice(self._waiting, _CHUNK))
+            for dispatcher in chunk:
+                del self._waiting[dispatcher]
+            try:
+                await self._look(chunk)
+            except DatabaseUnavailable as error:
+                self._reporter.report(ErrorEvent("bulk_poll", str(error)))
+                self._waiting |= dict.fromkeys(chunk)
+                await trio.sleep(_RETRY_DELAY)
+
+    async def _look(self, dispatchers: list[Dispatcher]) -> None:
+        due = await self._port.bulk_poll(self._worker, [dispatcher.queue for dispatcher in dispatchers])
+        for dispatcher in dispatchers:
+            # Who waits again by now has lost its connection since: the mark may be gone with it.
+            if dispatcher not in self._waiting:
+                dispatcher.bulk_polled(due.get(dispatcher.queue))

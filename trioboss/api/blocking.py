@@ -1,0 +1,145 @@
+"""How the blocking door runs a verb: on a connection of its own, or in the caller's transaction."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Self, TypeVar
+
+from trioboss.errors import UsageError
+from trioboss.model.check import check_count
+from trioboss.model.payload import MAX_BYTES
+from trioboss.postgres.blocking_session import is_usable, open_blocking
+from trioboss.postgres.embedded import resolve_dsn
+from trioboss.postgres.executor import BlockingConnection, execute_blocking, joined_blocking
+from trioboss.postgres.migrate import check_version
+from trioboss.postgres.migrate import migrate as bring_up_to_date
+from trioboss.postgres.operation import Operation
+from trioboss.postgres.redact import hide_password
+from trioboss.postgres.settings import OWN_SETTINGS
+from trioboss.postgres.translate import translated
+from trioboss.sql import Catalog, check_schema
+from trioboss.store import Context, Store, make_store
+
+__all__ = ["AnyConn", "BlockingBase"]
+
+T = TypeVar("T")
+AnyConn = BlockingConnection | None
+
+
+class BlockingBase:
+    """Runs verbs of a store by blocking. Opens with the first verb, if not before, and only once.
+
+    Keeps a connection for each thread that is at work at the same time, and replaces broken ones. A lock around one
+    connection would not do: a thread may wait for what another one does next.
+    """
+
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        schema: str = "trioboss",
+        migrate: bool = True,
+        max_payload: int = MAX_BYTES,
+    ) -> None:
+        max_bytes = check_count("max_payload", max_payload, low=1)
+        self._store: Store = make_store(Context(Catalog(check_schema(schema)), max_bytes=max_bytes))
+        self._share: AbstractContextManager[str] = resolve_dsn(dsn)
+        self._migrate = migrate
+        self._opening = threading.RLock()
+        self._is_open = self._is_closed = False
+        self._idle: list[BlockingConnection] = []
+        self._spare: list[BlockingConnection] = []
+        self.dsn = ""
+
+    def __enter__(self) -> Self:
+        with self._opening:
+            if self._is_closed:
+                raise UsageError("this SyncBoss is closed: make another one")
+            if self._is_open:
+                return self
+            self.dsn = self._share.__enter__()
+            self._is_open = True
+            try:
+                self._prepare_schema()
+            except BaseException:
+                self.close()
+                raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<SyncBoss {hide_password(self.dsn)!r} schema={self.schema!r}>"
+
+    @property
+    def schema(self) -> str:
+        """The schema that holds everything."""
+        return self._store.context.catalog.schema
+
+    def close(self) -> None:
+        """Close the connections, and leave the embedded server if there is one. It cannot be used any more."""
+        with self._opening:
+            was_open, self._is_open, self._is_closed = self._is_open, False, True
+            for connection in (*self._idle, *self._spare):
+                connection.close()
+            self._idle.clear()
+            self._spare.clear()
+            if was_open:
+                self._share.__exit__(None, None, None)
+
+    def _prepare_schema(self) -> None:
+        catalog = self._store.context.catalog
+        if not self._migrate:
+            self._say(check_version(catalog))
+            return
+        with self.transaction() as conn:
+            execute_blocking(conn, bring_up_to_date(catalog), conn)
+
+    @contextmanager
+    def transaction(self) -> Iterator[BlockingConnection]:
+        """A transaction on a connection of ours, for your own statements and for ``conn=``.
+
+        It commits when the block ends and rolls back when it raises.
+        """
+        # Not a connection of the verbs: what they do without `conn` has to commit by itself.
+        with self._borrow(self._spare, {}) as conn, conn.transaction():
+            yield conn
+
+    @contextmanager
+    def _borrow(
+        self, store: list[BlockingConnection], settings: dict[str, str]
+    ) -> Iterator[BlockingConnection]:
+        if not self._is_open:
+            self.__enter__()
+        connection = None
+        while store and connection is None:
+            try:
+                candidate = store.pop()
+            except IndexError:  # another thread was faster
+                break
+            connection = candidate if is_usable(candidate) else None
+        if connection is None:
+            connection = open_blocking(self.dsn, settings)
+        try:
+            yield connection
+        finally:
+            if self._is_closed:
+                connection.close()
+            else:
+                store.append(connection)
+
+    def _run(self, verb: Callable[[bool], Operation[T]], conn: AnyConn) -> T:
+        with self._borrow(self._idle, OWN_SETTINGS) as own:
+            place = own if conn is None else conn
+            with translated(place, commits=conn is None):
+                return execute_blocking(place, verb(conn is None), own)
+
+    def _say(self, conversation: Operation[T], conn: AnyConn = None) -> T:
+        return self._run(lambda own: conversation, conn)
+
+    def _say_all_or_nothing(self, conversation: Operation[T], conn: AnyConn) -> T:
+        with self._borrow(self._idle, OWN_SETTINGS) as own:
+            place = own if conn is None else conn
+            with translated(place, commits=conn is None), joined_blocking(place):
+                return execute_blocking(place, conversation, own)

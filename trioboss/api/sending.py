@@ -1,0 +1,192 @@
+"""Boss on sending."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Unpack, overload
+from uuid import UUID
+
+import attrs
+
+from trioboss.api.base import ApiBase
+from trioboss.errors import UsageError
+from trioboss.model.check import check_duration, check_key, check_start
+from trioboss.model.job import Duration, NewJob, SendOptions, Start
+from trioboss.model.payload import Json
+from trioboss.postgres.executor import AnyConnection, execute_in, joined
+from trioboss.runtime.send_batching import SendBatcher
+
+__all__ = ["SendingMixin", "deferred", "once", "throttled"]
+
+
+def _refuse(options: Mapping[str, Any], said: str, *names: str) -> None:
+    """Refuse options that would contradict an argument."""
+    for name in names:
+        if name in options:
+            raise UsageError(f"{name}: this is what {said!r} says; give one of the two")
+
+
+def deferred(data: Json, after: Start, options: Mapping[str, Any]) -> NewJob:
+    """The job of `send_after`."""
+    _refuse(options, "after", "start_after")
+    return NewJob.from_options(data, {**options, "start_after": check_start("after", after)})
+
+
+def throttled(
+    data: Json, seconds: Duration, key: str | None, next_slot: bool, options: Mapping[str, Any]
+) -> NewJob:
+    """The job of `send_throttled` and `send_debounced`."""
+    _refuse(options, "seconds", "singleton_seconds", "singleton_next_slot")
+    slot: dict[str, Any] = {"singleton_seconds": check_duration("seconds", seconds, above=True)}
+    if key is not None:
+        _refuse(options, "key", "singleton_key")
+        slot["singleton_key"] = check_key("key", key)
+    return NewJob.from_options(data, {**options, **slot, "singleton_next_slot": next_slot})
+
+
+def once(data: Json, key: str, options: Mapping[str, Any]) -> NewJob:
+    """The job of `send_once`."""
+    _refuse(options, "key", "singleton_key")
+    return NewJob.from_options(data, {**options, "singleton_key": check_key("key", key)})
+
+
+@attrs.define(eq=False, slots=False)  # of the parts of Boss only one can have slots
+class SendingMixin(ApiBase):
+    """Everything that makes jobs."""
+
+    _shared: SendBatcher = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._shared = SendBatcher(self._pool, self._store)
+
+    async def send(
+        self,
+        queue: str,
+        data: Json = None,
+        *,
+        conn: AnyConnection | None = None,
+        **options: Unpack[SendOptions],
+    ) -> UUID | None:
+        """Send a job and return its id, or None where the queue's policy or a throttle refused it.
+
+        With ``conn`` the job is part of your transaction: it exists if and when that commits. The same ``id``
+        twice is one job.
+        """
+        if conn is None and not options and self._store.sending.is_plain(queue):
+            return await self._shared.send(queue, data)
+        return await self._send(queue, NewJob.from_options(data, options), conn)
+
+    async def send_after(
+        self,
+        queue: str,
+        data: Json,
+        after: Start,
+        *,
+        conn: AnyConnection | None = None,
+        **options: Unpack[SendOptions],
+    ) -> UUID | None:
+        """Send a job that starts after so many seconds, or at that time."""
+        return await self._send(queue, deferred(data, after, options), conn)
+
+    async def send_throttled(
+        self,
+        queue: str,
+        data: Json,
+        seconds: Duration,
+        key: str | None = None,
+        *,
+        conn: AnyConnection | None = None,
+        **options: Unpack[SendOptions],
+    ) -> UUID | None:
+        """Send a job unless one was sent in the same slot of so many seconds, for the same key."""
+        return await self._send(queue, throttled(data, seconds, key, False, options), conn)
+
+    async def send_debounced(
+        self,
+        queue: str,
+        data: Json,
+        seconds: Duration,
+        key: str | None = None,
+        *,
+        conn: AnyConnection | None = None,
+        **options: Unpack[SendOptions],
+    ) -> UUID | None:
+        """Like `send_throttled`, but a job that comes too early gets the next slot, if that is free."""
+        return await self._send(queue, throttled(data, seconds, key, True, options), conn)
+
+    async def send_once(
+        self,
+        queue: str,
+        data: Json,
+        key: str,
+        *,
+        conn: AnyConnection | None = None,
+        **options: Unpack[SendOptions],
+    ) -> UUID | None:
+        """Send a job unless one of the same key, sent like this, is created, retry or active."""
+        return await self._send(queue, once(data, key, options), conn, "ended")
+
+    async def send_singleton(
+        self, queue: str, data: Json, *, conn: AnyConnection | None = None, **options: Unpack[SendOptions]
+    ) -> UUID | None:
+        """Send a job unless one sent like this (with the same key, if it has one) is created or retry."""
+        return await self._send(queue, NewJob.from_options(data, options), conn, "started")
+
+    async def _send(
+        self, queue: str, job: NewJob, conn: AnyConnection | None, unique_until: str | None = None
+    ) -> UUID | None:
+        verb = self._store.sending.send
+        return await self._run(lambda own: verb(queue, job, own=own, unique_until=unique_until), conn)
+
+    @overload
+    async def insert(
+        self,
+        queue: str,
+        jobs: Iterable[NewJob | Mapping[str, Any]],
+        *,
+        return_ids: Literal[False] = False,
+        conn: AnyConnection | None = None,
+    ) -> int: ...
+
+    @overload
+    async def insert(
+        self,
+        queue: str,
+        jobs: Iterable[NewJob | Mapping[str, Any]],
+        *,
+        return_ids: Literal[True],
+        conn: AnyConnection | None = None,
+    ) -> list[UUID]: ...
+
+    async def insert(
+        self,
+        queue: str,
+        jobs: Iterable[NewJob | Mapping[str, Any]],
+        *,
+        return_ids: bool = False,
+        conn: AnyConnection | None = None,
+    ) -> int | list[UUID]:
+        """Insert any number of jobs, all or none, and return how many the policy let in, or their ids.
+
+        ``jobs`` are NewJobs, or dicts with ``data`` and the options of `send`; they are streamed.
+        """
+        verb = self._store.loading.insert(queue, jobs, keep_ids=return_ids)
+        if conn is not None:
+            async with joined(conn):
+                loaded = await execute_in(conn, verb, self._pool)
+                await self._run(lambda own: self._store.sending.ring(queue, own=own), conn)
+        else:
+            async with self.transaction() as own_conn:
+                loaded = await execute_in(own_conn, verb, self._pool)
+            await self._run(lambda own: self._store.sending.ring(queue, own=own), None)
+        return loaded.count if loaded.ids is None else loaded.ids
+
+    async def publish(
+        self,
+        event: str,
+        data: Json = None,
+        *,
+        conn: AnyConnection | None = None,
+        **options: Unpack[SendOptions],
+    ) -> list[UUID]:
+        """Send a job to every queue that subscribed to the event, to all or none, and return their ids."""
+        job = NewJob.from_options(data, options)
+        return await self._run(lambda own: self._store.sending.publish(event, job, own=own), conn)

@@ -1,0 +1,260 @@
+"""The front door for blocking programs: `SyncBoss`. The same verbs as Boss, driven by blocking."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Unpack
+from uuid import UUID
+
+from trioboss.api.blocking import AnyConn, BlockingBase
+from trioboss.api.sending import deferred, once, throttled
+from trioboss.model.explanation import Explanation
+from trioboss.model.job import Duration, Job, NewJob, SendOptions, Settled, Start
+from trioboss.model.payload import Json
+from trioboss.model.queue import Queue, QueueOptions, QueueStats
+from trioboss.model.schedule import Schedule
+from trioboss.postgres.migrate import read_version
+from trioboss.store import Targets
+
+__all__ = ["SyncBoss"]
+
+
+class SyncBoss(BlockingBase):
+    """Sends, settles and reads jobs from code without trio: Django, scripts, Spark executors.
+
+    Use it as a context manager, or call `close` at the end; any number of threads may share it.
+    What each method does stands with its namesake on `Boss`.
+    """
+
+    # -- queues
+
+    def create_queue(self, name: str, *, conn: AnyConn = None, **options: Unpack[QueueOptions]) -> None:
+        """Make a queue."""
+        self._say(self._store.queues.create(name, options), conn)
+
+    def update_queue(self, name: str, *, conn: AnyConn = None, **options: Unpack[QueueOptions]) -> None:
+        """Change the options given."""
+        self._say(self._store.queues.update(name, options), conn)
+
+    def delete_queue(self, name: str, *, conn: AnyConn = None) -> None:
+        """Delete a queue and its live jobs."""
+        self._say(self._store.queues.delete(name), conn)
+
+    def pause(self, name: str, *, conn: AnyConn = None) -> None:
+        """Hand out no more jobs of the queue."""
+        self._say(self._store.queues.pause(name, True), conn)
+
+    def resume_queue(self, name: str, *, conn: AnyConn = None) -> None:
+        """Hand out the queue's jobs again."""
+        self._say(self._store.queues.pause(name, False), conn)
+
+    def get_queue(self, name: str) -> Queue | None:
+        """The queue of that name, or None."""
+        return self._say(self._store.queues.get(name))
+
+    def get_queues(self) -> list[Queue]:
+        """All queues, by name."""
+        return self._say(self._store.queues.get_all())
+
+    def get_queue_stats(self, name: str) -> QueueStats:
+        """Count the queue's jobs now."""
+        return self._say(self._store.queues.get_stats(name))
+
+    def get_queue_size(self, name: str, before: str = "active") -> int:
+        """Count the jobs in the states before the given one."""
+        return self._say(self._store.queues.get_size(name, before))
+
+    def get_blocked_keys(self, name: str) -> list[str]:
+        """The keys of a strict FIFO queue that a failed job blocks."""
+        return self._say(self._store.queues.get_blocked_keys(name))
+
+    def is_installed(self) -> bool:
+        """True if the schema is there, in whatever version."""
+        return self.schema_version() is not None
+
+    def schema_version(self) -> int | None:
+        """The version of the schema, or None."""
+        return self._say(read_version(self._store.context.catalog))
+
+    def get_schedules(self, queue: str | None = None) -> list[Schedule]:
+        """The schedules of a queue, or all."""
+        return self._say(self._store.schedules.get_all(queue))
+
+    # -- sending
+
+    def send(
+        self, queue: str, data: Json = None, *, conn: AnyConn = None, **options: Unpack[SendOptions]
+    ) -> UUID | None:
+        """Send a job; None where the policy or a throttle refused it."""
+        return self._send(queue, NewJob.from_options(data, options), conn)
+
+    def send_after(
+        self, queue: str, data: Json, after: Start, *, conn: AnyConn = None, **options: Unpack[SendOptions]
+    ) -> UUID | None:
+        """Send a job that starts after so many seconds, or at that time."""
+        return self._send(queue, deferred(data, after, options), conn)
+
+    def send_throttled(
+        self,
+        queue: str,
+        data: Json,
+        seconds: Duration,
+        key: str | None = None,
+        *,
+        conn: AnyConn = None,
+        **options: Unpack[SendOptions],
+    ) -> UUID | None:
+        """Send a job unless one was sent in the same slot."""
+        return self._send(queue, throttled(data, seconds, key, False, options), conn)
+
+    def send_debounced(
+        self,
+        queue: str,
+        data: Json,
+        seconds: Duration,
+        key: str | None = None,
+        *,
+        conn: AnyConn = None,
+        **options: Unpack[SendOptions],
+    ) -> UUID | None:
+        """Send a job in this slot, or in the next one."""
+        return self._send(queue, throttled(data, seconds, key, True, options), conn)
+
+    def send_once(
+        self, queue: str, data: Json, key: str, *, conn: AnyConn = None, **options: Unpack[SendOptions]
+    ) -> UUID | None:
+        """Send a job unless one of the same key is created, retry or active."""
+        return self._send(queue, once(data, key, options), conn, "ended")
+
+    def send_singleton(
+        self, queue: str, data: Json, *, conn: AnyConn = None, **options: Unpack[SendOptions]
+    ) -> UUID | None:
+        """Send a job unless one is created or retry."""
+        return self._send(queue, NewJob.from_options(data, options), conn, "started")
+
+    def _send(self, queue: str, job: NewJob, conn: AnyConn, unique_until: str | None = None) -> UUID | None:
+        verb = self._store.sending.send
+        return self._run(lambda own: verb(queue, job, own=own, unique_until=unique_until), conn)
+
+    def insert(
+        self,
+        queue: str,
+        jobs: Iterable[NewJob | Mapping[str, Any]],
+        *,
+        return_ids: bool = False,
+        conn: AnyConn = None,
+    ) -> int | list[UUID]:
+        """Insert any number of jobs, all or none; return how many the policy let in, or their ids."""
+        verb = self._store.loading.insert(queue, jobs, keep_ids=return_ids)
+        loaded = self._say_all_or_nothing(verb, conn)
+        self._run(lambda own: self._store.sending.ring(queue, own=own), conn)
+        return loaded.count if loaded.ids is None else loaded.ids
+
+    def publish(
+        self, event: str, data: Json = None, *, conn: AnyConn = None, **options: Unpack[SendOptions]
+    ) -> list[UUID]:
+        """Send a job to every queue that subscribed to the event."""
+        job = NewJob.from_options(data, options)
+        return self._run(lambda own: self._store.sending.publish(event, job, own=own), conn)
+
+    def subscribe(self, event: str, queue: str, *, conn: AnyConn = None) -> None:
+        """Let the queue get a job whenever the event is published."""
+        self._say(self._store.sending.subscribe(event, queue), conn)
+
+    def unsubscribe(self, event: str, queue: str, *, conn: AnyConn = None) -> None:
+        """End a subscription."""
+        self._say(self._store.sending.unsubscribe(event, queue), conn)
+
+    # -- jobs
+
+    def fetch(
+        self,
+        queue: str,
+        *,
+        batch_size: int = 1,
+        priority: bool = True,
+        ignore_start_after: bool = False,
+        min_priority: int | None = None,
+        max_priority: int | None = None,
+        conn: AnyConn = None,
+    ) -> list[Job]:
+        """Take jobs by hand."""
+        return self._run(
+            lambda own: self._store.claiming.fetch(
+                queue,
+                own=own,
+                batch_size=batch_size,
+                priority=priority,
+                ignore_start_after=ignore_start_after,
+                min_priority=min_priority,
+                max_priority=max_priority,
+            ),
+            conn,
+        )
+
+    def fetch_completed(
+        self, queue: str, *, batch_size: int = 1, conn: AnyConn = None, **options: Any
+    ) -> list[Job]:
+        """Take completion jobs of a queue."""
+        completions = self._say(self._store.queues.tell_completions(queue, history=True), conn)
+        return self.fetch(completions, batch_size=batch_size, conn=conn, **options)
+
+    def complete(
+        self, queue: str, job_or_id: Targets, output: Json = None, *, conn: AnyConn = None
+    ) -> Settled:
+        """End active jobs well."""
+        verb = self._store.settling.complete
+        return self._run(lambda own: verb(queue, job_or_id, output, own=own), conn)
+
+    def fail(self, queue: str, job_or_id: Targets, error: object = None, *, conn: AnyConn = None) -> Settled:
+        """End attempts badly."""
+        verb = self._store.settling.fail
+        return self._run(lambda own: verb(queue, job_or_id, error, own=own), conn)
+
+    def touch(self, queue: str, job_or_id: Targets, *, conn: AnyConn = None) -> Settled:
+        """Send a heartbeat for active jobs."""
+        return self._run(lambda own: self._store.settling.touch(queue, job_or_id, own=own), conn)
+
+    def cancel(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
+        """Take queued or active jobs out."""
+        return self._run(lambda own: self._store.settling.cancel(queue, id_or_ids, own=own), conn)
+
+    def resume(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
+        """Queue cancelled jobs again."""
+        return self._run(lambda own: self._store.settling.resume(queue, id_or_ids, own=own), conn)
+
+    def retry(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
+        """Give failed jobs one more try."""
+        return self._run(lambda own: self._store.settling.retry(queue, id_or_ids, own=own), conn)
+
+    def delete_job(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
+        """Delete jobs in any state."""
+        return self._run(lambda own: self._store.settling.delete(queue, id_or_ids, own=own), conn)
+
+    def delete_queued_jobs(self, queue: str, *, conn: AnyConn = None) -> int:
+        """Delete all jobs that wait in a queue."""
+        verb = self._store.settling.delete_many
+        return self._run(lambda own: verb(queue, ["delete_queued_jobs"], own=own), conn)
+
+    def delete_stored_jobs(self, queue: str, *, conn: AnyConn = None) -> int:
+        """Delete all ended jobs of a queue."""
+        verb = self._store.settling.delete_many
+        return self._run(lambda own: verb(queue, ["delete_stored_jobs"], own=own), conn)
+
+    def delete_all_jobs(self, queue: str | None = None, *, conn: AnyConn = None) -> int:
+        """Delete all jobs of a queue, or of all queues."""
+        return self._run(lambda own: self._store.settling.delete_all(queue, own=own), conn)
+
+    def clear_storage(self, *, conn: AnyConn = None) -> None:
+        """Delete all jobs of all queues."""
+        self._say(self._store.settling.clear_storage(), conn)
+
+    def get_job_by_id(self, queue: str, id: UUID | str) -> Job | None:
+        """One job, live or ended."""
+        return self._say(self._store.reading.get_job(queue, id))
+
+    def find_jobs(self, queue: str, **filters: Any) -> list[Job]:
+        """Jobs, live and ended, in order of sending."""
+        return self._say(self._store.reading.find_jobs(queue, filters))
+
+    def why(self, queue: str, id: UUID | str) -> Explanation:
+        """Why is this job not running?"""
+        return self._say(self._store.reading.why(queue, id))

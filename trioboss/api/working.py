@@ -1,0 +1,182 @@
+"""Boss on working: workers, completions, waiting, events."""
+
+import math
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+from uuid import UUID, uuid4
+
+import attrs
+import trio
+
+from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.handlers import check_handler
+from trioboss.actors.slots import SlotSettings
+from trioboss.actors.worker import Worker, WorkerSettings
+from trioboss.api.base import ApiBase
+from trioboss.errors import DatabaseUnavailable, JobNotFound
+from trioboss.events import Event
+from trioboss.model.check import check_count, check_duration, check_name, check_priority, check_uuid
+from trioboss.model.job import Duration, Job
+from trioboss.model.settle_and_claim import ClaimRequest
+from trioboss.postgres.executor import execute
+from trioboss.postgres.operation import Batch, Operation
+from trioboss.runtime.runtime import BossStatistics, Runtime
+
+__all__ = ["WorkingMixin"]
+
+_LOOK_AGAIN = 20.0  # seconds after which a waiter looks for itself, in case the word got lost
+_LOOK_DEAF = 1.0  # the same, where no words come through
+
+
+@attrs.define(eq=False)
+class WorkingMixin(ApiBase):
+    """Everything that runs in the background."""
+
+    _runtime: Runtime
+    _body: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+
+    async def work(
+        self,
+        queue: str,
+        handler: Callable[[Any], Any],
+        *,
+        concurrency: int = 1,
+        batch_size: int | None = None,
+        prefetch: int | None = None,
+        min_priority: int | None = None,
+        max_priority: int | None = None,
+        priority: bool = True,
+        thread: bool = False,
+        asyncio: bool = False,
+    ) -> Worker:
+        """Run ``handler`` on the jobs of a queue, or of all queues that match a pattern with ``*``.
+
+        ``handler(job)`` is an async function; what it returns is the job's output, what it raises its failure.
+        ``concurrency`` jobs run at once. With ``batch_size`` the handler gets lists of up to so many jobs; with
+        ``prefetch`` so many are leased ahead. ``thread=True`` runs a plain function in a thread, ``asyncio=True``
+        an asyncio function through trio-asyncio. Returns once the worker would hear of new jobs.
+        """
+        check_name("queue", queue.replace("*", "_"))
+        check_handler(handler, thread=thread, asyncio=asyncio)
+        slots = SlotSettings(
+            concurrency=check_count("concurrency", concurrency, low=1),
+            prefetch=0 if prefetch is None else check_count("prefetch", prefetch),
+            batch_size=None if batch_size is None else check_count("batch_size", batch_size, low=1),
+            max_bytes=self._store.context.max_bytes,
+        )
+        settings = WorkerSettings(
+            queue=queue,
+            handler=handler,
+            slots=slots,
+            wanted=ClaimRequest(
+                by_priority=priority,
+                min_priority=None if min_priority is None else check_priority("min_priority", min_priority),
+                max_priority=None if max_priority is None else check_priority("max_priority", max_priority),
+            ),
+            thread=thread,
+            asyncio=asyncio,
+            name=self._runtime.settings.worker_name,
+        )
+        return await self._runtime.work(settings)
+
+    async def off_work(self, queue_or_worker: str | Worker | UUID, *, grace: Duration | None = None) -> None:
+        """Stop a worker, or all workers of a queue, gracefully, and wait until it is done.
+
+        Running jobs have ``grace`` seconds, that of the boss if none is given; who asks again may shorten it. A handler
+        that stops its own worker waits for itself, until the grace cancels it and its job is given back: there, call
+        ``worker.stop(grace)``, which does not wait.
+        """
+        seconds = self._runtime.settings.grace if grace is None else check_duration("grace", grace)
+        stopping = self._workers(queue_or_worker)
+        for worker in stopping:
+            worker.stop(seconds)
+        for worker in stopping:
+            await worker.stopped.wait()
+
+    def notify_worker(self, worker: Worker | UUID) -> None:
+        """Let a worker look for jobs now."""
+        for each in self._workers(worker):
+            for dispatcher in each.dispatchers.values():
+                dispatcher.ring()
+
+    def _workers(self, which: str | Worker | UUID) -> list[Worker]:
+        workers = self._runtime.board.workers
+        if isinstance(which, str):
+            return [worker for worker in workers.values() if worker.settings.queue == which]
+        id = which.id if isinstance(which, Worker) else which
+        return [workers[id]] if id in workers else []
+
+    async def on_complete(
+        self, queue: str, handler: Callable[[Any], Any], *, history: bool = False, **options: Any
+    ) -> Worker:
+        """Run ``handler`` on a completion job for each job of the queue that ends, well or badly.
+
+        Its data says what was asked (``request``) and what came out (``response``). With ``history`` also for those
+        that ended before the first call and are still archived. Other options as in `work`.
+        """
+        completions = await self._say(self._store.queues.tell_completions(queue, history=history))
+        return await self.work(completions, handler, **options)
+
+    async def off_complete(self, queue: str) -> None:
+        """Stop the workers of `on_complete`. Completions go on being collected."""
+        await self.off_work(f"__state__completed__{check_name('queue', queue)}")
+
+    async def wait_for(self, queue: str, id: UUID | str, *, timeout: Duration | None = None) -> Job:
+        """Wait until a job has ended, and return it as it is then. Raises TimeoutError after ``timeout``.
+
+        Of a queue with ``keep_completed=False`` nothing is left to return: a job that is gone raises JobNotFound.
+        """
+        wanted = check_uuid("id", id)
+        check_name("queue", queue)
+        seconds = math.inf if timeout in (None, math.inf) else check_duration("timeout", timeout)
+        with trio.move_on_after(seconds):
+            await self._runtime.listener.wait_listening()
+            async with self._watching(wanted) as ended:
+                return await self._wait_ended(queue, wanted, ended)
+        raise TimeoutError(f"job {wanted} in queue {queue!r} has not ended within {seconds:g} s")
+
+    @asynccontextmanager
+    async def _watching(self, id: UUID) -> AsyncIterator[Doorbell]:
+        """A bell that rings when the job has ended."""
+        watcher = uuid4()
+        ended = self._runtime.board.watch(id)
+        try:
+            await execute(self._mark("watch", id, watcher), self._pool)
+            yield ended
+        finally:
+            self._runtime.board.unwatch(id, ended)
+            # A mark that cannot be taken back is forgotten within a day.
+            with trio.move_on_after(1, shield=True), suppress(DatabaseUnavailable):
+                await execute(self._mark("unwatch", id, watcher), self._pool)
+
+    def _mark(self, statement: str, id: UUID, watcher: UUID) -> Operation[None]:
+        yield Batch((self._store.context.step(statement, id=id, watcher=watcher),))
+
+    async def _wait_ended(self, queue: str, id: UUID, ended: Doorbell) -> Job:
+        while True:
+            job = await self._say(self._store.reading.get_job(queue, id))
+            if job is None:
+                raise JobNotFound(queue, [id], "such")
+            if job.state.is_ended:
+                return job
+            deaf = self._runtime.listener.statistics().deaf
+            await ended.wait_until(trio.current_time() + (_LOOK_DEAF if deaf else _LOOK_AGAIN))
+
+    @asynccontextmanager
+    async def events(self, *kinds: type[Event]) -> AsyncIterator[AsyncIterator[Event]]:
+        """The events of this boss from now on, or those of the kinds that are named, to be read with ``async for``."""
+        async with self._runtime.reporter.subscribe(*kinds) as events:
+            yield events
+
+    async def wait_listening(self) -> None:
+        """Until this boss hears of new jobs, or knows that it has to poll."""
+        await self._runtime.listener.wait_listening()
+
+    def statistics(self) -> BossStatistics:
+        """What all actors of this boss are doing."""
+        return self._runtime.statistics()
+
+    def stop(self) -> None:
+        """End the block of `open_boss` gracefully: as if its body had come to its end here."""
+        self._body.cancel()

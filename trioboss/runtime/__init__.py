@@ -1,0 +1,1 @@
+"""What joins actors and store for one boss."""
