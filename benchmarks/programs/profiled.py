@@ -29,22 +29,24 @@ class Trace:
         self.steps.setdefault(step, {})[job] = at
 
     def install(self) -> None:
-        """Watch the two places that every job passes: the word that arrives, and the exchange with the database."""
-        hear, exchange = NotificationRouter.hear, StoreAdapter.exchange
+        """Watch the two places that every job passes: the notification that arrives, and settle_and_claim."""
+        receive, settle_and_claim = NotificationRouter.receive, StoreAdapter.settle_and_claim
 
-        def watched_hear(board: NotificationRouter, word: str) -> None:
-            if word.partition(" ")[0] == QUEUE:
+        def watched_receive(router: NotificationRouter, notification: str) -> None:
+            if notification.partition(" ")[0] == QUEUE:
                 self._heard = now()
-            hear(board, word)
+            receive(router, notification)
 
-        async def watched_exchange(ports: StoreAdapter, *arguments: Any, **options: Any) -> SettledAndClaimed:
+        async def watched_settle_and_claim(
+            adapter: StoreAdapter, *arguments: Any, **options: Any
+        ) -> SettledAndClaimed:
             asked = now()
-            exchanged = await exchange(ports, *arguments, **options)
+            exchanged = await settle_and_claim(adapter, *arguments, **options)
             self._exchanged(exchanged, asked, now())
             return exchanged
 
-        setattr(NotificationRouter, "hear", watched_hear)  # noqa: B010
-        setattr(StoreAdapter, "exchange", watched_exchange)  # noqa: B010
+        setattr(NotificationRouter, "receive", watched_receive)  # noqa: B010
+        setattr(StoreAdapter, "settle_and_claim", watched_settle_and_claim)  # noqa: B010
 
     def _exchanged(self, exchanged: SettledAndClaimed, asked: float, answered: float) -> None:
         for id in exchanged.settled:

@@ -13,7 +13,7 @@ import trio
 import trio.testing
 from scripted_ports import ScriptedWork
 
-from trioboss.actors.dispatcher import Presence
+from trioboss.actors.dispatcher import BusyNotifier
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.slots import SlotSettings
 from trioboss.actors.worker import Worker, WorkerSettings
@@ -87,12 +87,12 @@ def open_worker(work: ScriptedWork, reporter: Reporter) -> WorkerOpener:
             queue=queue,
             handler=handler,
             slots=SlotSettings(max_bytes=1000, **slots),
-            wanted=ClaimRequest(),
+            request=ClaimRequest(),
             thread=thread,
             asyncio=asyncio,
             name="test",
         )
-        worker = Worker(uuid4(), settings, work, reporter, Presence())
+        worker = Worker(uuid4(), settings, work, reporter, BusyNotifier())
         worker.set_queues(dict.fromkeys(queues, LONG_AGO))
         async with trio.open_nursery() as nursery:
             await nursery.start(worker.run)

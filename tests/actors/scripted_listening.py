@@ -17,98 +17,98 @@ from trioboss.model.schedule import Schedule
 
 
 @attrs.define(eq=False)
-class ScriptedLine:
-    """The channel, the leader's lock, and the connection to both."""
+class ScriptedServer:
+    """The channel, the leader's lock, and the listening connections of a server that a test controls."""
 
     log: list[tuple[float, str]] = attrs.field(factory=list)
-    """When each thing was done: connect, look, ping, hear."""
+    """When each call was made: connect, poll, ping."""
     due: dict[str, float] = attrs.field(factory=dict)
-    """What a look finds."""
+    """The answer of a poll: in how many seconds each queue has a job to claim."""
     skew: float = 0.0
     """Seconds by which the database's clock differs from the test's."""
     refuses: bool = False
-    """Nobody can connect."""
+    """No connection is accepted."""
     hangs: bool = False
-    """Nothing is answered, and nothing is heard."""
-    deaf: bool = False
-    """Words do not come through."""
-    leader: "ScriptedEars | None" = None
-    ears: "list[ScriptedEars]" = attrs.field(factory=list)
+    """No statement is answered, and no notification is delivered."""
+    drops_notifications: bool = False
+    """Notifications are lost, as behind a transaction pooler."""
+    leader: "ScriptedConnection | None" = None
+    connections: "list[ScriptedConnection]" = attrs.field(factory=list)
 
     @asynccontextmanager
-    async def open_listening_connection(self) -> AsyncIterator["ScriptedEars"]:
+    async def open_listening_connection(self) -> AsyncIterator["ScriptedConnection"]:
         self.log.append((trio.current_time(), "connect"))
         await trio.lowlevel.checkpoint()
         if self.refuses:
             raise DatabaseUnavailable("refused")
-        ears = ScriptedEars(self)
-        self.ears.append(ears)
+        connection = ScriptedConnection(self)
+        self.connections.append(connection)
         try:
-            yield ears
+            yield connection
         finally:
-            self.ears.remove(ears)
-            if self.leader is ears:
+            self.connections.remove(connection)
+            if self.leader is connection:
                 self.leader = None
 
-    def say(self, word: str) -> None:
-        """Everybody who listens hears it."""
-        if not self.deaf:
-            for ears in self.ears:
-                ears.receive(word)
+    def notify(self, message: str) -> None:
+        """Deliver a notification to every listening connection."""
+        if not self.drops_notifications:
+            for connection in self.connections:
+                connection.deliver(message)
 
     def cut(self) -> None:
-        """All connections are lost, and everybody notices."""
-        for ears in list(self.ears):
-            ears.broken = True
-            ears.receive("")
+        """Break all connections, noticeably."""
+        for connection in list(self.connections):
+            connection.broken = True
+            connection.deliver("")
 
-    def times(self, what: str) -> list[float]:
-        return [at for at, done in self.log if done == what]
+    def times(self, call: str) -> list[float]:
+        return [at for at, made in self.log if made == call]
 
 
 @attrs.define(eq=False)
-class ScriptedEars:
-    """One connection to the line."""
+class ScriptedConnection:
+    """One listening connection."""
 
-    line: ScriptedLine
+    server: ScriptedServer
     broken: bool = False
-    _words: deque[str] = attrs.field(factory=deque)
+    _notifications: deque[str] = attrs.field(factory=deque)
     _arrived: trio.Event = attrs.field(factory=trio.Event)
 
-    def receive(self, word: str) -> None:
-        self._words.append(word)
+    def deliver(self, message: str) -> None:
+        self._notifications.append(message)
         self._arrived.set()
 
-    async def hear(self) -> list[str]:
-        if self.line.hangs:
+    async def receive(self) -> list[str]:
+        if self.server.hangs:
             await trio.sleep_forever()
-        if not self._words:
+        if not self._notifications:
             self._arrived = trio.Event()
             await self._arrived.wait()
         self._check()
-        words = list(self._words)
-        self._words.clear()
+        notifications = list(self._notifications)
+        self._notifications.clear()
         await trio.lowlevel.checkpoint()
-        return words
+        return notifications
 
     async def ping(self) -> None:
-        self.line.log.append((trio.current_time(), "ping"))
+        self.server.log.append((trio.current_time(), "ping"))
         await self._answer()
 
-    async def look(self, queues: Sequence[str], token: str, *, candidate: bool) -> PollResult:
-        self.line.log.append((trio.current_time(), "look"))
+    async def poll(self, queues: Sequence[str], token: str, *, candidate: bool) -> PollResult:
+        self.server.log.append((trio.current_time(), "poll"))
         await self._answer()
-        if candidate and self.line.leader is None:
-            self.line.leader = self
-        self.line.say(f"*probe {token}")
-        due = {queue: self.line.due[queue] for queue in queues if queue in self.line.due}
-        now = NOON + timedelta(seconds=trio.current_time() + self.line.skew)
-        return PollResult(due, candidate and self.line.leader is self, now)
+        if candidate and self.server.leader is None:
+            self.server.leader = self
+        self.server.notify(f"*probe {token}")
+        due = {queue: self.server.due[queue] for queue in queues if queue in self.server.due}
+        now = NOON + timedelta(seconds=trio.current_time() + self.server.skew)
+        return PollResult(due, candidate and self.server.leader is self, now)
 
     async def _answer(self) -> None:
         await trio.lowlevel.checkpoint()
         self._check()
-        if self.line.hangs:
+        if self.server.hangs:
             await trio.sleep(4)
             raise DatabaseUnavailable("the server does not answer the listener")
 
@@ -118,32 +118,32 @@ class ScriptedEars:
 
 
 @attrs.define(eq=False)
-class ScriptedUpkeep:
+class ScriptedMaintenance:
     """What maintenance needs."""
 
-    watches: list[tuple[float, bool]] = attrs.field(factory=list)
-    tidies: list[float] = attrs.field(factory=list)
-    words: list[tuple[float, str]] = attrs.field(factory=list)
+    rescues: list[tuple[float, bool]] = attrs.field(factory=list)
+    prunes: list[float] = attrs.field(factory=list)
+    notifications: list[tuple[float, str]] = attrs.field(factory=list)
     found: Watch = attrs.field(factory=lambda: Watch((), 0, None, ()))
     faults: deque[Exception] = attrs.field(factory=deque)
-    tidy_takes: float = 0.0
-    tidy_faults: deque[Exception] = attrs.field(factory=deque)
+    prune_takes: float = 0.0
+    prune_faults: deque[Exception] = attrs.field(factory=deque)
 
-    async def watch(self, grace: float, margin: float, *, full: bool) -> Watch:
-        self.watches.append((trio.current_time(), full))
+    async def rescue_leases(self, grace: float, margin: float, *, full: bool) -> Watch:
+        self.rescues.append((trio.current_time(), full))
         await trio.lowlevel.checkpoint()
         if self.faults:
             raise self.faults.popleft()
         return self.found
 
-    async def tidy(self) -> None:
-        self.tidies.append(trio.current_time())
-        await trio.sleep(self.tidy_takes)
-        if self.tidy_faults:
-            raise self.tidy_faults.popleft()
+    async def prune(self) -> None:
+        self.prunes.append(trio.current_time())
+        await trio.sleep(self.prune_takes)
+        if self.prune_faults:
+            raise self.prune_faults.popleft()
 
-    async def announce(self, word: str) -> None:
-        self.words.append((trio.current_time(), word))
+    async def notify(self, message: str) -> None:
+        self.notifications.append((trio.current_time(), message))
         await trio.lowlevel.checkpoint()
 
 

@@ -67,10 +67,10 @@ class Exchange:
     at: float
     queue: str
     settlements: Settlements
-    wanted: ClaimRequest | None
-    ripen: bool
-    asleep: bool | None
-    say: str | None
+    request: ClaimRequest | None
+    promote_due: bool
+    idle: bool | None
+    notify: str | None
 
 
 @attrs.define(eq=False)
@@ -162,22 +162,22 @@ class ScriptedWork:
 
     # -- WorkPort
 
-    async def exchange(
+    async def settle_and_claim(
         self,
         queue: str,
         settlements: Settlements,
-        wanted: ClaimRequest | None,
+        request: ClaimRequest | None,
         *,
-        ripen: bool,
-        asleep: bool | None,
-        say: str | None,
+        promote_due: bool,
+        idle: bool | None,
+        notify: str | None,
     ) -> SettledAndClaimed:
         now = trio.current_time()
-        assert wanted is None or wanted.worker in self.registered
-        self.exchanges.append(Exchange(now, queue, settlements, wanted, ripen, asleep, say))
-        fault = await self._arrive("exchange")
+        assert request is None or request.worker in self.registered
+        self.exchanges.append(Exchange(now, queue, settlements, request, promote_due, idle, notify))
+        fault = await self._arrive("settle_and_claim")
         settled = self._settle(settlements)
-        claim = None if wanted is None else self._claim(queue, wanted, ripen=ripen)
+        claim = None if request is None else self._claim(queue, request, promote_due=promote_due)
         await self._leave(fault)
         return SettledAndClaimed(settled, claim)
 
@@ -200,18 +200,18 @@ class ScriptedWork:
         self.add(attrs.evolve(job, state="retry"))
         return JobState.RETRY
 
-    def _claim(self, queue: str, wanted: ClaimRequest, *, ripen: bool) -> Claim:
+    def _claim(self, queue: str, request: ClaimRequest, *, promote_due: bool) -> Claim:
         now = trio.current_time()
-        if ripen:
+        if promote_due:
             self.add(*(job for due, job in self.deferred if due <= now and job.queue == queue))
             self.deferred = [(due, job) for due, job in self.deferred if due > now or job.queue != queue]
         ready = self.jobs.get(queue, deque())
         claimed = []
-        while ready and len(claimed) < wanted.limit:
+        while ready and len(claimed) < request.limit:
             job = ready.popleft()
             started = NOON + timedelta(seconds=now)
             job = attrs.evolve(
-                job, state="active", attempt=job.attempt + 1, started_on=started, worker=wanted.worker
+                job, state="active", attempt=job.attempt + 1, started_on=started, worker=request.worker
             )
             self.active[job.id] = job
             claimed.append(job)

@@ -57,7 +57,7 @@ async def test_who_is_rung_before_the_answer_asks_for_itself_and_marks_itself(
         await trio.testing.wait_all_tasks_blocked()
 
         assert done == ["rung"]
-        assert work.exchanges[0].asleep is True
+        assert work.exchanges[0].idle is True
 
 
 async def test_a_survey_that_fails_is_repeated(work, open_worker, handler, done):
@@ -74,7 +74,7 @@ async def test_after_a_gap_one_more_survey_is_all(work, open_worker, handler):
     async with open_worker(handler, queue="*", queues=NAMES) as worker:
         await trio.testing.wait_all_tasks_blocked()
 
-        worker.listen_again()
+        worker.reconnected()
         await trio.testing.wait_all_tasks_blocked()
 
         assert len(surveys(work)) == 2
@@ -88,7 +88,7 @@ async def test_an_answer_from_before_the_gap_counts_for_nothing(work, open_worke
     async with open_worker(handler, queue="*", queues=NAMES) as worker:
         machines = [dispatcher.machine for dispatcher in worker.dispatchers.values()]
         await trio.sleep(1.0)
-        worker.listen_again()
+        worker.reconnected()
 
         await trio.sleep(6.0)
         assert not any(machine.marked for machine in machines)
@@ -105,7 +105,7 @@ async def test_who_has_jobs_asks_for_itself_after_a_gap(work, open_worker):
         await work.until_running()
         count = len(work.exchanges)
 
-        worker.listen_again()
+        worker.reconnected()
         await trio.testing.wait_all_tasks_blocked()
 
         assert "q9" not in surveys(work)[-1]

@@ -33,18 +33,18 @@ class Sealed(Sequence[Job]):
 
 
 class SealingWork(ScriptedWork):
-    """Claims bring sealed parcels; they are kept with the number of the exchange that brought them."""
+    """Claims bring sealed batches; they are kept with the number of the exchange that brought them."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.parcels: list[tuple[int, Sealed]] = []
+        self.batches: list[tuple[int, Sealed]] = []
 
-    async def exchange(self, *args, **options) -> SettledAndClaimed:
-        exchanged = await super().exchange(*args, **options)
+    async def settle_and_claim(self, *args, **options) -> SettledAndClaimed:
+        exchanged = await super().settle_and_claim(*args, **options)
         if exchanged.claim is None:
             return exchanged
         sealed = Sealed(self, exchanged.claim.jobs)
-        self.parcels.append((len(self.exchanges), sealed))
+        self.batches.append((len(self.exchanges), sealed))
         return attrs.evolve(exchanged, claim=attrs.evolve(exchanged.claim, jobs=sealed))
 
 
@@ -66,7 +66,7 @@ async def test_who_leases_ahead_sends_the_next_claim_before_it_looks_at_a_full_o
     async with open_worker(do_nothing, prefetch=10):
         await work.until(lambda: len(work.outcomes) == 100)
 
-    assert any(sealed.opened_after > brought for brought, sealed in work.parcels)
+    assert any(sealed.opened_after > brought for brought, sealed in work.batches)
 
 
 async def test_who_leases_nothing_ahead_looks_at_a_claim_before_it_asks_for_more(work, open_worker):
@@ -74,7 +74,7 @@ async def test_who_leases_nothing_ahead_looks_at_a_claim_before_it_asks_for_more
     async with open_worker(do_nothing, concurrency=3):
         await work.until(lambda: len(work.outcomes) == 30)
 
-    assert all(sealed.opened_after in (None, brought) for brought, sealed in work.parcels)
+    assert all(sealed.opened_after in (None, brought) for brought, sealed in work.batches)
 
 
 async def test_a_claim_that_is_not_full_is_looked_at_at_once(work, open_worker):
@@ -82,7 +82,7 @@ async def test_a_claim_that_is_not_full_is_looked_at_at_once(work, open_worker):
     async with open_worker(do_nothing, prefetch=10):
         await work.until(lambda: len(work.outcomes) == 3)
 
-    assert work.parcels[0][1].opened_after == work.parcels[0][0]
+    assert work.batches[0][1].opened_after == work.batches[0][0]
 
 
 async def test_what_is_in_a_closed_parcel_counts_as_running(work, open_worker):

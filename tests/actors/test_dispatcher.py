@@ -23,7 +23,7 @@ async def sleep_as_told(job):
 
 
 def claims(work):
-    return [exchange for exchange in work.exchanges if exchange.wanted is not None]
+    return [exchange for exchange in work.exchanges if exchange.request is not None]
 
 
 async def test_it_asks_once_and_then_rests_for_ever(work, open_worker):
@@ -32,7 +32,7 @@ async def test_it_asks_once_and_then_rests_for_ever(work, open_worker):
         assert len(work.exchanges) == 1
         (claim,) = work.exchanges
 
-    assert (claim.wanted.limit, claim.ripen, claim.asleep, claim.say) == (5, True, True, "*busy")
+    assert (claim.request.limit, claim.promote_due, claim.idle, claim.notify) == (5, True, True, "*busy")
 
 
 async def test_a_ring_starts_a_job_at_once(work, open_worker):
@@ -93,7 +93,7 @@ async def test_while_there_is_a_rush_senders_are_told_that_nobody_sleeps(work, o
     async with open_worker(do_nothing, concurrency=10):
         await work.until(lambda: len(work.outcomes) == 50)
         await trio.testing.wait_all_tasks_blocked()
-        marks = [claim.asleep for claim in claims(work) if claim.asleep is not None]
+        marks = [claim.idle for claim in claims(work) if claim.idle is not None]
 
     assert marks == [True, False, True]
 
@@ -103,7 +103,7 @@ async def test_that_there_is_work_is_said_once_in_ten_seconds(work, open_worker)
     async with open_worker(sleep_as_told):
         await work.until(lambda: len(work.outcomes) == 35)
 
-    assert [exchange.at for exchange in work.exchanges if exchange.say] == [0, 10, 20, 30]
+    assert [exchange.at for exchange in work.exchanges if exchange.notify] == [0, 10, 20, 30]
 
 
 async def test_outcomes_that_came_together_are_settled_together(work, open_worker):
@@ -128,7 +128,7 @@ async def test_an_outcome_that_could_not_be_settled_goes_with_the_next_exchange(
     work.add(make_job(1))
     async with open_worker(sleep_as_told, concurrency=2):
         await work.until_running()
-        work.go_wrong("exchange", Fault(), Fault())
+        work.go_wrong("settle_and_claim", Fault(), Fault())
         await work.until(lambda: work.outcomes)
 
     assert [outcome for _, _, outcome in work.outcomes] == ["null"]
@@ -140,7 +140,7 @@ async def test_an_outcome_whose_answer_got_lost_counts_once(work, open_worker, e
     work.add(make_job(1))
     async with open_worker(sleep_as_told, concurrency=2) as worker:
         await work.until_running()
-        work.go_wrong("exchange", Fault(after=True))
+        work.go_wrong("settle_and_claim", Fault(after=True))
         await work.until(lambda: len(work.exchanges) >= 3)
         await trio.testing.wait_all_tasks_blocked()
         statistics = worker.dispatchers["q"].statistics()
@@ -164,7 +164,7 @@ async def test_an_outcome_that_nobody_wants_any_more_is_reported_as_lost(work, o
 
 
 async def test_while_the_database_fails_it_is_asked_less_and_less_often(work, open_worker):
-    work.go_wrong("exchange", *(Fault() for _ in range(12)))
+    work.go_wrong("settle_and_claim", *(Fault() for _ in range(12)))
     async with open_worker(do_nothing):
         await work.until(lambda: len(work.exchanges) >= 13)
         times = [exchange.at for exchange in work.exchanges]
@@ -178,7 +178,7 @@ async def test_while_the_database_fails_outcomes_are_not_tried_more_often_either
     work.add(make_job(1))
     async with open_worker(sleep_as_told, concurrency=2):
         await work.until_running()
-        work.go_wrong("exchange", *(Fault() for _ in range(12)))
+        work.go_wrong("settle_and_claim", *(Fault() for _ in range(12)))
         await work.until(lambda: work.outcomes)
         assert len(work.exchanges) <= 15
         assert trio.current_time() > 20
@@ -187,7 +187,7 @@ async def test_while_the_database_fails_outcomes_are_not_tried_more_often_either
 async def test_an_exchange_that_failed_with_nothing_to_settle_leaves_no_trace(work, open_worker):
     async with open_worker(sleep_as_told, concurrency=2) as worker:
         await work.until(lambda: work.exchanges)
-        work.go_wrong("exchange", Fault())
+        work.go_wrong("settle_and_claim", Fault())
         worker.dispatchers["q"].ring()
         await trio.sleep(5)
         before = len(claims(work))
@@ -201,7 +201,7 @@ async def test_an_exchange_that_failed_with_nothing_to_settle_leaves_no_trace(wo
 
 async def test_jobs_of_a_claim_whose_answer_got_lost_are_found_before_the_next_claim(work, open_worker):
     (job,) = work.send()
-    work.go_wrong("exchange", Fault(after=True))
+    work.go_wrong("settle_and_claim", Fault(after=True))
     async with open_worker(do_nothing):
         await work.until(lambda: len(work.outcomes) == 2)
 
@@ -211,7 +211,7 @@ async def test_jobs_of_a_claim_whose_answer_got_lost_are_found_before_the_next_c
 
 async def test_unseen_jobs_are_looked_for_less_and_less_often_while_the_database_fails(work, open_worker):
     work.send()
-    work.go_wrong("exchange", Fault(after=True))
+    work.go_wrong("settle_and_claim", Fault(after=True))
     work.go_wrong("recover_unseen", *(Fault() for _ in range(8)))
     async with open_worker(do_nothing):
         await work.until(lambda: len(work.outcomes) == 2)
@@ -225,7 +225,7 @@ async def test_jobs_that_run_are_not_taken_for_unseen_ones(work, open_worker):
     work.add(running)
     async with open_worker(sleep_as_told, concurrency=2) as worker:
         await work.until_running()
-        work.go_wrong("exchange", Fault(after=True))
+        work.go_wrong("settle_and_claim", Fault(after=True))
         unseen = make_job(0)
         work.add(unseen)
         worker.dispatchers["q"].ring()
@@ -244,7 +244,7 @@ async def test_a_job_that_was_leased_to_us_again_unseen_is_not_taken_for_the_att
     async def handler(job):
         attempts.append(job.attempt)
         if job.attempt == 1:
-            work.go_wrong("exchange", Fault(after=True))
+            work.go_wrong("settle_and_claim", Fault(after=True))
             raise ValueError("wrong")
 
     async with open_worker(handler):
@@ -257,7 +257,7 @@ async def test_a_job_that_was_leased_to_us_again_unseen_is_not_taken_for_the_att
 
 async def test_looking_for_unseen_jobs_may_fail_as_well(work, open_worker):
     work.send()
-    work.go_wrong("exchange", Fault(after=True))
+    work.go_wrong("settle_and_claim", Fault(after=True))
     work.go_wrong("recover_unseen", Fault(), Fault(error=None, seconds=math.inf))
     async with open_worker(do_nothing):
         await work.until(lambda: len(work.outcomes) == 2)
@@ -268,7 +268,7 @@ async def test_a_queue_that_is_gone_takes_its_outcomes_along(work, open_worker, 
     async with open_worker(sleep_as_told) as worker:
         await work.until_running()
         work.active.clear()
-        work.go_wrong("exchange", *(Fault(UnknownQueue("q")) for _ in range(50)))
+        work.go_wrong("settle_and_claim", *(Fault(UnknownQueue("q")) for _ in range(50)))
         await events.wait_for(LeaseLostEvent)
         began = trio.current_time()
         worker.stop(30)
@@ -278,14 +278,14 @@ async def test_a_queue_that_is_gone_takes_its_outcomes_along(work, open_worker, 
 
 async def test_a_surprise_is_survived_a_few_times(work, open_worker, events):
     work.send()
-    work.go_wrong("exchange", *(Fault(RuntimeError("surprise")) for _ in range(3)))
+    work.go_wrong("settle_and_claim", *(Fault(RuntimeError("surprise")) for _ in range(3)))
     async with open_worker(do_nothing) as worker:
         await work.until(lambda: work.outcomes)
         assert worker.statistics().restarts == {"dispatcher q": 3}
 
 
 async def test_a_surprise_that_does_not_end_ends_the_worker(work, open_worker):
-    work.go_wrong("exchange", *(Fault(RuntimeError("surprise")) for _ in range(100)))
+    work.go_wrong("settle_and_claim", *(Fault(RuntimeError("surprise")) for _ in range(100)))
     with pytest.raises(ExceptionGroup) as caught:
         async with open_worker(do_nothing):
             await trio.sleep(100)
@@ -297,7 +297,7 @@ async def test_what_was_on_its_way_when_a_surprise_came_is_not_lost(work, open_w
     work.add(make_job(1))
     async with open_worker(sleep_as_told):
         await work.until_running()
-        work.go_wrong("exchange", Fault(RuntimeError("surprise")))
+        work.go_wrong("settle_and_claim", Fault(RuntimeError("surprise")))
         await work.until(lambda: work.outcomes)
 
 
@@ -310,7 +310,7 @@ async def test_a_word_that_cancels_is_checked_before_anything_is_stopped(work, o
     async with open_worker(sleep_as_told, concurrency=2) as worker:
         await work.until_running(2)
         work.lose(jobs[0])
-        worker.checker.doubt(worker.slots.running, CancelReason.CANCELLED)
+        worker.checker.check(worker.slots.running, CancelReason.CANCELLED)
         await work.until(lambda: work.outcomes)
 
     assert ids(jobs)[1:] == list(outputs(work))
@@ -324,7 +324,7 @@ async def test_a_check_that_fails_is_made_again(work, open_worker):
     async with open_worker(sleep_as_told) as worker:
         await work.until_running()
         work.lose(job)
-        worker.checker.doubt(worker.slots.running, CancelReason.CANCELLED)
+        worker.checker.check(worker.slots.running, CancelReason.CANCELLED)
         await worker.slots.empty.wait()
         assert trio.current_time() < 10
 
@@ -334,11 +334,11 @@ async def test_a_check_that_fails_is_made_again(work, open_worker):
 async def test_a_job_that_is_cancelled_while_its_claim_is_under_way_is_stopped_too(work, open_worker):
     (job,) = jobs = [make_job(50)]
     work.add(*jobs)
-    work.go_wrong("exchange", Fault(error=None, after=True, seconds=2))
+    work.go_wrong("settle_and_claim", Fault(error=None, after=True, seconds=2))
     async with open_worker(sleep_as_told) as worker:
         await work.until(lambda: work.active)
         work.lose(job)
-        worker.dispatchers["q"].doubt()
+        worker.dispatchers["q"].cancelled_elsewhere()
         await worker.slots.empty.wait()
         assert trio.current_time() == 2
 
@@ -358,7 +358,7 @@ async def test_a_fenced_dispatcher_claims_nothing_and_gives_back_what_it_gave_up
         worker.dispatchers["q"].ring()
         await trio.sleep(60)
         assert len(work.exchanges) == before
-        worker.dispatchers["q"].listen_again()
+        worker.dispatchers["q"].reconnected()
         await work.until(lambda: work.outcomes)
 
     assert work.outcomes[0] == (job.id, 1, "recovered")
@@ -379,7 +379,7 @@ async def test_a_job_that_was_given_up_and_ends_late_is_given_back_when_it_ends(
         for running in list(worker.slots.running):
             running.cancel(CancelReason.LEASE_LOST)
         worker.dispatchers["q"].fence()
-        worker.dispatchers["q"].listen_again()
+        worker.dispatchers["q"].reconnected()
         await work.until(lambda: len(work.outcomes) == 2)
         assert trio.current_time() == 30
 
@@ -415,7 +415,7 @@ async def test_an_outcome_waits_a_moment_for_a_claim_that_lacks_only_room(work, 
         await work.until(lambda: work.outcomes)
 
         assert trio.current_time() == 1.005
-        assert work.exchanges[-1].wanted is None
+        assert work.exchanges[-1].request is None
 
 
 async def test_outcomes_of_a_worker_that_leases_ahead_go_with_its_claims(work, open_worker):
@@ -423,7 +423,7 @@ async def test_outcomes_of_a_worker_that_leases_ahead_go_with_its_claims(work, o
     async with open_worker(do_nothing, prefetch=10):
         await work.until(lambda: len(work.outcomes) == 200)
 
-    alone = [exchange for exchange in work.exchanges if exchange.wanted is None]
+    alone = [exchange for exchange in work.exchanges if exchange.request is None]
     # Who would not wait for company would settle every other time.
     assert len(alone) < len(work.exchanges) / 4
 

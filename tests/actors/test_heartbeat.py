@@ -251,7 +251,7 @@ async def test_expiry_counts_from_when_the_claim_was_sent(work, open_worker):
     """The database starts the lease somewhere between our question and its answer: ours must end first."""
     work.retries = False
     work.add(make_job(100, expire_in=5))
-    work.go_wrong("exchange", Fault(error=None, after=True, seconds=2))
+    work.go_wrong("settle_and_claim", Fault(error=None, after=True, seconds=2))
     async with open_worker(sleep_as_told):
         await work.until(lambda: work.outcomes)
         assert trio.current_time() == 5
@@ -403,12 +403,12 @@ async def test_a_worker_at_rest_never_wakes_to_see_whether_the_loop_is_blocked(w
     async with open_worker(handler) as worker:
         await work.until(lambda: work.outcomes)
         await trio.sleep(2)
-        assert worker._wards._next_due() == math.inf
+        assert worker._lease_watchers._next_due() == math.inf
 
 
 async def test_a_claim_that_took_long_is_no_blocked_loop(work, open_worker, events):
     work.add(make_job(10))
-    work.go_wrong("exchange", Fault(error=None, seconds=5))
+    work.go_wrong("settle_and_claim", Fault(error=None, seconds=5))
     async with open_worker(sleep_as_told):
         await work.until(lambda: work.outcomes)
 

@@ -8,9 +8,9 @@ import attrs
 import pytest
 import trio
 import trio.testing
-from scripted_listening import ScriptedUpkeep
+from scripted_listening import ScriptedMaintenance
 
-from trioboss.actors.dispatcher import Presence
+from trioboss.actors.dispatcher import BusyNotifier
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.maintenance import Maintenance
 from trioboss.errors import DatabaseUnavailable
@@ -24,10 +24,10 @@ class Leadership:
 
     leads: bool = True
     leads_changed: Doorbell = attrs.field(factory=Doorbell)
-    looks: list[float] = attrs.field(factory=list)
+    polls: list[float] = attrs.field(factory=list)
 
-    def look_now(self):
-        self.looks.append(trio.current_time())
+    def poll_now(self):
+        self.polls.append(trio.current_time())
 
     def set(self, leads):
         self.leads = leads
@@ -36,7 +36,7 @@ class Leadership:
 
 @attrs.define(eq=False)
 class Setting:
-    port: ScriptedUpkeep
+    port: ScriptedMaintenance
     listener: Leadership
     busy: Doorbell
     maintenance: Maintenance
@@ -46,8 +46,8 @@ ACTIVE = Watch((), 3, 500.0, ())
 
 
 def start(reporter, nursery, *, leads, **script):
-    port, listener, busy = ScriptedUpkeep(**script), Leadership(leads), Doorbell()
-    maintenance = Maintenance(port, listener, busy, reporter, Presence(), 5.0)
+    port, listener, busy = ScriptedMaintenance(**script), Leadership(leads), Doorbell()
+    maintenance = Maintenance(port, listener, busy, reporter, BusyNotifier(), 5.0)
     nursery.start_soon(maintenance.run)
     return Setting(port, listener, busy, maintenance)
 
@@ -76,32 +76,32 @@ async def follower(reporter, nursery):
 async def test_at_rest_the_leader_has_one_round_a_minute(setting):
     await trio.sleep(301)
 
-    assert setting.port.watches == [(at, True) for at in (0, 60, 120, 180, 240, 300)]
-    assert not setting.port.words
+    assert setting.port.rescues == [(at, True) for at in (0, 60, 120, 180, 240, 300)]
+    assert not setting.port.notifications
 
 
 async def test_at_rest_who_does_not_lead_does_nothing(follower):
     await trio.sleep(3600)
 
-    assert not follower.port.watches
-    assert not follower.listener.looks
+    assert not follower.port.rescues
+    assert not follower.listener.polls
 
 
 async def test_while_jobs_are_active_the_leader_watches_closely(active):
     await trio.sleep(6.5)
 
-    assert [at for at, _ in active.port.watches] == [0, 1.5, 3, 4.5, 6]
-    assert [full for _, full in active.port.watches] == [True, False, False, False, False]
+    assert [at for at, _ in active.port.rescues] == [0, 1.5, 3, 4.5, 6]
+    assert [full for _, full in active.port.rescues] == [True, False, False, False, False]
 
 
 async def test_who_hears_of_work_watches_at_once_and_for_a_while(setting):
     await trio.sleep(30)
     setting.busy.ring()
     await trio.sleep(5)
-    assert [at for at, _ in setting.port.watches] == [0, 30, 31.5, 33, 34.5]
+    assert [at for at, _ in setting.port.rescues] == [0, 30, 31.5, 33, 34.5]
     await trio.sleep(50)
 
-    assert [at for at, _ in setting.port.watches if at > 40] == [40.5, 42, 43.5, 45]
+    assert [at for at, _ in setting.port.rescues if at > 40] == [40.5, 42, 43.5, 45]
 
 
 async def test_who_hears_of_work_and_does_not_lead_sees_to_it_that_somebody_does(follower):
@@ -109,8 +109,8 @@ async def test_who_hears_of_work_and_does_not_lead_sees_to_it_that_somebody_does
     follower.busy.ring()
     await trio.sleep(4)
 
-    assert follower.listener.looks == [10, 11.5, 13]
-    assert not follower.port.watches
+    assert follower.listener.polls == [10, 11.5, 13]
+    assert not follower.port.rescues
 
 
 async def test_who_is_elected_watches_at_once(follower):
@@ -120,24 +120,24 @@ async def test_who_is_elected_watches_at_once(follower):
     follower.listener.set(True)
     await trio.testing.wait_all_tasks_blocked()
 
-    assert follower.port.watches == [(10.7, True)]
+    assert follower.port.rescues == [(10.7, True)]
 
 
 async def test_who_leads_no_longer_watches_no_longer(active):
     await trio.sleep(4)
     active.listener.set(False)
-    before = len(active.port.watches)
+    before = len(active.port.rescues)
     await trio.sleep(100)
 
-    assert len(active.port.watches) == before
+    assert len(active.port.rescues) == before
 
 
 async def test_while_jobs_run_for_long_the_leader_reminds_the_others(active):
     """They have to watch out for the leader itself, which may have the only job, and no claim to speak of."""
     await trio.sleep(35)
 
-    assert [word for _, word in active.port.words] == ["*busy"] * 4
-    times = [at for at, _ in active.port.words]
+    assert [word for _, word in active.port.notifications] == ["*busy"] * 4
+    times = [at for at, _ in active.port.notifications]
     assert all(10 <= b - a <= 11.5 for a, b in pairwise(times))
 
 
@@ -147,7 +147,7 @@ async def test_it_is_there_when_the_first_lease_ends(reporter, nursery):
     setting.port.found = Watch((), 0, None, ())
     await trio.sleep(30)
 
-    assert [at for at, _ in setting.port.watches] == [0, 17]
+    assert [at for at, _ in setting.port.rescues] == [0, 17]
 
 
 async def test_what_it_found_is_reported(reporter, nursery, events):
@@ -167,7 +167,7 @@ async def test_a_round_that_fails_is_followed_by_the_next(active, events):
     active.port.faults.extend([DatabaseUnavailable("away"), DatabaseUnavailable("away")])
     await trio.sleep(5.5)
 
-    assert [at for at, _ in active.port.watches] == [0, 1.5, 3, 4.5, 6]
+    assert [at for at, _ in active.port.rescues] == [0, 1.5, 3, 4.5, 6]
     assert len(events.of(ErrorEvent)) == 2
 
 
@@ -177,7 +177,7 @@ async def test_a_round_that_fails_is_followed_by_the_next(active, events):
 async def test_retention_is_once_an_hour(setting):
     await trio.sleep(3 * 3600 + 100)
 
-    assert setting.port.tidies == [0, 3600, 7200, 10800]
+    assert setting.port.prunes == [0, 3600, 7200, 10800]
 
 
 async def test_a_new_leader_puts_retention_off_for_a_while(reporter, nursery, monkeypatch):
@@ -185,26 +185,26 @@ async def test_a_new_leader_puts_retention_off_for_a_while(reporter, nursery, mo
     setting = start(reporter, nursery, leads=True)
     await trio.sleep(100)
 
-    assert setting.port.tidies == [15]
+    assert setting.port.prunes == [15]
 
 
 async def test_who_does_not_lead_leaves_retention_alone(follower):
     await trio.sleep(3 * 3600)
 
-    assert not follower.port.tidies
+    assert not follower.port.prunes
 
 
 async def test_rounds_go_on_while_there_is_a_lot_to_delete(reporter, nursery):
-    setting = start(reporter, nursery, leads=True, found=ACTIVE, tidy_takes=600)
+    setting = start(reporter, nursery, leads=True, found=ACTIVE, prune_takes=600)
     await trio.sleep(10)
 
-    assert len(setting.port.watches) == 7
+    assert len(setting.port.rescues) == 7
 
 
 async def test_retention_that_failed_is_tried_again_soon(reporter, nursery, events):
     faults = deque([DatabaseUnavailable("away")])
-    setting = start(reporter, nursery, leads=True, tidy_faults=faults)
+    setting = start(reporter, nursery, leads=True, prune_faults=faults)
     await trio.sleep(200)
 
-    assert setting.port.tidies == [0, 60]
+    assert setting.port.prunes == [0, 60]
     assert [event.actor for event in events.of(ErrorEvent)] == ["retention"]

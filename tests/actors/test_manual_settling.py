@@ -65,7 +65,7 @@ async def test_a_check_does_not_stop_a_handler_that_has_settled_its_job(work, op
 
     async with open_worker(handler) as worker:
         await work.until(lambda: work.outcomes)
-        worker.checker.doubt(worker.slots.running, CancelReason.CANCELLED)
+        worker.checker.check(worker.slots.running, CancelReason.CANCELLED)
         await work.until(lambda: work.checks)
 
     assert cleaned_up == [None]
@@ -109,7 +109,7 @@ async def test_a_job_that_was_failed_by_a_verb_is_reported_as_that(work, open_wo
 
     async def handler(handed):
         work.lose(job)
-        handed.settled_by_hand(state, "why", certain=True)
+        handed.settled_manually(state, "why", certain=True)
 
     async with open_worker(handler) as worker:
         (event,) = await events.wait_for(JobFailed)

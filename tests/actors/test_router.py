@@ -11,7 +11,7 @@ from trioboss.actors.router import NotificationRouter
 
 
 @pytest.fixture
-def board() -> NotificationRouter:
+def router() -> NotificationRouter:
     return NotificationRouter()
 
 
@@ -19,27 +19,27 @@ async def wait_for_ever(job) -> None:
     await trio.sleep_forever()
 
 
-async def test_a_queues_name_rings_its_dispatcher_and_no_other(board, work, open_worker):
+async def test_a_queues_name_rings_its_dispatcher_and_no_other(router, work, open_worker):
     async with open_worker(wait_for_ever, queues=("q", "p"), queue="*", grace=0) as worker:
-        board.workers[worker.id] = worker
+        router.workers[worker.id] = worker
         await trio.testing.wait_all_tasks_blocked()
         before = {name: len([e for e in work.exchanges if e.queue == name]) for name in ("q", "p")}
 
-        board.hear("q")
+        router.receive("q")
         await trio.testing.wait_all_tasks_blocked()
 
         after = {name: len([e for e in work.exchanges if e.queue == name]) for name in ("q", "p")}
         assert (after["q"], after["p"]) == (before["q"] + 1, before["p"])
 
 
-async def test_a_name_with_seconds_rings_then(board, work, open_worker):
+async def test_a_name_with_seconds_rings_then(router, work, open_worker):
     async with open_worker(wait_for_ever, grace=0) as worker:
-        board.workers[worker.id] = worker
+        router.workers[worker.id] = worker
         await trio.testing.wait_all_tasks_blocked()
         began = trio.current_time()
         count = len(work.exchanges)
 
-        board.hear("q 30.5")
+        router.receive("q 30.5")
         await work.until(lambda: len(work.exchanges) > count)
 
         assert trio.current_time() == pytest.approx(began + 30.5)
@@ -62,36 +62,36 @@ async def test_a_name_with_seconds_rings_then(board, work, open_worker):
         "é\x00",
     ],
 )
-async def test_what_is_not_understood_is_ignored(board, work, open_worker, word):
+async def test_what_is_not_understood_is_ignored(router, work, open_worker, word):
     async with open_worker(wait_for_ever, grace=0) as worker:
-        board.workers[worker.id] = worker
+        router.workers[worker.id] = worker
         await trio.testing.wait_all_tasks_blocked()
         count = len(work.exchanges)
 
-        board.hear(word)
+        router.receive(word)
         await trio.testing.wait_all_tasks_blocked()
 
         assert len(work.exchanges) == count
 
 
-async def test_a_cancelled_job_is_checked_before_it_is_stopped(board, work, open_worker):
+async def test_a_cancelled_job_is_checked_before_it_is_stopped(router, work, open_worker):
     cancelled, forged = work.send(2)
     async with open_worker(wait_for_ever, concurrency=2, grace=0) as worker:
-        board.workers[worker.id] = worker
+        router.workers[worker.id] = worker
         await work.until_running(2)
         work.lose(cancelled)
 
-        board.hear(f"*cancel {cancelled.id}")
-        board.hear(f"*cancel {forged.id}")
+        router.receive(f"*cancel {cancelled.id}")
+        router.receive(f"*cancel {forged.id}")
         await trio.testing.wait_all_tasks_blocked()
 
         assert [running.job.id for running in worker.slots.running] == [forged.id]
 
 
-async def test_who_waits_for_a_jobs_end_is_told_and_no_longer_when_it_has_gone(board):
+async def test_who_waits_for_a_jobs_end_is_told_and_no_longer_when_it_has_gone(router):
     id = uuid4()
-    bell, other = board.watch(id), board.watch(uuid4())
-    board.hear(f"*ended {id}")
+    bell, other = router.add_waiter(id), router.add_waiter(uuid4())
+    router.receive(f"*ended {id}")
 
     with trio.move_on_after(100) as patience:
         await bell.wait()
@@ -100,47 +100,47 @@ async def test_who_waits_for_a_jobs_end_is_told_and_no_longer_when_it_has_gone(b
         await other.wait()
     assert patience.cancelled_caught
 
-    board.unwatch(id, bell)
-    board.hear(f"*ended {id}")
-    board.unwatch(id, bell)
+    router.remove_waiter(id, bell)
+    router.receive(f"*ended {id}")
+    router.remove_waiter(id, bell)
 
 
 @pytest.mark.parametrize(
     ("word", "bell"),
     [("*queues", "queues_changed"), ("*schedules", "schedules_changed"), ("*busy", "somebody_is_busy")],
 )
-async def test_notes_ring_the_services(board, word, bell):
-    board.hear(word)
+async def test_notes_ring_the_services(router, word, bell):
+    router.receive(word)
 
     with trio.fail_after(10):
-        await getattr(board, bell).wait()
+        await getattr(router, bell).wait()
 
 
-async def test_our_own_word_is_heard_once(board):
-    board.hear("*probe ours")
+async def test_our_own_word_is_heard_once(router):
+    router.receive("*probe ours")
 
-    assert board.heard_probe("ours")
-    assert not board.heard_probe("ours")
-    board.hear("*probe another's")
-    assert not board.heard_probe("ours")
+    assert router.received_probe("ours")
+    assert not router.received_probe("ours")
+    router.receive("*probe another's")
+    assert not router.received_probe("ours")
 
 
 # -- after a gap
 
 
-async def test_after_a_gap_every_dispatcher_looks_and_marks_itself_again(board, work, open_worker):
+async def test_after_a_gap_every_dispatcher_looks_and_marks_itself_again(router, work, open_worker):
     async with open_worker(wait_for_ever, grace=0) as worker:
-        board.workers[worker.id] = worker
+        router.workers[worker.id] = worker
         await trio.testing.wait_all_tasks_blocked()
 
-        board.ring_after_gap()
+        router.ring_after_gap()
         await trio.testing.wait_all_tasks_blocked()
 
-        assert work.exchanges[-1].asleep is True
+        assert work.exchanges[-1].idle is True
 
 
 async def test_after_a_gap_leases_are_checked_and_those_with_heartbeats_renewed_at_once(
-    board, work, open_worker
+    router, work, open_worker
 ):
     beating, silent, own = (
         make_job(heartbeat=1000.0),
@@ -149,23 +149,23 @@ async def test_after_a_gap_leases_are_checked_and_those_with_heartbeats_renewed_
     )
     work.add(beating, silent, own)
     async with open_worker(wait_for_ever, concurrency=3, grace=0) as worker:
-        board.workers[worker.id] = worker
+        router.workers[worker.id] = worker
         await work.until_running(3)
 
-        board.ring_after_gap()
+        router.ring_after_gap()
         await trio.testing.wait_all_tasks_blocked()
 
         assert work.checks[-1] == (trio.current_time(), {beating.id, silent.id, own.id})
         assert work.renewals == [(trio.current_time(), {beating.id})]
 
 
-async def test_a_fence_stops_what_runs(board, work, open_worker):
+async def test_a_fence_stops_what_runs(router, work, open_worker):
     (job,) = work.send()
     async with open_worker(wait_for_ever, grace=0) as worker:
-        board.workers[worker.id] = worker
+        router.workers[worker.id] = worker
         await work.until_running()
 
-        board.fence()
+        router.fence()
         await trio.testing.wait_all_tasks_blocked()
 
         assert not worker.slots.running

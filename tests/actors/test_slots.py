@@ -65,14 +65,14 @@ async def test_no_more_is_claimed_than_there_are_free_slots(work, open_worker):
     work.add(*(make_job(1) for _ in range(30)))
     async with open_worker(Clocking(), concurrency=4):
         await work.until(lambda: len(work.outcomes) == 30)
-        assert all(e.wanted is None or e.wanted.limit <= 4 for e in work.exchanges)
+        assert all(e.request is None or e.request.limit <= 4 for e in work.exchanges)
 
 
 async def test_outcomes_and_the_next_claim_share_an_exchange(work, open_worker):
     work.add(*(make_job(1) for _ in range(3)))
     async with open_worker(Clocking()):
         await work.until(lambda: len(work.outcomes) == 3)
-        trades = [(len(e.settlements.completed), e.wanted is not None) for e in work.exchanges]
+        trades = [(len(e.settlements.completed), e.request is not None) for e in work.exchanges]
 
     assert trades[:3] == [(0, True), (1, True), (1, True)]
 
@@ -83,7 +83,7 @@ async def test_with_prefetch_jobs_are_leased_ahead_and_asked_for_when_half_of_th
     work.add(*(make_job(1) for _ in range(40)))
     async with open_worker(Clocking(), concurrency=1, prefetch=10):
         await work.until(lambda: len(work.outcomes) == 39)
-        limits = [e.wanted.limit for e in work.exchanges if e.wanted is not None and e.wanted.limit]
+        limits = [e.request.limit for e in work.exchanges if e.request is not None and e.request.limit]
 
     assert limits[0] == 11
     assert limits[1:5] == [5, 5, 5, 5]
@@ -130,7 +130,7 @@ async def test_a_deferred_job_of_another_queue_gets_the_slot_as_soon_as_it_is_fr
 
 async def test_a_queue_whose_database_fails_does_not_keep_the_room(work, open_worker):
     handler = Clocking()
-    work.go_wrong("exchange", *(Fault() for _ in range(3)))
+    work.go_wrong("settle_and_claim", *(Fault() for _ in range(3)))
     work.add(make_job(1, queue="a"), make_job(1, queue="b"), make_job(1, queue="c"))
     with trio.fail_after(100):
         async with open_worker(handler, queue="*", queues=("a", "b", "c")):
@@ -147,7 +147,7 @@ async def test_a_cancelled_job_makes_room_for_another_queue(work, open_worker):
         worker.dispatchers["b"].ring()
         await trio.testing.wait_all_tasks_blocked()
         work.lose(endless)
-        worker.checker.doubt(worker.slots.running, CancelReason.CANCELLED)
+        worker.checker.check(worker.slots.running, CancelReason.CANCELLED)
         with trio.fail_after(5):
             await work.until(lambda: work.outcomes)
 
@@ -183,7 +183,7 @@ async def test_a_job_that_is_cancelled_while_it_waits_never_starts(work, open_wo
     async with open_worker(handler, prefetch=5) as worker:
         await work.until_running(3)
         work.lose(jobs[1])
-        worker.checker.doubt(worker.slots.running, CancelReason.CANCELLED)
+        worker.checker.check(worker.slots.running, CancelReason.CANCELLED)
         await work.until(lambda: len(work.outcomes) == 2)
 
     assert list(handler.starts) == [jobs[0].id, jobs[2].id]

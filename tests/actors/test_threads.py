@@ -142,7 +142,7 @@ async def test_a_thread_whose_job_was_cancelled_is_told_when_it_calls(work, open
     async with open_worker(handler, thread=True) as worker:
         await running.wait()
         work.lose(job)
-        worker.checker.doubt(worker.slots.running, CancelReason.CANCELLED)
+        worker.checker.check(worker.slots.running, CancelReason.CANCELLED)
         await work.until(lambda: work.checks)
         go_on.set()
         with trio.fail_after(20):

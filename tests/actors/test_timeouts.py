@@ -17,7 +17,7 @@ async def do_nothing(job):
 
 async def test_an_exchange_that_hangs_is_given_up_and_tried_again(work, open_worker):
     work.send()
-    work.go_wrong("exchange", Fault(error=None, seconds=math.inf))
+    work.go_wrong("settle_and_claim", Fault(error=None, seconds=math.inf))
     async with open_worker(do_nothing):
         await work.until(lambda: work.outcomes)
         assert 20 <= trio.current_time() <= 20.1
@@ -30,7 +30,7 @@ async def test_an_exchange_has_at_least_fifteen_seconds_however_long_ago_the_las
     async with open_worker(do_nothing) as worker:
         await work.until(lambda: work.exchanges)
         await trio.sleep(rest)
-        work.go_wrong("exchange", Fault(error=None, seconds=14.9))
+        work.go_wrong("settle_and_claim", Fault(error=None, seconds=14.9))
         work.send()
         worker.dispatchers["q"].ring()
         await work.until(lambda: work.outcomes)
@@ -59,7 +59,7 @@ async def test_after_a_lost_answer_each_call_has_its_own_time(work, open_worker,
 
     async with open_worker(handler) as worker:
         await trio.testing.wait_all_tasks_blocked()
-        work.go_wrong("exchange", Fault(after=True), *slow)
+        work.go_wrong("settle_and_claim", Fault(after=True), *slow)
         work.go_wrong("recover_unseen", *slow)
         work.send()
         worker.dispatchers["q"].ring()
@@ -79,7 +79,7 @@ async def test_after_a_lost_answer_each_call_has_its_own_time(work, open_worker,
     ids=["with words", "without words", "silent"],
 )
 async def test_a_failed_exchange_is_reported_with_its_reason(work, open_worker, events, fault, said):
-    work.go_wrong("exchange", fault)
+    work.go_wrong("settle_and_claim", fault)
     async with open_worker(do_nothing):
         (event,) = await events.wait_for(ErrorEvent)
 
@@ -88,7 +88,7 @@ async def test_a_failed_exchange_is_reported_with_its_reason(work, open_worker, 
 
 async def test_a_claim_under_way_is_seen_through_when_its_worker_is_cancelled(work, open_worker):
     work.send()
-    work.go_wrong("exchange", Fault(error=None, seconds=3))
+    work.go_wrong("settle_and_claim", Fault(error=None, seconds=3))
     with trio.CancelScope() as scope:
         async with open_worker(do_nothing):
             await trio.testing.wait_all_tasks_blocked()
@@ -105,7 +105,7 @@ async def test_what_is_left_at_the_end_and_gets_no_answer_is_reported(work, open
     work.send()
     async with open_worker(never_end, grace=1.0):
         await work.until_running()
-        work.go_wrong("exchange", *(Fault(None, seconds=math.inf) for _ in range(9)))
+        work.go_wrong("settle_and_claim", *(Fault(None, seconds=math.inf) for _ in range(9)))
 
     assert [event.error for event in events.of(ErrorEvent)] == ["no answer in time"] * 2  # and once before
     assert not work.outcomes

@@ -59,13 +59,13 @@ async def test_nothing_is_claimed_once_it_stops(work, open_worker):
     work.add(make_job(5))
     async with open_worker(sleep_as_told, concurrency=2, grace=10) as worker:
         await work.until_running()
-        claims = len([e for e in work.exchanges if e.wanted is not None])
+        claims = len([e for e in work.exchanges if e.request is not None])
         worker.stop(10)
         await trio.testing.wait_all_tasks_blocked()
         work.send()
         worker.dispatchers["q"].ring()
 
-    assert len([e for e in work.exchanges if e.wanted is not None]) == claims
+    assert len([e for e in work.exchanges if e.request is not None]) == claims
 
 
 async def test_what_still_runs_after_the_grace_is_cancelled_and_given_back(work, open_worker, events):
@@ -118,7 +118,7 @@ async def test_an_idle_worker_stops_at_once(work, open_worker):
 
 async def test_jobs_that_were_claimed_as_it_stopped_are_given_back_unrun(work, open_worker):
     work.send(3)
-    work.go_wrong("exchange", Fault(error=None, after=True, seconds=1))
+    work.go_wrong("settle_and_claim", Fault(error=None, after=True, seconds=1))
     ran = []
 
     async def handler(job):
@@ -174,7 +174,7 @@ async def test_a_worker_that_is_cancelled_gives_everything_back(work, open_worke
 
 async def test_jobs_that_were_being_claimed_when_it_was_cancelled_are_given_back_too(work, open_worker):
     work.send(3)
-    work.go_wrong("exchange", Fault(error=None, after=True, seconds=1))
+    work.go_wrong("settle_and_claim", Fault(error=None, after=True, seconds=1))
     with trio.CancelScope() as scope:
         async with open_worker(sleep_as_told, concurrency=3):
             await work.until(lambda: len(work.active) == 3)
@@ -206,7 +206,7 @@ async def test_it_stops_within_five_seconds_of_the_grace_when_the_database_hangs
     work.add(make_job(100))
     async with open_worker(sleep_as_told, concurrency=2, grace=grace) as worker:
         await work.until_running()
-        work.go_wrong("exchange", *(Fault(error=None, seconds=math.inf) for _ in range(50)))
+        work.go_wrong("settle_and_claim", *(Fault(error=None, seconds=math.inf) for _ in range(50)))
         work.go_wrong("unregister", Fault(error=None, seconds=math.inf))
         worker.dispatchers["q"].ring()
         await trio.testing.wait_all_tasks_blocked()
@@ -218,7 +218,7 @@ async def test_it_stops_in_time_when_the_database_refuses(work, open_worker, eve
     work.add(make_job(100))
     async with open_worker(sleep_as_told, grace=10):
         await work.until_running()
-        work.go_wrong("exchange", *(Fault() for _ in range(50)))
+        work.go_wrong("settle_and_claim", *(Fault() for _ in range(50)))
         work.go_wrong("unregister", Fault())
 
     assert trio.current_time() <= 15
@@ -227,7 +227,7 @@ async def test_it_stops_in_time_when_the_database_refuses(work, open_worker, eve
 
 async def test_who_is_cancelled_while_the_database_hangs_is_gone_within_five_seconds(work, open_worker):
     work.send()
-    work.go_wrong("exchange", *(Fault(error=None, seconds=math.inf) for _ in range(50)))
+    work.go_wrong("settle_and_claim", *(Fault(error=None, seconds=math.inf) for _ in range(50)))
     with trio.CancelScope() as scope:
         async with open_worker(sleep_as_told):
             await trio.testing.wait_all_tasks_blocked()
@@ -297,7 +297,7 @@ async def test_a_queue_that_was_made_again_unnoticed_is_marked_again(work, open_
         assert len(work.exchanges) == before
         worker.set_queues(made("q", at=LONG_AGO.replace(year=2027)))
         await trio.testing.wait_all_tasks_blocked()
-        again = [exchange.asleep for exchange in work.exchanges[before:]]
+        again = [exchange.idle for exchange in work.exchanges[before:]]
 
     assert again == [True]
 

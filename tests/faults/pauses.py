@@ -30,14 +30,14 @@ def pause_after_claim() -> None:
 
 def pause_before_settling() -> None:
     """Handlers have done their work; nothing of it is on its way to the database."""
-    exchange = StoreAdapter.exchange
+    settle_and_claim = StoreAdapter.settle_and_claim
 
     async def pausing(self: StoreAdapter, queue: str, settlements: Any, *rest: Any, **more: Any) -> Any:
         if settlements.completed:
             stand_still("before settling")
-        return await exchange(self, queue, settlements, *rest, **more)
+        return await settle_and_claim(self, queue, settlements, *rest, **more)
 
-    StoreAdapter.exchange = pausing  # type: ignore[method-assign]
+    StoreAdapter.settle_and_claim = pausing  # type: ignore[method-assign]
 
 
 POINTS = {"after claim": pause_after_claim, "before settling": pause_before_settling}

@@ -111,7 +111,7 @@ async def test_D9_behind_a_transaction_pooler_everything_works_by_looks(pooled_d
             await boss.work("q", echo, concurrency=3)
             ids = [await boss.send("q", number) for number in range(20)]
             jobs = [await boss.wait_for("q", id, timeout=15) for id in ids]
-            deaf = boss.statistics().listener.deaf
+            deaf = boss.statistics().listener.polling
 
     assert [job.output for job in jobs] == list(range(20))
     assert deaf  # it knows that no words come through

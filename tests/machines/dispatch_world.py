@@ -127,18 +127,20 @@ class World:
 
     def commit_mark(self) -> None:
         assert self.ask is not None
-        if self.ask.asleep is not None:
-            self.marked = self.ask.asleep
+        if self.ask.idle is not None:
+            self.marked = self.ask.idle
         self.mark_is_committed = True
 
     def claim(self) -> None:
         assert self.ask is not None
-        if self.ask.ripen:
+        if self.ask.promote_due:
             self.ready += sum(due <= self.now for due in self.deferred)
             self.deferred = [due for due in self.deferred if due > self.now]
         count = min(self.ready, self.ask.limit)
         self.ready -= count
-        next_due = max(0.0, min(self.deferred) - self.now) if self.deferred and self.ask.look else None
+        next_due = (
+            max(0.0, min(self.deferred) - self.now) if self.deferred and self.ask.find_next_due else None
+        )
         self.answer, self.claimed_at = (count, next_due), self.now
 
     def get_answer(self) -> None:

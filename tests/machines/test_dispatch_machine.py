@@ -200,7 +200,7 @@ def fall_asleep(machine: DispatchMachine, now: float = 0.0) -> None:
 def test_the_first_claim_makes_ripe_jobs_ready_and_leaves_its_mark():
     machine = DispatchMachine()
 
-    assert machine.plan(0.0, 5) == Ask(5, ripen=True, asleep=True, look=True)
+    assert machine.plan(0.0, 5) == Ask(5, promote_due=True, idle=True, find_next_due=True)
 
 
 def test_one_fruitless_claim_behind_the_mark_is_enough_to_sleep():
@@ -216,7 +216,7 @@ def test_a_ring_wakes_and_needs_no_second_mark():
     fall_asleep(machine)
     machine.ring(1.0)
 
-    assert machine.plan(1.0, 5) == Ask(5, ripen=False, asleep=None, look=True)
+    assert machine.plan(1.0, 5) == Ask(5, promote_due=False, idle=None, find_next_due=True)
 
 
 def test_a_ring_for_a_ready_job_needs_no_look_for_what_is_due():
@@ -224,7 +224,7 @@ def test_a_ring_for_a_ready_job_needs_no_look_for_what_is_due():
     fall_asleep(machine)
     machine.ring(1.0, delay=0.0)
 
-    assert machine.plan(1.0, 5) == Ask(5, ripen=False, asleep=None, look=False)
+    assert machine.plan(1.0, 5) == Ask(5, promote_due=False, idle=None, find_next_due=False)
 
 
 def test_a_claim_that_did_not_look_forgets_nothing_that_is_due():
@@ -237,7 +237,7 @@ def test_a_claim_that_did_not_look_forgets_nothing_that_is_due():
     machine.claimed(1, None, 11.0)
 
     assert machine.plan(11.0, 5) == Rest(13.0)
-    assert machine.plan(13.0, 5) == Ask(5, ripen=True, asleep=None, look=True)
+    assert machine.plan(13.0, 5) == Ask(5, promote_due=True, idle=None, find_next_due=True)
 
 
 def test_a_job_that_changed_under_the_hands_of_a_claim_is_looked_for_at_once():
@@ -247,7 +247,7 @@ def test_a_job_that_changed_under_the_hands_of_a_claim_is_looked_for_at_once():
     machine.plan(1.0, 5)
     machine.claimed(1, 0.0, 1.0)
 
-    assert machine.plan(1.0, 5) == Ask(5, ripen=True, asleep=None, look=True)
+    assert machine.plan(1.0, 5) == Ask(5, promote_due=True, idle=None, find_next_due=True)
 
 
 def test_while_senders_are_spared_it_looks_for_what_is_due_each_ten_milliseconds():
@@ -257,7 +257,7 @@ def test_while_senders_are_spared_it_looks_for_what_is_due_each_ten_milliseconds
         now = millisecond / 1000
         ask = machine.plan(now, 5)
         assert isinstance(ask, Ask)
-        if ask.look:
+        if ask.find_next_due:
             looks.append(millisecond)
         machine.claimed(5, None, now)
 
@@ -278,7 +278,7 @@ def test_after_two_full_claims_senders_are_spared_and_before_sleeping_they_are_t
     for count in (5, 5, 5, 5, 3, 0):
         ask = machine.plan(0.0, 5)
         assert isinstance(ask, Ask)
-        marks.append(ask.asleep)
+        marks.append(ask.idle)
         machine.claimed(count, None, 0.0)
 
     assert marks == [True, None, False, None, None, True]
@@ -291,7 +291,7 @@ def test_before_it_sleeps_after_a_rush_it_looks_for_what_is_due_however_short_th
         machine.plan(0.0, 5)
         machine.claimed(count, None, 0.0)
 
-    assert machine.plan(0.0, 5) == Ask(5, ripen=False, asleep=True, look=True)
+    assert machine.plan(0.0, 5) == Ask(5, promote_due=False, idle=True, find_next_due=True)
 
 
 def test_it_sleeps_exactly_until_the_next_deferred_job_is_due():
@@ -300,7 +300,7 @@ def test_it_sleeps_exactly_until_the_next_deferred_job_is_due():
     machine.claimed(0, 2.5, 10.0)
 
     assert machine.plan(10.0, 5) == Rest(12.5)
-    assert machine.plan(12.5, 5) == Ask(5, ripen=True, asleep=None, look=True)
+    assert machine.plan(12.5, 5) == Ask(5, promote_due=True, idle=None, find_next_due=True)
 
 
 def test_a_deferred_job_that_is_announced_during_a_claim_is_not_forgotten():
@@ -335,7 +335,7 @@ def test_a_deferred_job_that_comes_due_while_there_is_no_room_waits_for_room():
     machine.claimed(0, 2.0, 10.0)
 
     assert machine.plan(12.0, 0) == Rest(math.inf, for_room=True)
-    assert machine.plan(13.0, 1) == Ask(1, ripen=True, asleep=None, look=True)
+    assert machine.plan(13.0, 1) == Ask(1, promote_due=True, idle=None, find_next_due=True)
 
 
 def test_a_flood_of_words_costs_ten_claims_and_then_one_in_five_milliseconds():
@@ -394,7 +394,7 @@ def test_claims_that_fail_are_repeated_later_and_later_each_at_its_own_time():
         now = rest.until
 
     assert delays == [0.1, 0.2, 0.2, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0]
-    assert machine.plan(now, 5) == Ask(5, ripen=True, asleep=True, look=True)
+    assert machine.plan(now, 5) == Ask(5, promote_due=True, idle=True, find_next_due=True)
 
 
 def test_a_fenced_dispatcher_asks_for_nothing_until_it_is_seen_again():
@@ -405,7 +405,7 @@ def test_a_fenced_dispatcher_asks_for_nothing_until_it_is_seen_again():
     assert machine.plan(1.0, 5) == Rest(math.inf)
     machine.unfence()
 
-    assert machine.plan(1.0, 5) == Ask(5, ripen=False, asleep=True, look=True)
+    assert machine.plan(1.0, 5) == Ask(5, promote_due=False, idle=True, find_next_due=True)
 
 
 def test_an_outage_may_last_for_days():

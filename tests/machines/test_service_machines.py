@@ -28,18 +28,18 @@ class Listening(RuleBasedStateMachine):
 
     def do_what_is_due(self, probe_comes_back: bool) -> None:
         machine, now = self.machine, self.now
-        if machine.is_look_due(now):
-            machine.looked(now)
+        if machine.is_poll_due(now):
+            machine.polled(now)
             self.looked_at = self.proven_at = now
             if probe_comes_back:
-                machine.heard_probe()
+                machine.received_probe()
                 self.probe_lost_at = math.inf
             else:
                 self.probe_lost_at = min(self.probe_lost_at, now)
         elif machine.is_probe_overdue(now):
             self.reconnect()
         elif machine.is_ping_due(now):
-            machine.heard(now)
+            machine.received(now)
             self.proven_at = now
 
     def reconnect(self) -> None:
@@ -47,7 +47,7 @@ class Listening(RuleBasedStateMachine):
         assert 0 < delay <= 5
         self.now += delay
         self.machine.connected(self.now)
-        assert self.machine.is_look_due(self.now)
+        assert self.machine.is_poll_due(self.now)
         self.proven_at, self.probe_lost_at, self.looked_at = self.now, math.inf, -math.inf
 
     @rule(seconds=st.floats(0.01, 30), probe_comes_back=st.booleans())
@@ -64,12 +64,12 @@ class Listening(RuleBasedStateMachine):
 
     @rule()
     def hear_word(self) -> None:
-        self.machine.heard(self.now)
+        self.machine.received(self.now)
         self.proven_at = self.now
 
     @rule()
-    def look_now(self) -> None:
-        self.machine.look_now()
+    def poll_now(self) -> None:
+        self.machine.poll_now()
 
     @rule()
     def lose_connection(self) -> None:
@@ -88,9 +88,9 @@ TestListening.settings = settings(max_examples=100, stateful_step_count=30, dead
 
 
 def test_where_no_words_come_through_it_looks_every_two_seconds():
-    machine = ListenMachine(deaf=True)
+    machine = ListenMachine(polling=True)
     machine.connected(0.0)
-    machine.looked(0.0)
+    machine.polled(0.0)
 
     assert machine.next() == 2.0
     assert not machine.is_probe_overdue(1000.0)
@@ -108,7 +108,7 @@ def test_after_a_look_that_worked_delays_begin_anew():
     for _ in range(5):
         machine.failed(1.0)
     machine.connected(0.0)
-    machine.looked(0.0)
+    machine.polled(0.0)
 
     assert machine.failed(1.0) == 0.1
 
@@ -160,7 +160,7 @@ class Pacing(RuleBasedStateMachine):
             self.machine.starts_round(self.now)
             self.rounds.append(self.now)
             if self.leads:
-                self.machine.watched(self.now, self.active, None)
+                self.machine.finished_round(self.now, self.active, None)
                 if self.active:
                     self.busy_until = max(self.busy_until, self.now + 15)
         self.now = until
@@ -171,7 +171,7 @@ class Pacing(RuleBasedStateMachine):
 
     @rule()
     def hear_of_work(self) -> None:
-        self.machine.heard_of_work(self.now)
+        self.machine.notified_of_work(self.now)
         self.busy_until = max(self.busy_until, self.now + 15)
 
     @rule()
@@ -225,12 +225,12 @@ def test_retention_is_once_an_hour_and_after_a_failure_a_minute_later():
     machine = MaintenanceMachine()
 
     machine.elected(0.0, 0.0)
-    assert machine.starts_tidying(0.0)
-    assert not machine.starts_tidying(3599.0)
-    assert machine.starts_tidying(3600.0)
-    machine.failed_to_tidy(3610.0)
-    assert not machine.starts_tidying(3669.0)
-    assert machine.starts_tidying(3670.0)
+    assert machine.starts_pruning(0.0)
+    assert not machine.starts_pruning(3599.0)
+    assert machine.starts_pruning(3600.0)
+    machine.failed_to_prune(3610.0)
+    assert not machine.starts_pruning(3669.0)
+    assert machine.starts_pruning(3670.0)
 
 
 def test_a_new_leader_tidies_soon_and_not_sooner_than_an_hour_after_the_last_time():
@@ -238,18 +238,18 @@ def test_a_new_leader_tidies_soon_and_not_sooner_than_an_hour_after_the_last_tim
 
     machine.elected(0.0, 0.5)
     machine.starts_round(0.0)
-    assert not machine.starts_tidying(0.0)
+    assert not machine.starts_pruning(0.0)
     assert machine.next(leads=True) == 7.5
-    assert machine.starts_tidying(7.5)
+    assert machine.starts_pruning(7.5)
     machine.elected(100.0, 0.5)
-    assert not machine.starts_tidying(3607.0)
-    assert machine.starts_tidying(3607.5)
+    assert not machine.starts_pruning(3607.0)
+    assert machine.starts_pruning(3607.5)
 
 
 def test_the_end_of_the_first_lease_is_watched_for():
     machine = MaintenanceMachine()
     machine.starts_round(0.0)
-    machine.watched(0.0, 0, 17.0)
+    machine.finished_round(0.0, 0, 17.0)
 
     assert machine.next(leads=True) == 17.0
 
@@ -264,16 +264,16 @@ def test_at_rest_a_boss_makes_at_most_four_statements_a_minute(leads):
     listening.connected(0.0)
     now, statements = 0.0, 0
     while now < 3600.0:
-        if listening.is_look_due(now):
+        if listening.is_poll_due(now):
             statements += 1
-            listening.looked(now)
-            listening.heard_probe()
+            listening.polled(now)
+            listening.received_probe()
         elif listening.is_ping_due(now):
-            listening.heard(now)  # no statement
+            listening.received(now)  # no statement
         if maintenance.next(leads) <= now:
             statements += 1
             maintenance.starts_round(now)
-            maintenance.watched(now, 0, None)
+            maintenance.finished_round(now, 0, None)
         now = min(listening.next(), maintenance.next(leads))
 
     assert statements <= 4 * 60 + 1

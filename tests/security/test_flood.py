@@ -60,8 +60,8 @@ async def test_a_flood_of_forged_words_costs_few_looks_and_holds_nobody_up(boss,
 def count_reads(boss, monkeypatch):
     """What the services of a boss read because somebody said so."""
     reads = []
-    ports = boss._runtime.ports
-    kind = type(ports)
+    adapter = boss._runtime.adapter
+    kind = type(adapter)
     get_queues, read_schedules = kind.get_queues, kind.read_schedules
 
     def counting(name, read):

@@ -75,16 +75,16 @@ def test_a_paused_queue_waits_for_nothing(desk, policy):
 
 def test_a_queue_that_was_made_anew_with_turns_is_looked_at_again_at_once(desk):
     queue = Queue(desk, Policy.STANDARD)
-    context, exchange = desk.store.context, desk.store.exchanging.exchange
+    context, settle_and_claim = desk.store.context, desk.store.working.settle_and_claim
     queue.claim()
     as_it_was = context.recall("q")
     desk.say(OWN, lambda own: desk.store.queues.delete("q"))
     queue = Queue(desk, Policy.SINGLETON)
     queue.send("a")
     context.remember([as_it_was])
-    ready = ClaimRequest(10, look=False)
+    ready = ClaimRequest(10, find_next_due=False)
 
-    first = desk.say(OWN, lambda own: exchange("q", Settlements(), ready, ripen=False)).claim
-    second = desk.say(OWN, lambda own: exchange("q", Settlements(), ready, ripen=False)).claim
+    first = desk.say(OWN, lambda own: settle_and_claim("q", Settlements(), ready, promote_due=False)).claim
+    second = desk.say(OWN, lambda own: settle_and_claim("q", Settlements(), ready, promote_due=False)).claim
     assert (len(first.jobs), first.next_due) == (0, 0)
     assert len(second.jobs) == 1

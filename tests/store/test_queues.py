@@ -354,7 +354,7 @@ async def test_jobs_without_a_queue_are_tidied_away(boss, database, dsn):
     with psycopg.connect(dsn) as caller:
         await boss.send("q", "old", conn=caller)
         await boss.delete_queue("q")
-    await boss._say(boss._store.maintenance.tidy())
+    await boss._execute(boss._store.maintenance.tidy())
     assert database.execute("select name from trioboss.job").fetchall() == [("other",)]
 
 

@@ -120,7 +120,7 @@ async def test_the_days_that_come_are_made_beside_those_who_settle(boss, dsn, da
     with psycopg.connect(dsn) as caller:
         await boss.complete("busy", await boss.fetch("busy"), conn=caller)
         with trio.fail_after(PATIENCE):
-            await boss._say(boss._store.maintenance.tidy())
+            await boss._execute(boss._store.maintenance.tidy())
         assert [exists(database, day) for day in days] == [True, True]
         await work_as_usual(boss)
 
@@ -132,10 +132,10 @@ async def test_a_reader_of_history_puts_off_the_days_that_come(boss, dsn, databa
         reader.execute("select count(*) from trioboss.all_jobs")
         reader.execute("select count(*) from trioboss.attempt")
         with trio.fail_after(PATIENCE):
-            await boss._say(boss._store.maintenance.tidy())
+            await boss._execute(boss._store.maintenance.tidy())
         assert [exists(database, day) for day in days] == [False, False]
         await work_as_usual(boss)
-    await boss._say(boss._store.maintenance.tidy())
+    await boss._execute(boss._store.maintenance.tidy())
     assert [exists(database, day) for day in days] == [True, True]
 
 
@@ -146,7 +146,7 @@ async def test_a_reader_of_history_puts_off_the_end_of_old_days(boss, dsn, datab
     with psycopg.connect(dsn) as reader:
         reader.execute("select count(*) from trioboss.all_jobs")
         with trio.fail_after(PATIENCE), pytest.raises(psycopg.errors.LockNotAvailable):
-            await boss._say(boss._store.maintenance.tidy())
+            await boss._execute(boss._store.maintenance.tidy())
         await work_as_usual(boss)
-    await boss._say(boss._store.maintenance.tidy())
+    await boss._execute(boss._store.maintenance.tidy())
     assert not exists(database, f"archive_{old:%Y%m%d}")

@@ -16,7 +16,7 @@ async def end(boss, **options):
 
 
 async def tidy(boss):
-    await boss._say(boss._store.maintenance.tidy())
+    await boss._execute(boss._store.maintenance.tidy())
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ async def test_a_table_that_goes_with_its_queue_meanwhile_keeps_nobody_from_tidy
         maintenance.MaintenanceOperations, "_count_pages", lambda verbs, table: _gone_and_common()
     )
     clock.advance(61)
-    await q._say(q._store.maintenance._purge_queued())
+    await q._execute(q._store.maintenance._purge_queued())
 
     assert await q.find_jobs("q") == []
 

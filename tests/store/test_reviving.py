@@ -162,7 +162,7 @@ async def test_retention_does_not_grow_where_the_start_was_long_ago(boss, clock,
     id = await boss.send("q", start_after=clock.now - timedelta(days=300))
     (job,) = await boss.fetch("q")
     if way == "release":
-        await boss._say(boss._store.settling.release_leases("q", [job.lease]))
+        await boss._execute(boss._store.settling.release_leases("q", [job.lease]))
     elif way == "resume":
         await boss.cancel("q", id)
         await boss.resume("q", id)

@@ -39,12 +39,12 @@ def values_of(step):
     return dict(zip(step.statement.parameters, step.parameters, strict=True))
 
 
-@pytest.mark.parametrize("asleep", [None, True, False])
+@pytest.mark.parametrize("idle", [None, True, False])
 @pytest.mark.parametrize("count", [1, CROWD])
 @pytest.mark.parametrize("limit", [1, CROWD])
-async def test_what_settles_waits_for_the_disk_whatever_goes_with_it(verbs, count, limit, asleep):
+async def test_what_settles_waits_for_the_disk_whatever_goes_with_it(verbs, count, limit, idle):
     settlements = Settlements(completed=[(lease, "null") for lease in leases(count)])
-    request = next(verbs.exchange("q", settlements, ClaimRequest(limit=limit), asleep=asleep))
+    request = next(verbs.settle_and_claim("q", settlements, ClaimRequest(limit=limit), idle=idle))
 
     settling = [t for t in transactions_of(request) if any(s.statement.name == "complete" for s in t)]
     assert len(settling) == 1
@@ -69,40 +69,42 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 async def test_only_many_that_ended_well_are_settled_beside_a_claim_of_many(verbs, kind):
     settlements = KINDS[kind].settlements
-    request = next(verbs.exchange("q", settlements, ClaimRequest(limit=CROWD)))
+    request = next(verbs.settle_and_claim("q", settlements, ClaimRequest(limit=CROWD)))
 
     keyed = verbs._context.recall("q").policy.is_keyed
     assert isinstance(request, InParallel) == (KINDS[kind].together and not keyed)
 
 
 async def test_a_claim_that_settles_nothing_does_not_make_the_next_one_lazy(verbs):
-    wanted = ClaimRequest(limit=1)
+    request = ClaimRequest(limit=1)
     settlements = Settlements(completed=[(lease, "null") for lease in leases(1)])
-    next(verbs.exchange("q", Settlements(), wanted))
+    next(verbs.settle_and_claim("q", Settlements(), request))
 
-    request = next(verbs.exchange("q", settlements, wanted))
+    batch = next(verbs.settle_and_claim("q", settlements, request))
 
-    settling = [t for t in transactions_of(request) if any(s.statement.name == "complete" for s in t)]
+    settling = [t for t in transactions_of(batch) if any(s.statement.name == "complete" for s in t)]
     assert all(values_of(step).get("lazy") != b"t" for step in settling[0])
 
 
 async def test_a_claim_is_kept_only_while_table_time_and_what_is_wanted_are_the_same(verbs):
-    context, wanted = verbs._context, ClaimRequest(limit=1)
+    context, request = verbs._context, ClaimRequest(limit=1)
     claims, queue = ClaimOperations(context), context.recall("q")
-    kept = claims.claiming(queue, wanted, lazy=True)
-    assert claims.claiming(queue, wanted, lazy=True) is kept
+    kept = claims.claiming(queue, request, lazy=True)
+    assert claims.claiming(queue, request, lazy=True) is kept
 
     elsewhere = attrs.evolve(queue, table_name="j" + "0" * 32)
-    assert elsewhere.table_name in claims.claiming(elsewhere, wanted, lazy=True)[0].statement.text
-    assert values_of(claims.claiming(queue, wanted, lazy=True)[0])["now"] is None
+    assert elsewhere.table_name in claims.claiming(elsewhere, request, lazy=True)[0].statement.text
+    assert values_of(claims.claiming(queue, request, lazy=True)[0])["now"] is None
     context.now = NOON
-    assert values_of(claims.claiming(queue, wanted, lazy=True)[0])["now"] == NOON.isoformat().encode()
+    assert values_of(claims.claiming(queue, request, lazy=True)[0])["now"] == NOON.isoformat().encode()
     assert values_of(claims.claiming(queue, ClaimRequest(limit=2), lazy=True)[0])["limit"] == b"2"
 
 
 @pytest.mark.parametrize("look", [True, False])
 async def test_what_is_due_is_looked_for_where_it_is_asked_for_or_jobs_take_turns(verbs, look):
-    request = next(verbs.exchange("q", Settlements(), ClaimRequest(look=look), ripen=False))
+    request = next(
+        verbs.settle_and_claim("q", Settlements(), ClaimRequest(find_next_due=look), promote_due=False)
+    )
 
     keyed = verbs._context.recall("q").policy.is_keyed
     names = [step.statement.name for transaction in transactions_of(request) for step in transaction]
@@ -111,8 +113,8 @@ async def test_what_is_due_is_looked_for_where_it_is_asked_for_or_jobs_take_turn
 
 async def test_who_claims_nothing_waits_until_all_was_said(verbs):
     settlements = Settlements(completed=[(lease, "null") for lease in leases(1)])
-    alone = next(verbs.exchange("q", settlements, None))
-    with_a_claim = next(verbs.exchange("q", settlements, ClaimRequest()))
+    alone = next(verbs.settle_and_claim("q", settlements, None))
+    with_a_claim = next(verbs.settle_and_claim("q", settlements, ClaimRequest()))
 
     assert (alone.patient, with_a_claim.patient) == (True, False)
     assert alone.follow_up == with_a_claim.follow_up

@@ -76,7 +76,7 @@ async def test_only_some_queues_and_another_concurrency(app, boss):
 
     await app.start(boss, queues=["email"], concurrency=3)
 
-    (worker,) = boss._runtime.board.workers.values()
+    (worker,) = boss._runtime.router.workers.values()
     assert (worker.settings.queue, worker.settings.slots.concurrency) == ("email", 3)
     assert await boss.get_queue("other") is not None
 

@@ -102,7 +102,7 @@ async def test_it_works_and_says_that_it_polls(pooled_dsn):
 
         with trio.fail_after(PATIENCE):
             assert await done[1].receive() == 1
-        assert boss.statistics().listener.deaf
+        assert boss.statistics().listener.polling
 
 
 async def test_a_worker_logs_it(pooled_dsn, workers, boss):

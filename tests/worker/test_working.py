@@ -71,7 +71,7 @@ async def test_a_queue_that_is_made_again_is_heard_at_once(boss, handle, handled
     await boss.send("q", 2)
 
     assert await handled() == ("q", 2)
-    assert [shown.woken_by_look for shown in worker.statistics().dispatchers] == [0]
+    assert [shown.woken_by_poll for shown in worker.statistics().dispatchers] == [0]
 
 
 async def test_a_queue_that_is_gone_is_told_once_and_its_worker_is_there_when_it_is_back(
@@ -89,7 +89,7 @@ async def test_a_queue_that_is_gone_is_told_once_and_its_worker_is_there_when_it
     await boss.send("q", 2)
 
     assert await handled() == ("q", 2)
-    assert [shown.woken_by_look for shown in worker.statistics().dispatchers] == [0]
+    assert [shown.woken_by_poll for shown in worker.statistics().dispatchers] == [0]
 
 
 async def test_on_complete_gets_the_document_of_each_job_that_ends(boss, done, handled):

@@ -14,9 +14,9 @@ from trioboss.actors.reporter import Reporter
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent
 
-__all__ = ["CROWD", "BulkPoller"]
+__all__ = ["BULK_THRESHOLD", "BulkPoller"]
 
-CROWD = 20  # dispatchers that have nothing to do are told so together
+BULK_THRESHOLD = 20  # dispatchers that have nothing to do are told so together
 _RETRY_DELAY = 1.0  # seconds until it is tried again
 _CHUNK = 5_000  # queues in one statement, so that each answers in time
 
@@ -48,13 +48,13 @@ class BulkPoller:
             for dispatcher in chunk:
                 del self._waiting[dispatcher]
             try:
-                await self._look(chunk)
+                await self._poll(chunk)
             except DatabaseUnavailable as error:
                 self._reporter.report(ErrorEvent("bulk_poll", str(error)))
                 self._waiting |= dict.fromkeys(chunk)
                 await trio.sleep(_RETRY_DELAY)
 
-    async def _look(self, dispatchers: list[Dispatcher]) -> None:
+    async def _poll(self, dispatchers: list[Dispatcher]) -> None:
         due = await self._port.bulk_poll(self._worker, [dispatcher.queue for dispatcher in dispatchers])
         for dispatcher in dispatchers:
             # Who waits again by now has lost its connection since: the mark may be gone with it.

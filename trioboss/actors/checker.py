@@ -14,7 +14,7 @@ from trioboss.events import ErrorEvent
 
 __all__ = ["Checker"]
 
-_PATIENCE = 5.0  # seconds a check may take
+_TIMEOUT = 5.0  # seconds a check may take
 _RETRY_DELAY = 0.5  # seconds until it is tried again
 
 
@@ -24,33 +24,35 @@ class Checker:
 
     _port: WorkPort
     _reporter: Reporter
-    _doubted: dict[Running, CancelReason] = attrs.field(factory=dict, init=False)
+    _unchecked: dict[Running, CancelReason] = attrs.field(factory=dict, init=False)
     _bell: Doorbell = attrs.field(factory=lambda: Doorbell(PACE), init=False)
 
-    def doubt(self, jobs: Iterable[Running], reason: CancelReason) -> None:
+    def check(self, jobs: Iterable[Running], reason: CancelReason) -> None:
         """Check these leases soon; cancel, for this reason, those that are not held."""
-        self._doubted |= dict.fromkeys(jobs, reason)
-        if self._doubted:
+        self._unchecked |= dict.fromkeys(jobs, reason)
+        if self._unchecked:
             self._bell.ring()
 
     async def run(self) -> None:
-        """Check what is doubted, all that came since the last answer in one statement."""
+        """Check what is unchecked, all that came since the last answer in one statement."""
         while True:
             await self._bell.wait()
-            doubted = {r: reason for r, reason in self._doubted.items() if not r.ended and r.reason is None}
-            self._doubted = {}
-            for running in superseded(doubted):
+            unchecked = {
+                r: reason for r, reason in self._unchecked.items() if not r.ended and r.reason is None
+            }
+            self._unchecked = {}
+            for running in superseded(unchecked):
                 running.cancel(CancelReason.LEASE_LOST)
-                del doubted[running]
+                del unchecked[running]
             try:
-                with trio.fail_after(_PATIENCE):
-                    held = await self._port.check(by_queue(doubted)) if doubted else set()
+                with trio.fail_after(_TIMEOUT):
+                    held = await self._port.check(by_queue(unchecked)) if unchecked else set()
             except (DatabaseUnavailable, trio.TooSlowError) as error:
                 self._reporter.report(ErrorEvent("lease check", str(error) or "no answer in time"))
                 await trio.sleep(_RETRY_DELAY)
-                self._doubted = doubted | self._doubted
+                self._unchecked = unchecked | self._unchecked
                 self._bell.ring()
                 continue
-            for running, reason in doubted.items():
+            for running, reason in unchecked.items():
                 if running.job.id not in held:
                     running.cancel(reason)

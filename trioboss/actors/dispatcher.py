@@ -22,24 +22,24 @@ from trioboss.machines.dispatch import Ask, DispatchMachine, Rest
 from trioboss.model.policy import KEYED
 from trioboss.model.settle_and_claim import Claim, ClaimRequest
 
-__all__ = ["Dispatcher", "DispatcherStatistics", "Presence"]
+__all__ = ["BusyNotifier", "Dispatcher", "DispatcherStatistics"]
 
-_PATIENCE, _LEAST_PATIENCE = 20.0, 15.0  # seconds an exchange may take: at most this, and at least that
+_TIMEOUT, _LEAST_TIMEOUT = 20.0, 15.0  # seconds an exchange may take: at most this, and at least that
 _BUSY = "*busy"  # the word by which maintenance learns that there are jobs to watch over
 _BUSY_INTERVAL = 10.0
 
 
 @attrs.define(eq=False)
-class Presence:
+class BusyNotifier:
     """When this boss last told the others that it has jobs."""
 
-    said_busy_at: float = -math.inf
+    notified_at: float = -math.inf
 
-    def say(self, now: float) -> str | None:
+    def due_notification(self, now: float) -> str | None:
         """What to say along with a claim, if it is time."""
-        if now - self.said_busy_at < _BUSY_INTERVAL:
+        if now - self.notified_at < _BUSY_INTERVAL:
             return None
-        self.said_busy_at = now
+        self.notified_at = now
         return _BUSY
 
 
@@ -55,7 +55,7 @@ class DispatcherStatistics:
     lost: int
     woken_by_notify: int
     woken_by_timer: int
-    woken_by_look: int
+    woken_by_poll: int
 
 
 @attrs.define(eq=False)
@@ -63,24 +63,24 @@ class Dispatcher:
     """Carries out what its machine decides. Ends when it is told to stop and nothing is left to settle."""
 
     queue: str
-    _wanted: ClaimRequest
+    _request: ClaimRequest
     _slots: Slots
     _checker: Checker
     _port: WorkPort
     _reporter: Reporter
-    _presence: Presence
+    _busy: BusyNotifier
 
     bell: Doorbell = attrs.field(factory=Doorbell, init=False)
     completer: Completer = attrs.field(init=False)
     machine: DispatchMachine = attrs.field(factory=DispatchMachine, init=False)
     _stopping: bool = attrs.field(default=False, init=False)
-    _unsure: bool = attrs.field(default=False, init=False)
+    _leases_unknown: bool = attrs.field(default=False, init=False)
     """A claim's answer got lost: there may be leases of ours that we never saw."""
     _keyed: bool = attrs.field(default=False, init=False)
     """Jobs of the queue wait for each other."""
-    _doubtful: bool = attrs.field(default=False, init=False)
+    _may_be_cancelled: bool = attrs.field(default=False, init=False)
     """What the claim under way brings may have been cancelled by now."""
-    _patience: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    _timeout: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     """Ends when the exchange under way has taken too long, and shuts out whoever else would cancel it."""
     _promised: int = attrs.field(default=0, init=False)
     _deadline: float = attrs.field(default=math.inf, init=False)
@@ -97,21 +97,21 @@ class Dispatcher:
         self.machine.ring(trio.current_time(), delay)
         self.bell.ring()
 
-    def listen_again(self) -> None:
+    def reconnected(self) -> None:
         """The connection was lost and is back: marks may be gone, words may have been missed."""
         self.machine.unfence()
         self.bell.ring()
 
-    def begin_anew(self) -> None:
+    def queue_recreated(self) -> None:
         """The queue was deleted and made again: the mark is gone, and what could not work may work now."""
         self.machine.answered(trio.current_time())
-        self.machine.forget_mark()
+        self.machine.forget_marker()
         self.bell.ring()
 
     @property
-    def is_sure(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether it knows of all its leases, so that it need not ask before somebody rings."""
-        return not (self._unsure or self.completer or self._runs_any())
+        return not (self._leases_unknown or self.completer or self._runs_any())
 
     def await_bulk_poll(self) -> None:
         """Somebody looks for us, together with others."""
@@ -126,22 +126,22 @@ class Dispatcher:
         """Nobody sees that we are alive: what we lease would be taken away. Leases that were given up here may
         still be in the database: find them before the next claim.
         """
-        self._unsure = self._unsure or self.machine.is_claiming or self._runs_any()
+        self._leases_unknown = self._leases_unknown or self.machine.is_claiming or self._runs_any()
         self.machine.fence()
 
-    def doubt(self) -> None:
+    def cancelled_elsewhere(self) -> None:
         """A job was cancelled that we do not have; perhaps the claim under way brings it."""
-        self._doubtful = self.machine.is_claiming
+        self._may_be_cancelled = self.machine.is_claiming
 
     def stop(self) -> None:
         """Ask for no more jobs; settle what is left, and end."""
         self._stopping = True
         self.bell.ring()
 
-    def hurry(self, deadline: float) -> None:
+    def set_deadline(self, deadline: float) -> None:
         """No exchange, nor the one under way, may take longer than until then."""
         self._deadline = deadline
-        self._patience.deadline = min(self._patience.deadline, deadline)
+        self._timeout.deadline = min(self._timeout.deadline, deadline)
 
     def statistics(self) -> DispatcherStatistics:
         """What it has done so far."""
@@ -154,34 +154,34 @@ class Dispatcher:
             self.completer.lost,
             self._woken["notify"],
             self._woken["timer"],
-            self._woken["look"],
+            self._woken["poll"],
         )
 
     async def run(self) -> None:
         """Until stopped: exchange what there is to exchange, else rest."""
         while True:
             # One scope serves many exchanges: to make one is a tenth of the way from a word to its job.
-            with trio.CancelScope() as self._patience:
-                await self._take_turns()
+            with trio.CancelScope() as self._timeout:
+                await self._iterate()
                 return
             # It was over with an exchange, which is reported; or ran out at rest, which is nobody's concern.
 
-    async def _take_turns(self) -> None:
+    async def _iterate(self) -> None:
         while True:
             now = trio.current_time()
-            if now >= self._patience.deadline:
+            if now >= self._timeout.deadline:
                 await checkpoint()  # it ran out while somebody rang: begin with a new one
             if self.completer.take_lost():
                 # What was given up here may still be ours in the database: see to it, and ask for it.
-                self._unsure = True
+                self._leases_unknown = True
                 self.machine.ring(now)
             if self.completer and (self._keyed or self.completer.has_failures):
                 self.machine.ring(now)  # what is settled now may let a job run
             plan = self._plan(now)
             if isinstance(plan, Ask):
-                await self._exchange(plan, now)
+                await self._execute(plan, now)
             elif self.completer and now >= self.machine.settles_at(plan, self.completer.waits_since):
-                await self._exchange(None, now)
+                await self._execute(None, now)
             elif self._stopping and not self.completer and not self._awaits_any():
                 return
             else:
@@ -210,49 +210,49 @@ class Dispatcher:
         """Whether an outcome may still come. A queue that is made again has another dispatcher beside this one."""
         return any(running.completer is self.completer for running in self._slots.running)
 
-    async def _exchange(self, ask: Ask | None, now: float) -> None:
+    async def _execute(self, ask: Ask | None, now: float) -> None:
         """Settle what has ended, and claim what is asked for. What goes wrong is tried again later."""
         if ask is not None:
             self._promise(ask.limit)
         try:
-            if ask is not None and self._unsure:
+            if ask is not None and self._leases_unknown:
                 await self._recover_unseen()
                 now = trio.current_time()
-            await self._trade(ask, now)
+            await self._settle_and_claim(ask, now)
         except BaseException as error:
             # Who is cancelled here had no answer in time: all other reasons to cancel are shut out.
             self._failed(ask, "no answer in time" if is_cancelled(error) else _describe(error))
             if not isinstance(error, DatabaseUnavailable | UnknownQueue):
                 raise
         finally:
-            self._patience.shield = False
+            self._timeout.shield = False
             self._promise(0)
 
-    def _hold_on(self, now: float) -> None:
+    def _shield(self, now: float) -> None:
         """From now on only the end of our patience interrupts us: a claim that is cancelled half-way may have leased
         jobs that nobody then knows of.
         """
-        ends = self._patience.deadline
-        if not now + _LEAST_PATIENCE <= ends <= now + _PATIENCE:
-            self._patience.deadline = min(now + _PATIENCE, self._deadline)
-        self._patience.shield = True
+        ends = self._timeout.deadline
+        if not now + _LEAST_TIMEOUT <= ends <= now + _TIMEOUT:
+            self._timeout.deadline = min(now + _TIMEOUT, self._deadline)
+        self._timeout.shield = True
 
     def _promise(self, room: int) -> None:
         """Room in the slots for what the claim under way may bring."""
         self._slots.promise(room - self._promised)
         self._promised = room
 
-    async def _trade(self, ask: Ask | None, sent_at: float) -> None:
-        self._hold_on(sent_at)
+    async def _settle_and_claim(self, ask: Ask | None, sent_at: float) -> None:
+        self._shield(sent_at)
         entries, settlements = self.completer.take()
         try:
-            exchanged = await self._port.exchange(
+            exchanged = await self._port.settle_and_claim(
                 self.queue,
                 settlements,
                 None if ask is None else self._want(ask),
-                ripen=ask is not None and ask.ripen,
-                asleep=None if ask is None else ask.asleep,
-                say=None if ask is None else self._presence.say(sent_at),
+                promote_due=ask is not None and ask.promote_due,
+                idle=None if ask is None else ask.idle,
+                notify=None if ask is None else self._busy.due_notification(sent_at),
             )
         except UnknownQueue:
             self.completer.settled(entries, {})  # the queue is gone, and its jobs with it
@@ -269,9 +269,9 @@ class Dispatcher:
 
     def _want(self, ask: Ask) -> ClaimRequest:
         # The very same as long as nothing changes: the store keeps what it made of it.
-        if (self._wanted.limit, self._wanted.look) != (ask.limit, ask.look):
-            self._wanted = attrs.evolve(self._wanted, limit=ask.limit, look=ask.look)
-        return self._wanted
+        if (self._request.limit, self._request.find_next_due) != (ask.limit, ask.find_next_due):
+            self._request = attrs.evolve(self._request, limit=ask.limit, find_next_due=ask.find_next_due)
+        return self._request
 
     def _received(self, claim: Claim | None, sent_at: float, now: float) -> None:
         jobs = [] if claim is None else claim.jobs
@@ -282,9 +282,9 @@ class Dispatcher:
         self._promise(0)
         if jobs:
             self._slots.offer(ClaimedBatch(jobs, self.completer, sent_at), more=self.machine.may_have_jobs)
-        if self._doubtful:
-            self._doubtful = False
-            self._checker.doubt(self._running(), CancelReason.CANCELLED)
+        if self._may_be_cancelled:
+            self._may_be_cancelled = False
+            self._checker.check(self._running(), CancelReason.CANCELLED)
         if self._stopping:
             self._slots.give_back()
 
@@ -292,33 +292,33 @@ class Dispatcher:
         self._reporter.report(ErrorEvent(f"dispatcher {self.queue}", error))
         self.machine.failed(trio.current_time(), random.random())
         if ask is not None:
-            self._unsure = True
+            self._leases_unknown = True
 
     async def _recover_unseen(self) -> None:
         # What waits to be settled goes first: a job that has failed may have been leased to us again, unseen,
         # and must not be taken for the one we know.
         if self.completer:
-            await self._trade(None, trio.current_time())
-        worker = self._wanted.worker
+            await self._settle_and_claim(None, trio.current_time())
+        worker = self._request.worker
         assert worker is not None
         known = [running.job.id for running in (*self._running(), *self.completer)]
-        self._hold_on(trio.current_time())
+        self._shield(trio.current_time())
         await self._port.recover_unseen(self.queue, worker, known)
-        self._unsure = False
+        self._leases_unknown = False
 
     @property
     def has_rest(self) -> bool:
         """Whether something is left to settle, or to look for."""
-        return bool(self.completer) or self._unsure
+        return bool(self.completer) or self._leases_unknown
 
     async def settle_rest(self) -> None:
         """For the very end, when it no longer runs: what was still put into its completer, tried once."""
         error = "no answer in time"
-        with trio.CancelScope() as self._patience:
+        with trio.CancelScope() as self._timeout:
             try:
                 if self.completer:
-                    await self._trade(None, trio.current_time())
-                if self._unsure:
+                    await self._settle_and_claim(None, trio.current_time())
+                if self._leases_unknown:
                     await self._recover_unseen()
                 return
             except Exception as problem:

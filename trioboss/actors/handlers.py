@@ -55,9 +55,9 @@ class _WrappedJob(HandedJob):
         """The job as it was claimed."""
         return self._job.job
 
-    def settled_by_hand(self, state: JobState, error: str, *, certain: bool) -> None:
+    def settled_manually(self, state: JobState, error: str, *, certain: bool) -> None:
         """A verb has settled the attempt, on behalf of the handler."""
-        self._job.settled_by_hand(state, error, certain=certain)
+        self._job.settled_manually(state, error, certain=certain)
 
 
 @attrs.frozen(eq=False, repr=False)

@@ -22,27 +22,29 @@ from trioboss.machines.lease import Due
 
 __all__ = ["LeaseWatchers", "Renewer", "keep_lease", "settle_without_handler"]
 
-_YOUTH = 0.1  # seconds from its claim until a job gets its heartbeat; shorter than any interval can be
+_HEARTBEAT_DELAY = (
+    0.1  # seconds from its claim until a job gets its heartbeat; shorter than any interval can be
+)
 _TICK = 1.0  # seconds between looks whether the event loop is blocked, as long as a job has a heartbeat
 _LAG = 1.0  # seconds by which a timer may be late before the event loop counts as blocked
-_PATIENCE = 5.0  # seconds a renewal may take
+_TIMEOUT = 5.0  # seconds a renewal may take
 
 
 @attrs.define(eq=False)
 class LeaseWatchers:
     """Jobs as they are leased, in order; those that outlive their youth get a heartbeat each, also in the buffer."""
 
-    _young: deque[tuple[float, Running]] = attrs.field(factory=deque, init=False)
+    _waiting: deque[tuple[float, Running]] = attrs.field(factory=deque, init=False)
     _kept: int = attrs.field(default=0, init=False)
     """Jobs that have a heartbeat."""
     _bell: Doorbell = attrs.field(factory=Doorbell, init=False)
 
     def add(self, jobs: Sequence[Running]) -> None:
         """These are leased now."""
-        grown_up_at = trio.current_time() + _YOUTH
-        if not self._young:
+        due_at = trio.current_time() + _HEARTBEAT_DELAY
+        if not self._waiting:
             self._bell.ring()
-        self._young.extend([(grown_up_at, running) for running in jobs])
+        self._waiting.extend([(due_at, running) for running in jobs])
 
     async def run(self, nursery: trio.Nursery, renewer: "Renewer", reporter: Reporter) -> None:
         """Start heartbeats for the jobs that last, and see whether one of them holds up the event loop."""
@@ -54,15 +56,15 @@ class LeaseWatchers:
                 reporter.report(LoopBlocked(lag))
             if is_rung:
                 continue  # what is due next has changed
-            while self._young and self._young[0][0] <= now:
-                running = self._young.popleft()[1]
+            while self._waiting and self._waiting[0][0] <= now:
+                running = self._waiting.popleft()[1]
                 if not running.ended:
                     running.bell = Doorbell()
                     nursery.start_soon(self._keep, running, renewer, reporter)
 
     def _next_due(self) -> float:
         tick = trio.current_time() + _TICK if self._kept else math.inf
-        return min(tick, self._young[0][0]) if self._young else tick
+        return min(tick, self._waiting[0][0]) if self._waiting else tick
 
     async def _keep(self, running: Running, renewer: "Renewer", reporter: Reporter) -> None:
         self._kept += 1
@@ -127,7 +129,7 @@ class Renewer:
                 asked.remove(running)
             sent_at = trio.current_time()
             try:
-                with trio.fail_after(_PATIENCE):
+                with trio.fail_after(_TIMEOUT):
                     held = await self._port.renew(by_queue(asked))
             except (DatabaseUnavailable, trio.TooSlowError) as error:
                 self._reporter.report(ErrorEvent("heartbeat", str(error) or "no answer in time"))

@@ -27,11 +27,11 @@ class ListenerStatistics:
     """How the listener is doing."""
 
     listening: bool
-    deaf: bool
+    polling: bool
     leads: bool
     connections: int
-    words: int
-    looks: int
+    notifications: int
+    polls: int
 
 
 @attrs.define(eq=False)
@@ -39,13 +39,13 @@ class Listener:
     """One connection for the whole boss. After every (re)connect it listens first and looks then."""
 
     _port: ListenPort
-    _board: NotificationRouter
+    _router: NotificationRouter
     _clock: DatabaseClock
     _reporter: Reporter
     _presence_grace: float
     _candidate: bool
     """Whether this boss may do maintenance for all."""
-    _deaf: bool
+    _polling: bool
     """Whether no words will come through, and it has to poll."""
 
     leads: bool = attrs.field(default=False, init=False)
@@ -56,15 +56,15 @@ class Listener:
     _token: str = attrs.field(default="", init=False)
     _waiting: trio.CancelScope | None = attrs.field(default=None, init=False)
     _connections: int = attrs.field(default=0, init=False)
-    _words: int = attrs.field(default=0, init=False)
-    _looks: int = attrs.field(default=0, init=False)
+    _notifications: int = attrs.field(default=0, init=False)
+    _polls: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._machine = ListenMachine(deaf=self._deaf)
-        if self._deaf:
-            self._warn_deaf()
+        self._machine = ListenMachine(polling=self._polling)
+        if self._polling:
+            self._warn_polling()
 
-    def _warn_deaf(self) -> None:
+    def _warn_polling(self) -> None:
         message = "LISTEN does not work here, as behind a transaction pooler: polling every 2 s instead"
         self._reporter.report(QueueWarning(None, "notify_unavailable", message))
 
@@ -72,20 +72,20 @@ class Listener:
         """How it is doing now."""
         return ListenerStatistics(
             self._listening.is_set(),
-            self._machine.deaf,
+            self._machine.polling,
             self.leads,
             self._connections,
-            self._words,
-            self._looks,
+            self._notifications,
+            self._polls,
         )
 
     async def wait_listening(self) -> None:
         """Until it hears the channel."""
         await self._listening.wait()
 
-    def look_now(self) -> None:
+    def poll_now(self) -> None:
         """Look at once: there are new queues, or it is time for a leader."""
-        self._machine.look_now()
+        self._machine.poll_now()
         if self._waiting is not None:
             self._waiting.cancel()
 
@@ -95,8 +95,8 @@ class Listener:
             nursery.start_soon(self._guard_presence)
             while True:
                 try:
-                    async with self._port.open_listening_connection() as ears:
-                        await self._hear(ears)
+                    async with self._port.open_listening_connection() as connection:
+                        await self._listen(connection)
                 except DatabaseUnavailable as error:
                     self._lose(str(error))
                 except Exception as error:
@@ -104,62 +104,62 @@ class Listener:
                     raise
                 await trio.sleep(self._machine.failed(random.random()))
 
-    async def _hear(self, ears: ListeningConnection) -> None:
+    async def _listen(self, connection: ListeningConnection) -> None:
         self._connections += 1
         self._machine.connected(trio.current_time())
         while True:
             now = trio.current_time()
-            if self._machine.is_look_due(now):
-                await self._look(ears)
+            if self._machine.is_poll_due(now):
+                await self._poll(connection)
             elif self._machine.is_probe_overdue(now):
                 self._notice_silence()
             elif self._machine.is_ping_due(now):
-                await ears.ping()
-                self._machine.heard(trio.current_time())
+                await connection.ping()
+                self._machine.received(trio.current_time())
             else:
-                await self._pass_on_words(ears)
+                await self._receive(connection)
 
-    async def _pass_on_words(self, ears: ListeningConnection) -> None:
+    async def _receive(self, connection: ListeningConnection) -> None:
         """Until something else is due, or our own word has come back."""
-        # One scope for many words: to open one for each would keep the dispatcher waiting that was just rung.
+        # One scope for many notifications: to open one for each would keep the dispatcher waiting that was just rung.
         with trio.CancelScope(deadline=self._machine.next()) as self._waiting:
-            while not self._board.heard_probe(self._token):
-                words = await ears.hear()
-                self._words += len(words)
-                self._machine.heard(trio.current_time())
-                for word in words:
-                    self._board.hear(word)
-            self._machine.heard_probe()
+            while not self._router.received_probe(self._token):
+                notifications = await connection.receive()
+                self._notifications += len(notifications)
+                self._machine.received(trio.current_time())
+                for notification in notifications:
+                    self._router.receive(notification)
+            self._machine.received_probe()
             self._up()
         self._waiting = None
 
-    async def _look(self, ears: ListeningConnection) -> None:
+    async def _poll(self, connection: ListeningConnection) -> None:
         self._token = secrets.token_hex(8)
         asked_at = trio.current_time()
-        looked = await ears.look(self._board.queues(), self._token, candidate=self._candidate)
-        self._clock.set(looked.now, asked_at)
-        self._looks += 1
-        self._machine.looked(trio.current_time())
-        self._set_leads(looked.leads)
-        if self._machine.deaf:
+        polled = await connection.poll(self._router.queues(), self._token, candidate=self._candidate)
+        self._clock.set(polled.now, asked_at)
+        self._polls += 1
+        self._machine.polled(trio.current_time())
+        self._set_leads(polled.leads)
+        if self._machine.polling:
             self._up()
-        for queue, delay in looked.due.items():
-            self._board.ring(queue, delay or None, by="look")
+        for queue, delay in polled.due.items():
+            self._router.ring(queue, delay or None, by="poll")
 
     def _up(self) -> None:
         """Our own word came back: now we hear everything that is said. What was said before, we look for."""
         if not self._listening.is_set():
             self._listening.set()
-            self._board.ring_after_gap()
+            self._router.ring_after_gap()
             self._reporter.report(ListenerUp())
 
     def _notice_silence(self) -> None:
         """The connection is good, but words do not come through."""
         if self._connections > 1 or self._listening.is_set():
             raise DatabaseUnavailable("the listener no longer hears its own words")
-        self._machine.deaf = True
-        self._machine.look_now()
-        self._warn_deaf()
+        self._machine.polling = True
+        self._machine.poll_now()
+        self._warn_polling()
 
     def _lose(self, reason: str) -> None:
         self._set_leads(False)
@@ -181,4 +181,4 @@ class Listener:
             with trio.move_on_after(max(0.0, self._presence_grace - _MARGIN)) as patience:
                 await self._listening.wait()
             if patience.cancelled_caught:
-                self._board.fence()
+                self._router.fence()

@@ -5,7 +5,7 @@ import random
 import attrs
 import trio
 
-from trioboss.actors.dispatcher import Presence
+from trioboss.actors.dispatcher import BusyNotifier
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.listener import Listener
 from trioboss.actors.ports import MaintenancePort
@@ -36,10 +36,10 @@ class Maintenance:
     _listener: Listener
     _somebody_is_busy: Doorbell
     _reporter: Reporter
-    _presence: Presence
+    _busy: BusyNotifier
     _presence_grace: float
     _machine: MaintenanceMachine = attrs.field(factory=MaintenanceMachine, init=False)
-    _untidy: Doorbell = attrs.field(factory=Doorbell, init=False)
+    _prune_due: Doorbell = attrs.field(factory=Doorbell, init=False)
     _led: bool = attrs.field(default=False, init=False)
     _rounds: int = attrs.field(default=0, init=False)
     _recovered: int = attrs.field(default=0, init=False)
@@ -51,8 +51,8 @@ class Maintenance:
     async def run(self) -> None:
         """Watch over all jobs, closely while there are any."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._hear_of_work)
-            nursery.start_soon(self._tidy)
+            nursery.start_soon(self._receive_busy)
+            nursery.start_soon(self._prune)
             while True:
                 self._notice_election()
                 at = self._machine.next(self._listener.leads)
@@ -61,10 +61,10 @@ class Maintenance:
                 else:
                     await self._start_round()
 
-    async def _hear_of_work(self) -> None:
+    async def _receive_busy(self) -> None:
         while True:
             await self._somebody_is_busy.wait()
-            self._machine.heard_of_work(trio.current_time())
+            self._machine.notified_of_work(trio.current_time())
             self._listener.leads_changed.ring()
 
     def _notice_election(self) -> None:
@@ -75,7 +75,7 @@ class Maintenance:
     async def _start_round(self) -> None:
         self._machine.starts_round(trio.current_time())
         if not self._listener.leads:
-            self._listener.look_now()
+            self._listener.poll_now()
             return
         try:
             await self._round()
@@ -84,27 +84,27 @@ class Maintenance:
 
     async def _round(self) -> None:
         full = self._machine.wants_warnings(trio.current_time())
-        watch = await self._port.watch(self._presence_grace, _MARGIN, full=full)
+        rescue = await self._port.rescue_leases(self._presence_grace, _MARGIN, full=full)
         now = trio.current_time()
         self._rounds += 1
-        self._machine.watched(now, watch.active, watch.next_expiry)
-        for name, outcome, ids in watch.ended:
+        self._machine.finished_round(now, rescue.active, rescue.next_expiry)
+        for name, outcome, ids in rescue.ended:
             self._recovered += len(ids)
             self._reporter.report(JobsRecovered(name, ids, outcome))
-        for warning in watch.warnings:
+        for warning in rescue.warnings:
             self._reporter.report(QueueWarning(*warning))
-        if self._machine.starts_tidying(now):
-            self._untidy.ring()
-        if watch.active and (word := self._presence.say(now)) is not None:
-            # Jobs may run for hours without a further claim. The others have to watch out for us all the same.
-            await self._port.announce(word)
+        if self._machine.starts_pruning(now):
+            self._prune_due.ring()
+        if rescue.active and (message := self._busy.due_notification(now)) is not None:
+            # Jobs may run for hours without a further claim. The others have to rescue out for us all the same.
+            await self._port.notify(message)
 
-    async def _tidy(self) -> None:
+    async def _prune(self) -> None:
         """Retention, beside the rounds: there may be a lot to delete, and who died must not wait for that."""
         while True:
-            await self._untidy.wait()
+            await self._prune_due.wait()
             try:
-                await self._port.tidy()
+                await self._port.prune()
             except DatabaseUnavailable as error:
-                self._machine.failed_to_tidy(trio.current_time())
+                self._machine.failed_to_prune(trio.current_time())
                 self._reporter.report(ErrorEvent("retention", str(error)))

@@ -46,15 +46,15 @@ class LeasePort(Protocol):
 class WorkPort(LeasePort, Protocol):
     """What workers need."""
 
-    async def exchange(
+    async def settle_and_claim(
         self,
         queue: str,
         settlements: Settlements,
-        wanted: ClaimRequest | None,
+        request: ClaimRequest | None,
         *,
-        ripen: bool,
-        asleep: bool | None,
-        say: str | None,
+        promote_due: bool,
+        idle: bool | None,
+        notify: str | None,
     ) -> SettledAndClaimed:
         """Settle what has ended and claim what is wanted, in one round trip."""
 
@@ -85,13 +85,13 @@ class WorkPort(LeasePort, Protocol):
 class ListeningConnection(Protocol):
     """One session that listens."""
 
-    async def hear(self) -> list[str]:
+    async def receive(self) -> list[str]:
         """Wait for words on the channel. To be cancelled loses none."""
 
     async def ping(self) -> None:
         """Prove that the other side is there, without a statement."""
 
-    async def look(self, queues: Sequence[str], token: str, *, candidate: bool) -> PollResult:
+    async def poll(self, queues: Sequence[str], token: str, *, candidate: bool) -> PollResult:
         """See what these queues have to do; say the token on the channel; try to lead, if a candidate."""
 
 
@@ -105,13 +105,13 @@ class ListenPort(Protocol):
 class MaintenancePort(Protocol):
     """What maintenance needs."""
 
-    async def watch(self, grace: float, margin: float, *, full: bool) -> Watch:
+    async def rescue_leases(self, grace: float, margin: float, *, full: bool) -> Watch:
         """End leases that ran out ``margin`` seconds ago, or whose worker is gone for ``grace`` seconds."""
 
-    async def tidy(self) -> None:
+    async def prune(self) -> None:
         """Retention: drop what is old, make room for what comes."""
 
-    async def announce(self, word: str) -> None:
+    async def notify(self, message: str) -> None:
         """Say something on the channel."""
 
 

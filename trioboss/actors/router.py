@@ -27,26 +27,26 @@ class NotificationRouter:
     queues_changed: Doorbell = attrs.field(factory=_paced_bell, init=False)
     schedules_changed: Doorbell = attrs.field(factory=_paced_bell, init=False)
     somebody_is_busy: Doorbell = attrs.field(factory=_paced_bell, init=False)
-    _watchers: dict[UUID, set[Doorbell]] = attrs.field(factory=dict, init=False)
+    _waiters: dict[UUID, set[Doorbell]] = attrs.field(factory=dict, init=False)
     _probes: set[str] = attrs.field(factory=set, init=False)
 
-    def hear(self, word: str) -> None:
+    def receive(self, notification: str) -> None:
         """Pass on one word from the channel."""
-        if word.startswith("*"):
-            self._hear_note(*word[1:].partition(" ")[::2])
+        if notification.startswith("*"):
+            self._receive_note(*notification[1:].partition(" ")[::2])
             return
-        name, _, delay = word.partition(" ")
+        name, _, delay = notification.partition(" ")
         try:
             seconds = float(delay) if delay else None
         except ValueError:
             return
         self.ring(name, seconds, by="notify")
 
-    def _hear_note(self, kind: str, about: str) -> None:
+    def _receive_note(self, kind: str, about: str) -> None:
         if kind == "cancel":
             self._cancel(about)
         elif kind == "ended":
-            self._tell_watchers(about)
+            self._tell_waiters(about)
         elif kind == "probe":
             self._probes.add(about)
         elif kind == "queues":
@@ -65,8 +65,8 @@ class NotificationRouter:
     def ring_after_gap(self) -> None:
         """Words may have been missed: dispatchers mark themselves again and look, services look, too."""
         for worker in self.workers.values():
-            worker.listen_again()
-        for bells in self._watchers.values():
+            worker.reconnected()
+        for bells in self._waiters.values():
             for bell in bells:
                 bell.ring()
         for bell in (self.queues_changed, self.schedules_changed, self.somebody_is_busy):
@@ -88,37 +88,37 @@ class NotificationRouter:
         """All leases of this boss."""
         return [running for worker in self.workers.values() for running in worker.slots.running]
 
-    def heard_probe(self, token: str) -> bool:
+    def received_probe(self, token: str) -> bool:
         """Whether our own word came back; asked once."""
         heard = token in self._probes
         self._probes.clear()
         return heard
 
-    def watch(self, id: UUID) -> Doorbell:
+    def add_waiter(self, id: UUID) -> Doorbell:
         """A bell that rings when the job has ended, or when it is time to look again."""
         bell = _paced_bell()
-        self._watchers.setdefault(id, set()).add(bell)
+        self._waiters.setdefault(id, set()).add(bell)
         return bell
 
-    def unwatch(self, id: UUID, bell: Doorbell) -> None:
+    def remove_waiter(self, id: UUID, bell: Doorbell) -> None:
         """No longer."""
-        bells = self._watchers.get(id, set())
+        bells = self._waiters.get(id, set())
         bells.discard(bell)
         if not bells:
-            self._watchers.pop(id, None)
+            self._waiters.pop(id, None)
 
-    def _tell_watchers(self, about: str) -> None:
-        for bell in self._watchers.get(_parse_id(about) or UUID(int=0), ()):
+    def _tell_waiters(self, about: str) -> None:
+        for bell in self._waiters.get(_parse_id(about) or UUID(int=0), ()):
             bell.ring()
 
     def _cancel(self, about: str) -> None:
         id = _parse_id(about)
         for worker in self.workers.values():
             meant = [running for running in worker.slots.running if running.job.id == id]
-            worker.checker.doubt(meant, CancelReason.CANCELLED)
+            worker.checker.check(meant, CancelReason.CANCELLED)
             if not meant:
                 for dispatcher in worker.dispatchers.values():
-                    dispatcher.doubt()
+                    dispatcher.cancelled_elsewhere()
 
 
 def _parse_id(text: str) -> UUID | None:

@@ -86,7 +86,7 @@ class Running:
     """When the claim was sent."""
     scope: trio.CancelScope | None = attrs.field(default=None, init=False)
     """Its slot's, while its handler runs."""
-    mates: "Sequence[Running]" = attrs.field(default=(), init=False)
+    batch_members: "Sequence[Running]" = attrs.field(default=(), init=False)
     """All jobs of the handler call, if it has several."""
     started: float = attrs.field(default=0.0, init=False)
     reason: CancelReason | None = attrs.field(default=None, init=False)
@@ -129,7 +129,7 @@ class Running:
         self.scope = scope
         self.started = now
         if len(batch) > 1:
-            self.mates = tuple(batch)
+            self.batch_members = tuple(batch)
 
     def cancel(self, reason: CancelReason) -> None:
         """Tell the handler to stop; the first reason counts. Its slot's scope is not its own once it has ended."""
@@ -142,7 +142,7 @@ class Running:
         self.machine.cancelled(trio.current_time())
         if gone:
             self.settled = True  # somebody else has settled it, or will
-        if self.scope is not None and all(mate.reason is not None for mate in self.mates):
+        if self.scope is not None and all(member.reason is not None for member in self.batch_members):
             self.scope.cancel()
         if self.bell is not None:
             self.bell.ring()
@@ -264,9 +264,9 @@ class RunningJob(HandedJob):
     async def complete(self, output: Json = None) -> None:
         """Settle the job now; what the handler returns afterwards does not count."""
         await self._held(self._port.complete(self.job.queue, self._running.lease, output))
-        self.settled_by_hand(JobState.COMPLETED, "", certain=True)
+        self.settled_manually(JobState.COMPLETED, "", certain=True)
 
-    def settled_by_hand(self, state: JobState, error: str, *, certain: bool) -> None:
+    def settled_manually(self, state: JobState, error: str, *, certain: bool) -> None:
         """A verb has settled the attempt, on behalf of the handler."""
         self._running.settle_by_hand(state, error, certain=certain)
 

@@ -29,7 +29,7 @@ from trioboss.events import JobStarted
 
 __all__ = ["SlotSettings", "Slots"]
 
-_FAIR_SHARE = 0.001  # seconds a slot may go on with jobs that never wait, before the others get a turn
+_TIME_SLICE = 0.001  # seconds a slot may go on with jobs that never wait, before the others get a turn
 
 
 @attrs.frozen(kw_only=True)
@@ -56,18 +56,18 @@ class Slots:
     settings: SlotSettings
     _handler: Handler
     _port: LeasePort
-    _wards: LeaseWatchers
+    _lease_watchers: LeaseWatchers
     _reporter: Reporter
 
     _running: set[Running] = attrs.field(factory=set, init=False)
-    _parcels: deque[ClaimedBatch] = attrs.field(factory=deque, init=False)
-    _delivered: Doorbell = attrs.field(factory=Doorbell, init=False)
+    _batches: deque[ClaimedBatch] = attrs.field(factory=deque, init=False)
+    _arrived: Doorbell = attrs.field(factory=Doorbell, init=False)
     _buffer: deque[Running] = attrs.field(factory=deque, init=False)
     _idle: ParkingLot = attrs.field(factory=ParkingLot, init=False)
     _promised: int = attrs.field(default=0, init=False)
     _lingering: int = attrs.field(default=0, init=False)
     """Slots whose handler was given up and has not ended: a thread cannot be stopped."""
-    _starving: dict[Doorbell, None] = attrs.field(factory=dict, init=False)
+    _waiting_for_room: dict[Doorbell, None] = attrs.field(factory=dict, init=False)
     empty: Doorbell = attrs.field(factory=Doorbell, init=False)
     """Rung when the last lease has ended."""
 
@@ -76,59 +76,59 @@ class Slots:
         """Every lease of this worker whose handler is not out of it yet, buffered ones included. One job may be in
         here twice: an attempt that was given up but does not end, and the next one.
         """
-        self._open_parcels()
+        self._unpack_batches()
         return self._running
 
     def room(self) -> int:
         """How many jobs to ask for. With prefetch, none until half of it is used up."""
         taken = len(self._running) + self._promised
-        if self._parcels:
-            taken += sum(map(len, self._parcels))
+        if self._batches:
+            taken += sum(map(len, self._batches))
         lingering = self._lingering * (self.settings.batch_size or 1)
         room = self.settings.capacity - taken - lingering
         return room if room >= self.settings.prefetch // 2 else 0
 
     def wait_for_room(self, bell: Doorbell) -> None:
         """Ring this bell, in its turn, when there is room."""
-        self._starving[bell] = None
+        self._waiting_for_room[bell] = None
 
     def pass_on(self, bell: Doorbell) -> None:
         """Whoever has this bell needs no room now: it is the next one's turn."""
-        self._starving.pop(bell, None)
+        self._waiting_for_room.pop(bell, None)
         self._ring_next()
 
     def promise(self, count: int) -> None:
         """So many jobs are asked for; a negative count takes it back."""
         self._promised += count
 
-    def offer(self, parcel: ClaimedBatch, *, more: bool) -> None:
+    def offer(self, batch: ClaimedBatch, *, more: bool) -> None:
         """Run these as soon as there are slots. ``more``: whoever brings them asks for others at once, if there is
-        room. A worker that leases ahead looks into the parcel only then, while the database works.
+        room. A worker that leases ahead looks into the batch only then, while the database works.
         """
-        self._parcels.append(parcel)
+        self._batches.append(batch)
         if more and self.settings.prefetch and self.room() > 0:
-            self._delivered.ring()
+            self._arrived.ring()
         else:
-            self._open_parcels()
+            self._unpack_batches()
 
     async def unpack(self) -> None:
         """Open the parcels that were left closed."""
         while True:
-            await self._delivered.wait()
+            await self._arrived.wait()
             await checkpoint()  # the first turn is for those who ask for more
-            self._open_parcels()
+            self._unpack_batches()
 
-    def _open_parcels(self) -> None:
-        while self._parcels:
-            jobs = self._parcels.popleft().open()
+    def _unpack_batches(self) -> None:
+        while self._batches:
+            jobs = self._batches.popleft().open()
             self._running.update(jobs)
             self._buffer.extend(jobs)
-            self._wards.add(jobs)
+            self._lease_watchers.add(jobs)
             self._idle.unpark(count=len(jobs))
 
     def give_back(self) -> None:
         """The jobs that no slot has taken yet will not run here."""
-        self._open_parcels()
+        self._unpack_batches()
         waiting = list(self._buffer)
         self._buffer.clear()
         for running in waiting:
@@ -158,27 +158,27 @@ class Slots:
     async def _run_jobs(self, scope: trio.CancelScope, batch: list[Running]) -> None:
         """Run jobs until the scope is cancelled. ``batch`` holds what runs, for whoever catches that."""
         now = trio.current_time()
-        turn_ends = now + _FAIR_SHARE
+        slice_ends = now + _TIME_SLICE
         while True:
             while not self._take_batch(batch):
                 await self._idle.park()
                 now = trio.current_time()
-                turn_ends = now + _FAIR_SHARE
+                slice_ends = now + _TIME_SLICE
             first = batch[0]
             for running in batch:
                 running.begin(scope, batch, now)
-            self._tell(batch)
+            self._report_started(batch)
             self._ring_next()
             now = await self._call_handler(batch)
             # A call is cancelled only when all of its jobs are, the first of them as well.
             if first.reason is not None and scope.cancel_called:
                 return
-            if now > turn_ends or self._is_low():
+            if now > slice_ends or self._is_low():
                 await checkpoint()
                 now = trio.current_time()
-                turn_ends = now + _FAIR_SHARE
+                slice_ends = now + _TIME_SLICE
 
-    def _tell(self, batch: list[Running]) -> None:
+    def _report_started(self, batch: list[Running]) -> None:
         if self._reporter.wants(JobStarted):
             for running in batch:
                 job = running.job
@@ -203,9 +203,9 @@ class Slots:
 
     def _ring_next(self) -> None:
         """There may be room: it is the turn of who has waited longest for it."""
-        if self._starving and self.room() > 0:
-            bell = next(iter(self._starving))
-            del self._starving[bell]
+        if self._waiting_for_room and self.room() > 0:
+            bell = next(iter(self._waiting_for_room))
+            del self._waiting_for_room[bell]
             bell.ring()
 
     def _finish(self, batch: list[Running], outcomes: dict[UUID, Outcome]) -> float:

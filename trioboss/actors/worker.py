@@ -10,9 +10,9 @@ from uuid import UUID
 import attrs
 import trio
 
-from trioboss.actors.bulk_poller import CROWD, BulkPoller
+from trioboss.actors.bulk_poller import BULK_THRESHOLD, BulkPoller
 from trioboss.actors.checker import Checker
-from trioboss.actors.dispatcher import Dispatcher, DispatcherStatistics, Presence
+from trioboss.actors.dispatcher import BusyNotifier, Dispatcher, DispatcherStatistics
 from trioboss.actors.handlers import asyncio_handler, open_asyncio, thread_handler
 from trioboss.actors.heartbeat import LeaseWatchers, Renewer, settle_without_handler
 from trioboss.actors.ports import WorkPort
@@ -41,7 +41,7 @@ class WorkerSettings:
     """A name, or a pattern with *."""
     handler: Callable[[Any], Any]
     slots: SlotSettings
-    wanted: ClaimRequest
+    request: ClaimRequest
     thread: bool = False
     asyncio: bool = False
     name: str
@@ -82,19 +82,19 @@ class Worker:
     settings: WorkerSettings
     _port: WorkPort
     _reporter: Reporter
-    _presence: Presence
+    _busy: BusyNotifier
 
     slots: Slots = attrs.field(init=False)
     checker: Checker = attrs.field(init=False)
     dispatchers: dict[str, Dispatcher] = attrs.field(factory=dict, init=False)
     _made: Mapping[str, datetime] = attrs.field(factory=dict, init=False)
     _renewer: Renewer = attrs.field(init=False)
-    _surveyor: BulkPoller = attrs.field(init=False)
-    _wards: LeaseWatchers = attrs.field(factory=LeaseWatchers, init=False)
+    _bulk_poller: BulkPoller = attrs.field(init=False)
+    _lease_watchers: LeaseWatchers = attrs.field(factory=LeaseWatchers, init=False)
     _intake: Supervisor | None = attrs.field(default=None, init=False)
     _keepers: Supervisor | None = attrs.field(default=None, init=False)
     _stop: trio.Event = attrs.field(factory=trio.Event, init=False)
-    _patience: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    _grace: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     """Ends with the grace of running jobs."""
     _last: float = attrs.field(default=math.inf, init=False)
     """When everything has to be over."""
@@ -106,10 +106,12 @@ class Worker:
         return f"<Worker {self.settings.queue!r} {self.id}>"
 
     def __attrs_post_init__(self) -> None:
-        self.slots = Slots(self.settings.slots, self._make_handler(), self._port, self._wards, self._reporter)
+        self.slots = Slots(
+            self.settings.slots, self._make_handler(), self._port, self._lease_watchers, self._reporter
+        )
         self.checker = Checker(self._port, self._reporter)
         self._renewer = Renewer(self._port, self._reporter)
-        self._surveyor = BulkPoller(self.id, self._port, self._reporter)
+        self._bulk_poller = BulkPoller(self.id, self._port, self._reporter)
 
     def _make_handler(self) -> Handler:
         if self.settings.thread:
@@ -127,11 +129,11 @@ class Worker:
             self._drop(name)
         for name, dispatcher in self.dispatchers.items():
             if self._made[name] != matching[name]:
-                dispatcher.begin_anew()
+                dispatcher.queue_recreated()
         new = [self._add(name) for name in matching.keys() - self.dispatchers.keys()]
         self._made = matching
-        if len(new) >= CROWD:
-            self._surveyor.bulk_poll(new)
+        if len(new) >= BULK_THRESHOLD:
+            self._bulk_poller.bulk_poll(new)
         for dispatcher in new:
             self._start(dispatcher)
 
@@ -141,24 +143,24 @@ class Worker:
             text = "the queue is gone: its worker waits until it is made again"
             self._reporter.report(QueueWarning(name, "queue_gone", text))
 
-    def listen_again(self) -> None:
+    def reconnected(self) -> None:
         """The connection was lost and is back: marks may be gone, words may have been missed, leases be short."""
-        resting = [dispatcher for dispatcher in self.dispatchers.values() if dispatcher.is_sure]
-        if len(resting) >= CROWD:
-            self._surveyor.bulk_poll(resting)
+        resting = [dispatcher for dispatcher in self.dispatchers.values() if dispatcher.is_idle]
+        if len(resting) >= BULK_THRESHOLD:
+            self._bulk_poller.bulk_poll(resting)
         else:
             resting = []
         for dispatcher in set(self.dispatchers.values()).difference(resting):
-            dispatcher.listen_again()
-        self.checker.doubt(self.slots.running, CancelReason.LEASE_LOST)
+            dispatcher.reconnected()
+        self.checker.check(self.slots.running, CancelReason.LEASE_LOST)
         for running in self.slots.running:
             if running.job.heartbeat and running.job.auto_heartbeat and running.by_hand is None:
                 self._renewer.renew(running)
 
     def _add(self, name: str) -> Dispatcher:
-        wanted = attrs.evolve(self.settings.wanted, worker=self.id)
+        request = attrs.evolve(self.settings.request, worker=self.id)
         dispatcher = Dispatcher(
-            name, wanted, self.slots, self.checker, self._port, self._reporter, self._presence
+            name, request, self.slots, self.checker, self._port, self._reporter, self._busy
         )
         self.dispatchers[name] = dispatcher
         return dispatcher
@@ -173,7 +175,7 @@ class Worker:
         Whoever asks again can shorten the grace, and not lengthen it.
         """
         ends = trio.current_time() + check_duration("grace", grace)
-        self._patience.deadline = min(self._patience.deadline, ends)
+        self._grace.deadline = min(self._grace.deadline, ends)
         self._stop.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -204,9 +206,9 @@ class Worker:
     def _start_keepers(self, nursery: trio.Nursery) -> None:
         self._keepers = Supervisor(nursery, self._reporter)
         self._keepers.start("heartbeat", self._renewer.run)
-        self._keepers.start("bulk_poll", self._surveyor.run)
+        self._keepers.start("bulk_poll", self._bulk_poller.run)
         self._keepers.start("lease check", self.checker.run)
-        nursery.start_soon(self._wards.run, nursery, self._renewer, self._reporter)
+        nursery.start_soon(self._lease_watchers.run, nursery, self._renewer, self._reporter)
         nursery.start_soon(self.slots.unpack)
         nursery.start_soon(self._await_end)
         for place in range(self.settings.slots.concurrency):
@@ -217,36 +219,36 @@ class Worker:
         try:
             await trio.sleep_forever()
         finally:
-            self._hurry()
+            self._set_deadline()
             with trio.CancelScope(shield=True):
                 await self._give_up_stuck()
 
     async def _give_up_stuck(self) -> None:
         """A handler that ignores its cancellation keeps neither its own job nor those of its neighbours."""
         await self._intake_over.wait()
-        with trio.move_on_after(_STUCK_AFTER) as patience:
+        with trio.move_on_after(_STUCK_AFTER) as timeout:
             await self._wait_until_empty()
-        if patience.cancelled_caught:
+        if timeout.cancelled_caught:
             for running in list(self.slots.running):
                 running.cancel(CancelReason.STOPPING)
                 settle_without_handler(running)
-            await self._settle_rest(self._end_of_flush())
+            await self._settle_rest(self._last_deadline())
 
-    def _hurry(self) -> None:
+    def _set_deadline(self) -> None:
         if self._last == math.inf:
             self._last = trio.current_time() + _LAST_FLUSH
             for dispatcher in self.dispatchers.values():
-                dispatcher.hurry(self._last)
+                dispatcher.set_deadline(self._last)
 
     async def _wind_down(self, intake: trio.Nursery) -> None:
         for dispatcher in self.dispatchers.values():
             dispatcher.stop()
         self.slots.give_back()
-        with self._patience:
+        with self._grace:
             await self._wait_until_empty()
         for running in list(self.slots.running):
             running.cancel(CancelReason.STOPPING)
-        self._hurry()
+        self._set_deadline()
         intake.cancel_scope.deadline = self._last
 
     async def _wait_until_empty(self) -> None:
@@ -255,7 +257,7 @@ class Worker:
 
     async def _leave(self) -> None:
         """Give back what is left, as far as the database takes it."""
-        deadline = self._end_of_flush()
+        deadline = self._last_deadline()
         await self._settle_rest(deadline)
         with trio.move_on_at(deadline):
             try:
@@ -264,7 +266,7 @@ class Worker:
                 # Others will notice that it is gone.
                 self._reporter.report(ErrorEvent(f"worker {self.settings.queue}", str(error)))
 
-    def _end_of_flush(self) -> float:
+    def _last_deadline(self) -> float:
         return max(self._last, trio.current_time() + _LEAST_FLUSH)
 
     async def _settle_rest(self, deadline: float) -> None:
@@ -272,7 +274,7 @@ class Worker:
         with trio.move_on_at(deadline):
             async with trio.open_nursery() as nursery:
                 for dispatcher in self.dispatchers.values():
-                    dispatcher.hurry(deadline)
+                    dispatcher.set_deadline(deadline)
                     if dispatcher.has_rest:
                         nursery.start_soon(dispatcher.settle_rest)
 

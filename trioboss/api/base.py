@@ -31,15 +31,15 @@ class ApiBase:
         """Where a verb does what must not become a part of the caller's transaction."""
         return self._pool
 
-    async def _run(self, verb: Callable[[bool], Operation[T]], conn: AnyConnection | None) -> T:
+    async def _execute_with(self, verb: Callable[[bool], Operation[T]], conn: AnyConnection | None) -> T:
         """Run a verb, telling it whether the transaction is our own."""
         if conn is None:
             return await execute(verb(True), self._pool)
         return await execute_in(conn, verb(False), self._asides)
 
-    async def _say(self, conversation: Operation[T], conn: AnyConnection | None = None) -> T:
+    async def _execute(self, conversation: Operation[T], conn: AnyConnection | None = None) -> T:
         """Run a verb that does the same in anybody's transaction."""
-        return await self._run(lambda own: conversation, conn)
+        return await self._execute_with(lambda own: conversation, conn)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection[Any]]:

@@ -91,7 +91,7 @@ class BlockingBase:
     def _prepare_schema(self) -> None:
         catalog = self._store.context.catalog
         if not self._migrate:
-            self._say(check_version(catalog))
+            self._execute(check_version(catalog))
             return
         with self.transaction() as conn:
             execute_blocking(conn, bring_up_to_date(catalog), conn)
@@ -129,16 +129,16 @@ class BlockingBase:
             else:
                 store.append(connection)
 
-    def _run(self, verb: Callable[[bool], Operation[T]], conn: AnyConn) -> T:
+    def _execute_with(self, verb: Callable[[bool], Operation[T]], conn: AnyConn) -> T:
         with self._borrow(self._idle, OWN_SETTINGS) as own:
             place = own if conn is None else conn
             with translated(place, commits=conn is None):
                 return execute_blocking(place, verb(conn is None), own)
 
-    def _say(self, conversation: Operation[T], conn: AnyConn = None) -> T:
-        return self._run(lambda own: conversation, conn)
+    def _execute(self, conversation: Operation[T], conn: AnyConn = None) -> T:
+        return self._execute_with(lambda own: conversation, conn)
 
-    def _say_all_or_nothing(self, conversation: Operation[T], conn: AnyConn) -> T:
+    def _execute_atomically(self, conversation: Operation[T], conn: AnyConn) -> T:
         with self._borrow(self._idle, OWN_SETTINGS) as own:
             place = own if conn is None else conn
             with translated(place, commits=conn is None), joined_blocking(place):

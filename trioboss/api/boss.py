@@ -53,7 +53,7 @@ class Boss(QueuesMixin, SendingMixin, JobsMixin, WorkingMixin):
     @property
     def _asides(self) -> Pool:
         # Not the pool of the caller's transactions: all of its connections may be taken by those that wait for this.
-        return self._runtime.ports.pool
+        return self._runtime.adapter.pool
 
     @property
     def schema(self) -> str:
@@ -63,7 +63,7 @@ class Boss(QueuesMixin, SendingMixin, JobsMixin, WorkingMixin):
     @property
     def is_pooled(self) -> bool:
         """Whether a pooler, like pgbouncer, stands between this boss and the server."""
-        return self._runtime.ports.pooled
+        return self._runtime.adapter.pooled
 
     def __repr__(self) -> str:
         return f"<Boss {hide_password(self.dsn)!r} schema={self.schema!r}>"
@@ -112,8 +112,8 @@ async def open_boss(
                 found, size=_RUNTIME_POOL, max_idle=_RUNTIME_IDLE, prepare=not pooled, settings=session
             ) as own_pool,
         ):
-            ports = StoreAdapter(uuid4(), found, own_pool, store, pooled)
-            async with open_runtime(settings, ports, (pool, own_pool)) as runtime:
+            adapter = StoreAdapter(uuid4(), found, own_pool, store, pooled)
+            async with open_runtime(settings, adapter, (pool, own_pool)) as runtime:
                 boss = Boss(pool=pool, store=store, runtime=runtime, dsn=found)
                 if app is not None:
                     await app.start(boss)

@@ -20,45 +20,45 @@ class QueuesMixin(ApiBase):
         self, name: str, *, conn: AnyConnection | None = None, **options: Unpack[QueueOptions]
     ) -> None:
         """Make a queue. The same queue again is fine; with other options it raises QueueExists."""
-        await self._say(self._store.queues.create(name, options), conn)
+        await self._execute(self._store.queues.create(name, options), conn)
 
     async def update_queue(
         self, name: str, *, conn: AnyConnection | None = None, **options: Unpack[QueueOptions]
     ) -> None:
         """Change the options given; jobs sent before keep theirs. Policy and partition cannot change."""
-        await self._say(self._store.queues.update(name, options), conn)
+        await self._execute(self._store.queues.update(name, options), conn)
 
     async def delete_queue(self, name: str, *, conn: AnyConnection | None = None) -> None:
         """Delete a queue and its live jobs; the archive keeps its ended ones. A missing queue is fine."""
-        await self._say(self._store.queues.delete(name), conn)
+        await self._execute(self._store.queues.delete(name), conn)
 
     async def get_queue(self, name: str) -> Queue | None:
         """The queue of that name, or None."""
-        return await self._say(self._store.queues.get(name))
+        return await self._execute(self._store.queues.get(name))
 
     async def get_queues(self) -> list[Queue]:
         """All queues, by name."""
-        return await self._say(self._store.queues.get_all())
+        return await self._execute(self._store.queues.get_all())
 
     async def get_queue_stats(self, name: str) -> QueueStats:
         """Count the queue's jobs now."""
-        return await self._say(self._store.queues.get_stats(name))
+        return await self._execute(self._store.queues.get_stats(name))
 
     async def get_queue_size(self, name: str, before: str = "active") -> int:
         """Count the jobs in the states before the given one."""
-        return await self._say(self._store.queues.get_size(name, before))
+        return await self._execute(self._store.queues.get_size(name, before))
 
     async def get_blocked_keys(self, name: str) -> list[str]:
         """The keys of a strict FIFO queue that a failed job blocks."""
-        return await self._say(self._store.queues.get_blocked_keys(name))
+        return await self._execute(self._store.queues.get_blocked_keys(name))
 
     async def pause(self, name: str, *, conn: AnyConnection | None = None) -> None:
         """Hand out no more jobs of the queue, anywhere. Running jobs go on."""
-        await self._say(self._store.queues.pause(name, True), conn)
+        await self._execute(self._store.queues.pause(name, True), conn)
 
     async def resume_queue(self, name: str, *, conn: AnyConnection | None = None) -> None:
         """Hand out the queue's jobs again."""
-        await self._say(self._store.queues.pause(name, False), conn)
+        await self._execute(self._store.queues.pause(name, False), conn)
 
     async def schedule(
         self,
@@ -78,23 +78,23 @@ class QueuesMixin(ApiBase):
         was there to fire: nothing, fire the latest, or fire all of them.
         """
         verb = self._store.schedules.schedule(queue, cron, data, tz, key, missed, send_options)
-        await self._say(verb, conn)
+        await self._execute(verb, conn)
 
     async def unschedule(self, queue: str, key: str = "", *, conn: AnyConnection | None = None) -> None:
         """Remove a schedule. A missing one is fine."""
-        await self._say(self._store.schedules.unschedule(queue, key), conn)
+        await self._execute(self._store.schedules.unschedule(queue, key), conn)
 
     async def get_schedules(self, queue: str | None = None) -> list[Schedule]:
         """The schedules of one queue, or all of them."""
-        return await self._say(self._store.schedules.get_all(queue))
+        return await self._execute(self._store.schedules.get_all(queue))
 
     async def subscribe(self, event: str, queue: str, *, conn: AnyConnection | None = None) -> None:
         """Let the queue get a job whenever the event is published."""
-        await self._say(self._store.sending.subscribe(event, queue), conn)
+        await self._execute(self._store.sending.subscribe(event, queue), conn)
 
     async def unsubscribe(self, event: str, queue: str, *, conn: AnyConnection | None = None) -> None:
         """End a subscription. A missing one is fine."""
-        await self._say(self._store.sending.unsubscribe(event, queue), conn)
+        await self._execute(self._store.sending.unsubscribe(event, queue), conn)
 
     async def is_installed(self) -> bool:
         """True if the schema is there, in whatever version."""
@@ -102,4 +102,4 @@ class QueuesMixin(ApiBase):
 
     async def schema_version(self) -> int | None:
         """The version of the schema, or None."""
-        return await self._say(read_version(self._store.context.catalog))
+        return await self._execute(read_version(self._store.context.catalog))

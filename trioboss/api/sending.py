@@ -134,7 +134,9 @@ class SendingMixin(ApiBase):
         self, queue: str, job: NewJob, conn: AnyConnection | None, unique_until: str | None = None
     ) -> UUID | None:
         verb = self._store.sending.send
-        return await self._run(lambda own: verb(queue, job, own=own, unique_until=unique_until), conn)
+        return await self._execute_with(
+            lambda own: verb(queue, job, own=own, unique_until=unique_until), conn
+        )
 
     @overload
     async def insert(
@@ -172,11 +174,11 @@ class SendingMixin(ApiBase):
         if conn is not None:
             async with joined(conn):
                 loaded = await execute_in(conn, verb, self._pool)
-                await self._run(lambda own: self._store.sending.ring(queue, own=own), conn)
+                await self._execute_with(lambda own: self._store.sending.ring(queue, own=own), conn)
         else:
             async with self.transaction() as own_conn:
                 loaded = await execute_in(own_conn, verb, self._pool)
-            await self._run(lambda own: self._store.sending.ring(queue, own=own), None)
+            await self._execute_with(lambda own: self._store.sending.ring(queue, own=own), None)
         return loaded.count if loaded.ids is None else loaded.ids
 
     async def publish(
@@ -189,4 +191,4 @@ class SendingMixin(ApiBase):
     ) -> list[UUID]:
         """Send a job to every queue that subscribed to the event, to all or none, and return their ids."""
         job = NewJob.from_options(data, options)
-        return await self._run(lambda own: self._store.sending.publish(event, job, own=own), conn)
+        return await self._execute_with(lambda own: self._store.sending.publish(event, job, own=own), conn)

@@ -28,43 +28,43 @@ class SyncBoss(BlockingBase):
 
     def create_queue(self, name: str, *, conn: AnyConn = None, **options: Unpack[QueueOptions]) -> None:
         """Make a queue."""
-        self._say(self._store.queues.create(name, options), conn)
+        self._execute(self._store.queues.create(name, options), conn)
 
     def update_queue(self, name: str, *, conn: AnyConn = None, **options: Unpack[QueueOptions]) -> None:
         """Change the options given."""
-        self._say(self._store.queues.update(name, options), conn)
+        self._execute(self._store.queues.update(name, options), conn)
 
     def delete_queue(self, name: str, *, conn: AnyConn = None) -> None:
         """Delete a queue and its live jobs."""
-        self._say(self._store.queues.delete(name), conn)
+        self._execute(self._store.queues.delete(name), conn)
 
     def pause(self, name: str, *, conn: AnyConn = None) -> None:
         """Hand out no more jobs of the queue."""
-        self._say(self._store.queues.pause(name, True), conn)
+        self._execute(self._store.queues.pause(name, True), conn)
 
     def resume_queue(self, name: str, *, conn: AnyConn = None) -> None:
         """Hand out the queue's jobs again."""
-        self._say(self._store.queues.pause(name, False), conn)
+        self._execute(self._store.queues.pause(name, False), conn)
 
     def get_queue(self, name: str) -> Queue | None:
         """The queue of that name, or None."""
-        return self._say(self._store.queues.get(name))
+        return self._execute(self._store.queues.get(name))
 
     def get_queues(self) -> list[Queue]:
         """All queues, by name."""
-        return self._say(self._store.queues.get_all())
+        return self._execute(self._store.queues.get_all())
 
     def get_queue_stats(self, name: str) -> QueueStats:
         """Count the queue's jobs now."""
-        return self._say(self._store.queues.get_stats(name))
+        return self._execute(self._store.queues.get_stats(name))
 
     def get_queue_size(self, name: str, before: str = "active") -> int:
         """Count the jobs in the states before the given one."""
-        return self._say(self._store.queues.get_size(name, before))
+        return self._execute(self._store.queues.get_size(name, before))
 
     def get_blocked_keys(self, name: str) -> list[str]:
         """The keys of a strict FIFO queue that a failed job blocks."""
-        return self._say(self._store.queues.get_blocked_keys(name))
+        return self._execute(self._store.queues.get_blocked_keys(name))
 
     def is_installed(self) -> bool:
         """True if the schema is there, in whatever version."""
@@ -72,11 +72,11 @@ class SyncBoss(BlockingBase):
 
     def schema_version(self) -> int | None:
         """The version of the schema, or None."""
-        return self._say(read_version(self._store.context.catalog))
+        return self._execute(read_version(self._store.context.catalog))
 
     def get_schedules(self, queue: str | None = None) -> list[Schedule]:
         """The schedules of a queue, or all."""
-        return self._say(self._store.schedules.get_all(queue))
+        return self._execute(self._store.schedules.get_all(queue))
 
     # -- sending
 
@@ -132,7 +132,7 @@ class SyncBoss(BlockingBase):
 
     def _send(self, queue: str, job: NewJob, conn: AnyConn, unique_until: str | None = None) -> UUID | None:
         verb = self._store.sending.send
-        return self._run(lambda own: verb(queue, job, own=own, unique_until=unique_until), conn)
+        return self._execute_with(lambda own: verb(queue, job, own=own, unique_until=unique_until), conn)
 
     def insert(
         self,
@@ -144,8 +144,8 @@ class SyncBoss(BlockingBase):
     ) -> int | list[UUID]:
         """Insert any number of jobs, all or none; return how many the policy let in, or their ids."""
         verb = self._store.loading.insert(queue, jobs, keep_ids=return_ids)
-        loaded = self._say_all_or_nothing(verb, conn)
-        self._run(lambda own: self._store.sending.ring(queue, own=own), conn)
+        loaded = self._execute_atomically(verb, conn)
+        self._execute_with(lambda own: self._store.sending.ring(queue, own=own), conn)
         return loaded.count if loaded.ids is None else loaded.ids
 
     def publish(
@@ -153,15 +153,15 @@ class SyncBoss(BlockingBase):
     ) -> list[UUID]:
         """Send a job to every queue that subscribed to the event."""
         job = NewJob.from_options(data, options)
-        return self._run(lambda own: self._store.sending.publish(event, job, own=own), conn)
+        return self._execute_with(lambda own: self._store.sending.publish(event, job, own=own), conn)
 
     def subscribe(self, event: str, queue: str, *, conn: AnyConn = None) -> None:
         """Let the queue get a job whenever the event is published."""
-        self._say(self._store.sending.subscribe(event, queue), conn)
+        self._execute(self._store.sending.subscribe(event, queue), conn)
 
     def unsubscribe(self, event: str, queue: str, *, conn: AnyConn = None) -> None:
         """End a subscription."""
-        self._say(self._store.sending.unsubscribe(event, queue), conn)
+        self._execute(self._store.sending.unsubscribe(event, queue), conn)
 
     # -- jobs
 
@@ -177,7 +177,7 @@ class SyncBoss(BlockingBase):
         conn: AnyConn = None,
     ) -> list[Job]:
         """Take jobs by hand."""
-        return self._run(
+        return self._execute_with(
             lambda own: self._store.claiming.fetch(
                 queue,
                 own=own,
@@ -194,7 +194,7 @@ class SyncBoss(BlockingBase):
         self, queue: str, *, batch_size: int = 1, conn: AnyConn = None, **options: Any
     ) -> list[Job]:
         """Take completion jobs of a queue."""
-        completions = self._say(self._store.queues.tell_completions(queue, history=True), conn)
+        completions = self._execute(self._store.queues.tell_completions(queue, history=True), conn)
         return self.fetch(completions, batch_size=batch_size, conn=conn, **options)
 
     def complete(
@@ -202,59 +202,59 @@ class SyncBoss(BlockingBase):
     ) -> Settled:
         """End active jobs well."""
         verb = self._store.settling.complete
-        return self._run(lambda own: verb(queue, job_or_id, output, own=own), conn)
+        return self._execute_with(lambda own: verb(queue, job_or_id, output, own=own), conn)
 
     def fail(self, queue: str, job_or_id: Targets, error: object = None, *, conn: AnyConn = None) -> Settled:
         """End attempts badly."""
         verb = self._store.settling.fail
-        return self._run(lambda own: verb(queue, job_or_id, error, own=own), conn)
+        return self._execute_with(lambda own: verb(queue, job_or_id, error, own=own), conn)
 
     def touch(self, queue: str, job_or_id: Targets, *, conn: AnyConn = None) -> Settled:
         """Send a heartbeat for active jobs."""
-        return self._run(lambda own: self._store.settling.touch(queue, job_or_id, own=own), conn)
+        return self._execute_with(lambda own: self._store.settling.touch(queue, job_or_id, own=own), conn)
 
     def cancel(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
         """Take queued or active jobs out."""
-        return self._run(lambda own: self._store.settling.cancel(queue, id_or_ids, own=own), conn)
+        return self._execute_with(lambda own: self._store.settling.cancel(queue, id_or_ids, own=own), conn)
 
     def resume(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
         """Queue cancelled jobs again."""
-        return self._run(lambda own: self._store.settling.resume(queue, id_or_ids, own=own), conn)
+        return self._execute_with(lambda own: self._store.settling.resume(queue, id_or_ids, own=own), conn)
 
     def retry(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
         """Give failed jobs one more try."""
-        return self._run(lambda own: self._store.settling.retry(queue, id_or_ids, own=own), conn)
+        return self._execute_with(lambda own: self._store.settling.retry(queue, id_or_ids, own=own), conn)
 
     def delete_job(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
         """Delete jobs in any state."""
-        return self._run(lambda own: self._store.settling.delete(queue, id_or_ids, own=own), conn)
+        return self._execute_with(lambda own: self._store.settling.delete(queue, id_or_ids, own=own), conn)
 
     def delete_queued_jobs(self, queue: str, *, conn: AnyConn = None) -> int:
         """Delete all jobs that wait in a queue."""
         verb = self._store.settling.delete_many
-        return self._run(lambda own: verb(queue, ["delete_queued_jobs"], own=own), conn)
+        return self._execute_with(lambda own: verb(queue, ["delete_queued_jobs"], own=own), conn)
 
     def delete_stored_jobs(self, queue: str, *, conn: AnyConn = None) -> int:
         """Delete all ended jobs of a queue."""
         verb = self._store.settling.delete_many
-        return self._run(lambda own: verb(queue, ["delete_stored_jobs"], own=own), conn)
+        return self._execute_with(lambda own: verb(queue, ["delete_stored_jobs"], own=own), conn)
 
     def delete_all_jobs(self, queue: str | None = None, *, conn: AnyConn = None) -> int:
         """Delete all jobs of a queue, or of all queues."""
-        return self._run(lambda own: self._store.settling.delete_all(queue, own=own), conn)
+        return self._execute_with(lambda own: self._store.settling.delete_all(queue, own=own), conn)
 
     def clear_storage(self, *, conn: AnyConn = None) -> None:
         """Delete all jobs of all queues."""
-        self._say(self._store.settling.clear_storage(), conn)
+        self._execute(self._store.settling.clear_storage(), conn)
 
     def get_job_by_id(self, queue: str, id: UUID | str) -> Job | None:
         """One job, live or ended."""
-        return self._say(self._store.reading.get_job(queue, id))
+        return self._execute(self._store.reading.get_job(queue, id))
 
     def find_jobs(self, queue: str, **filters: Any) -> list[Job]:
         """Jobs, live and ended, in order of sending."""
-        return self._say(self._store.reading.find_jobs(queue, filters))
+        return self._execute(self._store.reading.find_jobs(queue, filters))
 
     def why(self, queue: str, id: UUID | str) -> Explanation:
         """Why is this job not running?"""
-        return self._say(self._store.reading.why(queue, id))
+        return self._execute(self._store.reading.why(queue, id))

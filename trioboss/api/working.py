@@ -25,8 +25,8 @@ from trioboss.runtime.runtime import BossStatistics, Runtime
 
 __all__ = ["WorkingMixin"]
 
-_LOOK_AGAIN = 20.0  # seconds after which a waiter looks for itself, in case the word got lost
-_LOOK_DEAF = 1.0  # the same, where no words come through
+_SAFETY_POLL_INTERVAL = 20.0  # seconds after which a waiter looks for itself, in case the word got lost
+_POLLING_MODE_INTERVAL = 1.0  # the same, where no words come through
 
 
 @attrs.define(eq=False)
@@ -69,7 +69,7 @@ class WorkingMixin(ApiBase):
             queue=queue,
             handler=handler,
             slots=slots,
-            wanted=ClaimRequest(
+            request=ClaimRequest(
                 by_priority=priority,
                 min_priority=None if min_priority is None else check_priority("min_priority", min_priority),
                 max_priority=None if max_priority is None else check_priority("max_priority", max_priority),
@@ -101,7 +101,7 @@ class WorkingMixin(ApiBase):
                 dispatcher.ring()
 
     def _workers(self, which: str | Worker | UUID) -> list[Worker]:
-        workers = self._runtime.board.workers
+        workers = self._runtime.router.workers
         if isinstance(which, str):
             return [worker for worker in workers.values() if worker.settings.queue == which]
         id = which.id if isinstance(which, Worker) else which
@@ -115,7 +115,7 @@ class WorkingMixin(ApiBase):
         Its data says what was asked (``request``) and what came out (``response``). With ``history`` also for those
         that ended before the first call and are still archived. Other options as in `work`.
         """
-        completions = await self._say(self._store.queues.tell_completions(queue, history=history))
+        completions = await self._execute(self._store.queues.tell_completions(queue, history=history))
         return await self.work(completions, handler, **options)
 
     async def off_complete(self, queue: str) -> None:
@@ -140,12 +140,12 @@ class WorkingMixin(ApiBase):
     async def _watching(self, id: UUID) -> AsyncIterator[Doorbell]:
         """A bell that rings when the job has ended."""
         watcher = uuid4()
-        ended = self._runtime.board.watch(id)
+        ended = self._runtime.router.add_waiter(id)
         try:
             await execute(self._mark("watch", id, watcher), self._pool)
             yield ended
         finally:
-            self._runtime.board.unwatch(id, ended)
+            self._runtime.router.remove_waiter(id, ended)
             # A mark that cannot be taken back is forgotten within a day.
             with trio.move_on_after(1, shield=True), suppress(DatabaseUnavailable):
                 await execute(self._mark("unwatch", id, watcher), self._pool)
@@ -155,13 +155,15 @@ class WorkingMixin(ApiBase):
 
     async def _wait_ended(self, queue: str, id: UUID, ended: Doorbell) -> Job:
         while True:
-            job = await self._say(self._store.reading.get_job(queue, id))
+            job = await self._execute(self._store.reading.get_job(queue, id))
             if job is None:
                 raise JobNotFound(queue, [id], "such")
             if job.state.is_ended:
                 return job
-            deaf = self._runtime.listener.statistics().deaf
-            await ended.wait_until(trio.current_time() + (_LOOK_DEAF if deaf else _LOOK_AGAIN))
+            polling = self._runtime.listener.statistics().polling
+            await ended.wait_until(
+                trio.current_time() + (_POLLING_MODE_INTERVAL if polling else _SAFETY_POLL_INTERVAL)
+            )
 
     @asynccontextmanager
     async def events(self, *kinds: type[Event]) -> AsyncIterator[AsyncIterator[Event]]:

@@ -107,7 +107,7 @@ async def _check_notify(boss: Boss) -> Finding:
     began = time.perf_counter()
     with trio.move_on_after(_NOTIFY_PATIENCE):
         await boss.wait_listening()
-        if not boss.statistics().listener.deaf:
+        if not boss.statistics().listener.polling:
             milliseconds = (time.perf_counter() - began) * 1000
             return Finding("notify", "ok", f"a word on the channel came back within {milliseconds:.0f} ms")
     text = "words on the channel do not come through: workers poll every 2 s"

@@ -26,7 +26,7 @@ _COUNTERS = {
     "claims": "claims made",
     "woken_by_notify": "wake-ups by a notification",
     "woken_by_timer": "wake-ups by a timer",
-    "woken_by_look": "wake-ups by a safety look",
+    "woken_by_poll": "wake-ups by a safety poll",
 }
 
 

@@ -6,12 +6,12 @@ import attrs
 
 __all__ = ["MaintenanceMachine"]
 
-_CLOSELY = 1.5  # seconds between rounds while jobs are active
-_AT_REST = 60.0  # the same, while none are
+_BUSY_INTERVAL = 1.5  # seconds between rounds while jobs are active
+_IDLE_INTERVAL = 60.0  # the same, while none are
 _FULL_INTERVAL = 60.0  # seconds between rounds that look for warnings, too
-_TIDY_INTERVAL = 3600.0
-_TIDY_WITHIN = 15.0  # seconds from the election: retention reads much, and other things are more urgent
-_TIDY_RETRY = 60.0  # seconds until retention is tried again
+_PRUNE_INTERVAL = 3600.0
+_PRUNE_WITHIN = 15.0  # seconds from the election: retention reads much, and other things are more urgent
+_PRUNE_RETRY = 60.0  # seconds until retention is tried again
 _BUSY_FOR = 15.0  # seconds that somebody who said so counts as busy
 
 
@@ -20,12 +20,12 @@ class MaintenanceMachine:
     """The pace of one boss's maintenance."""
 
     _busy_until: float = -math.inf
-    _watched_at: float = -math.inf
+    _round_at: float = -math.inf
     _full_at: float = -math.inf
-    _tidy_at: float = math.inf
+    _prune_at: float = math.inf
     _first_expiry: float = math.inf
 
-    def heard_of_work(self, now: float) -> None:
+    def notified_of_work(self, now: float) -> None:
         """Some worker has jobs."""
         self._busy_until = max(self._busy_until, now + _BUSY_FOR)
 
@@ -33,22 +33,22 @@ class MaintenanceMachine:
         """This boss leads from now on: nobody may have watched for a while. ``chance`` (0 to 1) says when it is tidied:
         also where no boss lives for long, one will have its turn.
         """
-        self._watched_at = -math.inf
-        if self._tidy_at == math.inf:
-            self._tidy_at = now + _TIDY_WITHIN * chance
+        self._round_at = -math.inf
+        if self._prune_at == math.inf:
+            self._prune_at = now + _PRUNE_WITHIN * chance
 
     def next(self, leads: bool) -> float:
         """When the next round is due. A boss that does not lead has one only to see whether somebody should."""
-        if self._watched_at < self._busy_until:
-            return self._watched_at + _CLOSELY
+        if self._round_at < self._busy_until:
+            return self._round_at + _BUSY_INTERVAL
         if not leads:
             return math.inf
-        urgent = min(self._first_expiry, self._tidy_at)
-        return min(self._watched_at + _AT_REST, max(urgent, self._watched_at + _CLOSELY))
+        urgent = min(self._first_expiry, self._prune_at)
+        return min(self._round_at + _IDLE_INTERVAL, max(urgent, self._round_at + _BUSY_INTERVAL))
 
     def starts_round(self, now: float) -> None:
         """A round begins."""
-        self._watched_at = now
+        self._round_at = now
 
     def wants_warnings(self, now: float) -> bool:
         """True if the round of a leader is to look for warnings, too; it counts as done."""
@@ -57,19 +57,19 @@ class MaintenanceMachine:
             self._full_at = now
         return due
 
-    def watched(self, now: float, active: int, next_expiry: float | None) -> None:
+    def finished_round(self, now: float, active: int, next_expiry: float | None) -> None:
         """The round found so many active jobs, and the first lease ends in so many seconds."""
         if active:
-            self.heard_of_work(now)
+            self.notified_of_work(now)
         self._first_expiry = math.inf if next_expiry is None else now + next_expiry
 
-    def starts_tidying(self, now: float) -> bool:
+    def starts_pruning(self, now: float) -> bool:
         """True if it is time for retention; it counts as done."""
-        due = now >= self._tidy_at
+        due = now >= self._prune_at
         if due:
-            self._tidy_at = now + _TIDY_INTERVAL
+            self._prune_at = now + _PRUNE_INTERVAL
         return due
 
-    def failed_to_tidy(self, now: float) -> None:
+    def failed_to_prune(self, now: float) -> None:
         """Retention did not come to its end."""
-        self._tidy_at = now + _TIDY_RETRY
+        self._prune_at = now + _PRUNE_RETRY

@@ -186,7 +186,7 @@ class HandedJob(abc.ABC):
         """The job as it was claimed."""
 
     @abc.abstractmethod
-    def settled_by_hand(self, state: JobState, error: str, *, certain: bool) -> None:
+    def settled_manually(self, state: JobState, error: str, *, certain: bool) -> None:
         """A verb has settled the attempt; not for certain as long as the caller's transaction is open."""
 
 

@@ -21,7 +21,7 @@ class ClaimRequest:
     by_priority: bool = True
     min_priority: int | None = None
     max_priority: int | None = None
-    look: bool = True
+    find_next_due: bool = True
     """Whether to say when the next job is due."""
 
 
@@ -71,7 +71,7 @@ class Settlements:
 
 @attrs.frozen
 class SettledAndClaimed:
-    """What an exchange did: the states of the jobs it settled, by id, and what it claimed."""
+    """What settling and claiming did: the states of the jobs it settled, by id, and what it claimed."""
 
     settled: dict[UUID, JobState]
     claim: Claim | None

@@ -75,22 +75,22 @@ class StoreAdapter:
 
     # -- workers
 
-    async def exchange(
+    async def settle_and_claim(
         self,
         queue: str,
         settlements: Settlements,
-        wanted: ClaimRequest | None,
+        request: ClaimRequest | None,
         *,
-        ripen: bool,
-        asleep: bool | None,
-        say: str | None,
+        promote_due: bool,
+        idle: bool | None,
+        notify: str | None,
     ) -> SettledAndClaimed:
         """Settle what has ended and claim what is wanted, in one round trip; the caller says how long it may take."""
-        verb = self._store.exchanging.exchange(
-            queue, settlements, wanted, ripen=ripen, asleep=asleep, say=say
+        operation = self._store.working.settle_and_claim(
+            queue, settlements, request, promote_due=promote_due, idle=idle, notify=notify
         )
         with transient_as_unavailable():
-            return await execute(verb, self._pool)
+            return await execute(operation, self._pool)
 
     async def bulk_poll(self, worker: UUID, queues: Sequence[str]) -> Mapping[str, float]:
         """Mark dispatchers as asleep, then look."""
@@ -154,11 +154,11 @@ class StoreAdapter:
 
     # -- maintenance and cron
 
-    async def watch(self, grace: float, margin: float, *, full: bool) -> Watch:
+    async def rescue_leases(self, grace: float, margin: float, *, full: bool) -> Watch:
         """End leases that ran out, or whose worker is gone."""
         return await self._execute_operation(self._store.maintenance.watch(grace, margin, full=full))
 
-    async def tidy(self) -> None:
+    async def prune(self) -> None:
         """Retention. There may be a lot to delete; each step of it is short."""
         with transient_as_unavailable():
             await execute(self._store.maintenance.tidy(), self._pool)
@@ -167,9 +167,9 @@ class StoreAdapter:
         """How many jobs of each queue are in each state."""
         return await self._execute_operation(self._store.maintenance.count_states())
 
-    async def announce(self, word: str) -> None:
+    async def notify(self, message: str) -> None:
         """Tell all bosses something."""
-        await self._execute_operation(self._store.maintenance.announce(word))
+        await self._execute_operation(self._store.maintenance.announce(message))
 
     async def read_schedules(self) -> tuple[datetime, list[tuple[Schedule, datetime | None]]]:
         """The time of the database, and each schedule with its last tick."""
@@ -198,9 +198,9 @@ class StoreAdapter:
         settings = OWN_SETTINGS | _SHORT_KEEPALIVES
         with transient_as_unavailable():
             async with open_connection(self.dsn, settings=settings) as conn:
-                ears = _ListeningConnection(conn, self._store, self.boss_id)
-                await ears.run(context.step("listen"), presence, *self._introductions())
-                yield ears
+                connection = _ListeningConnection(conn, self._store, self.boss_id)
+                await connection.run(context.step("listen"), presence, *self._introductions())
+                yield connection
 
 
 @attrs.define(eq=False)
@@ -211,7 +211,7 @@ class _ListeningConnection:
     _store: Store
     _boss: UUID
 
-    async def hear(self) -> list[str]:
+    async def receive(self) -> list[str]:
         """Wait for words on the channel. To be cancelled loses none."""
         with translated(self._conn):
             words = await self._conn.wait_notifies()
@@ -222,7 +222,7 @@ class _ListeningConnection:
         with translated(self._conn):
             await self._conn.ping(_ANSWER_TIMEOUT)
 
-    async def look(self, queues: Sequence[str], token: str, *, candidate: bool) -> PollResult:
+    async def poll(self, queues: Sequence[str], token: str, *, candidate: bool) -> PollResult:
         """See what these queues have to do, and lead if nobody does."""
         boss = self._boss if candidate else None
         step = self._store.maintenance.looking(queues, token, boss, _LEADERSHIP, session=True)
@@ -244,14 +244,14 @@ class _PollingConnection:
     _boss: UUID
     _introductions: Callable[[], list[BoundStatement]]
 
-    async def hear(self) -> list[str]:
+    async def receive(self) -> list[str]:
         """Wait; nothing will be heard."""
         await trio.sleep_forever()
 
     async def ping(self) -> None:
         """Looks come often enough."""
 
-    async def look(self, queues: Sequence[str], token: str, *, candidate: bool) -> PollResult:
+    async def poll(self, queues: Sequence[str], token: str, *, candidate: bool) -> PollResult:
         """See what these queues have to do, say that we are here, and lead if nobody does."""
         boss = self._boss if candidate else None
         step = self._store.maintenance.looking(queues, token, boss, _POLLED_LEADERSHIP)

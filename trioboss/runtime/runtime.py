@@ -9,7 +9,7 @@ import attrs
 import trio
 
 from trioboss.actors.clock import DatabaseClock
-from trioboss.actors.dispatcher import Presence
+from trioboss.actors.dispatcher import BusyNotifier
 from trioboss.actors.listener import Listener, ListenerStatistics
 from trioboss.actors.maintenance import Maintenance, MaintenanceStatistics
 from trioboss.actors.monitor import Monitor
@@ -58,42 +58,42 @@ class Runtime:
     """Starts and stops the actors. One for each boss."""
 
     settings: RuntimeSettings
-    ports: StoreAdapter
+    adapter: StoreAdapter
     _pools: tuple[Pool, ...]
     _services: trio.Nursery
     _work: trio.Nursery
     reporter: Reporter
-    board: NotificationRouter = attrs.field(factory=NotificationRouter, init=False)
+    router: NotificationRouter = attrs.field(factory=NotificationRouter, init=False)
     listener: Listener = attrs.field(init=False)
     maintenance: Maintenance | None = attrs.field(default=None, init=False)
     scheduler: Scheduler | None = attrs.field(default=None, init=False)
     _supervisor: Supervisor = attrs.field(init=False)
-    _presence: Presence = attrs.field(factory=Presence, init=False)
+    _busy: BusyNotifier = attrs.field(factory=BusyNotifier, init=False)
     _stopping: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         settings = self.settings
-        clock = DatabaseClock(self.board.schedules_changed)
+        clock = DatabaseClock(self.router.schedules_changed)
         self.listener = Listener(
-            self.ports,
-            self.board,
+            self.adapter,
+            self.router,
             clock,
             self.reporter,
             settings.presence_grace,
             settings.supervise,
-            self.ports.pooled,
+            self.adapter.pooled,
         )
         if settings.supervise:
             self.maintenance = Maintenance(
-                self.ports,
+                self.adapter,
                 self.listener,
-                self.board.somebody_is_busy,
+                self.router.somebody_is_busy,
                 self.reporter,
-                self._presence,
+                self._busy,
                 settings.presence_grace,
             )
         if settings.schedule:
-            self.scheduler = Scheduler(self.ports, clock, self.board.schedules_changed, self.reporter)
+            self.scheduler = Scheduler(self.adapter, clock, self.router.schedules_changed, self.reporter)
         self._supervisor = Supervisor(self._services, self.reporter)
 
     def start(self) -> None:
@@ -102,7 +102,7 @@ class Runtime:
         self._supervisor.start("queue watcher", self._follow_queues)
         self._supervisor.start("wip", self._report_wip)
         if (interval := self.settings.monitor_interval) is not None:
-            self._supervisor.start("monitor", Monitor(self.ports, self.reporter, interval).run)
+            self._supervisor.start("monitor", Monitor(self.adapter, self.reporter, interval).run)
         if self.maintenance is not None:
             self._supervisor.start("maintenance", self.maintenance.run)
         if self.scheduler is not None:
@@ -110,7 +110,7 @@ class Runtime:
 
     async def work(self, settings: WorkerSettings) -> Worker:
         """Start a worker, and return once it would hear of new jobs."""
-        worker = Worker(uuid4(), settings, self.ports, self.reporter, self._presence)
+        worker = Worker(uuid4(), settings, self.adapter, self.reporter, self._busy)
         await self.listener.wait_listening()
         await self._work.start(self._run_worker, worker)
         return worker
@@ -118,22 +118,22 @@ class Runtime:
     async def _run_worker(self, worker: Worker, *, task_status: trio.TaskStatus[None]) -> None:
         if self._stopping:
             raise UsageError("this boss is stopping: it takes no more workers")
-        # On the board first, so that it hears of queues that come while those that are there are read.
-        self.board.workers[worker.id] = worker
+        # On the router first, so that it hears of queues that come while those that are there are read.
+        self.router.workers[worker.id] = worker
         try:
-            made = {queue.name: queue.created_on for queue in await self.ports.get_queues()}
-            if not worker.settings.is_pattern and worker.settings.queue not in made:
+            created_on = {queue.name: queue.created_on for queue in await self.adapter.get_queues()}
+            if not worker.settings.is_pattern and worker.settings.queue not in created_on:
                 raise UnknownQueue(worker.settings.queue)
-            worker.set_queues(made)
+            worker.set_queues(created_on)
             await worker.run(task_status=task_status)
         finally:
-            del self.board.workers[worker.id]
+            del self.router.workers[worker.id]
             worker.stopped.set()  # also if it never ran: somebody may wait for it
 
     async def stop(self, grace: float) -> None:
         """Stop all workers, start no others: no new claims, running jobs have ``grace`` seconds, the rest goes back."""
         self._stopping = True
-        workers = list(self.board.workers.values())
+        workers = list(self.router.workers.values())
         for worker in workers:
             worker.stop(grace)
         for worker in workers:
@@ -143,7 +143,7 @@ class Runtime:
         """What all actors are doing now."""
         return BossStatistics(
             self.listener.statistics(),
-            tuple(worker.statistics() for worker in self.board.workers.values()),
+            tuple(worker.statistics() for worker in self.router.workers.values()),
             None if self.maintenance is None else self.maintenance.statistics(),
             None if self.scheduler is None else self.scheduler.statistics(),
             self._supervisor.statistics(),
@@ -153,25 +153,25 @@ class Runtime:
     async def _follow_queues(self) -> None:
         """Workers pick up queues as they come and go."""
         while True:
-            await self.board.queues_changed.wait()
-            if not self.board.workers:
+            await self.router.queues_changed.wait()
+            if not self.router.workers:
                 continue
             try:
-                made = {queue.name: queue.created_on for queue in await self.ports.get_queues()}
+                created_on = {queue.name: queue.created_on for queue in await self.adapter.get_queues()}
             except DatabaseUnavailable as error:
                 self.reporter.report(ErrorEvent("queue watcher", str(error)))
-                self.board.queues_changed.ring()
+                self.router.queues_changed.ring()
                 await trio.sleep(_RETRY_DELAY)
                 continue
-            for worker in self.board.workers.values():
-                worker.set_queues(made)
+            for worker in self.router.workers.values():
+                worker.set_queues(created_on)
 
     async def _report_wip(self) -> None:
         """Work in progress, as long as it changes and somebody listens."""
         last: tuple[Any, ...] = ()
         while True:
             await self.reporter.wait_wanted()
-            wip = tuple(worker.wip() for worker in self.board.workers.values())
+            wip = tuple(worker.wip() for worker in self.router.workers.values())
             if wip != last:
                 self.reporter.report(Wip(wip))
             last = wip
@@ -180,7 +180,7 @@ class Runtime:
 
 @asynccontextmanager
 async def open_runtime(
-    settings: RuntimeSettings, ports: StoreAdapter, pools: tuple[Pool, ...]
+    settings: RuntimeSettings, adapter: StoreAdapter, pools: tuple[Pool, ...]
 ) -> AsyncIterator[Runtime]:
     """Run the actors for the length of a block. Nested so that leaving it is the order in which they stop."""
     reporter = Reporter()
@@ -188,7 +188,7 @@ async def open_runtime(
     with _unwrapped():
         async with trio.open_nursery() as services:
             async with trio.open_nursery() as work:
-                runtime = Runtime(settings, ports, pools, services, work, reporter)
+                runtime = Runtime(settings, adapter, pools, services, work, reporter)
                 runtime.start()
                 try:
                     yield runtime

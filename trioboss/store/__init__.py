@@ -45,7 +45,7 @@ class Store:
     sending: SendOperations
     loading: LoadOperations
     claiming: ClaimOperations
-    exchanging: SettleAndClaimOperations
+    working: SettleAndClaimOperations
     settling: SettleOperations
     reading: ReadOperations
     schedules: ScheduleOperations

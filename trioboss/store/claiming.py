@@ -51,7 +51,7 @@ class ClaimOperations:
             by_priority=check_flag("priority", priority),
             min_priority=None if min_priority is None else check_priority("min_priority", min_priority),
             max_priority=None if max_priority is None else check_priority("max_priority", max_priority),
-            look=False,
+            find_next_due=False,
         )
         claim = yield from self.claim(name, wanted, own=own)
         if not claim.jobs and (yield from self._context.has_moved((yield from self._context.know(name)))):
@@ -258,7 +258,7 @@ class ClaimOperations:
 
 def _looks(queue: Queue, wanted: ClaimRequest) -> bool:
     """Whether a claim finds what is due. Where jobs take turns, that may change with each of them."""
-    return wanted.look or queue.policy.is_keyed
+    return wanted.find_next_due or queue.policy.is_keyed
 
 
 def _criteria(wanted: ClaimRequest) -> dict[str, object]:

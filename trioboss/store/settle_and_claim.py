@@ -1,4 +1,4 @@
-"""The verb of the runtime: settle what has ended and lease what is wanted, in one round trip."""
+"""The operation of the dispatchers: settle finished attempts and claim further jobs, in one round trip."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -21,7 +21,7 @@ from trioboss.store.settling import SettleOperations
 __all__ = ["SettleAndClaimOperations"]
 
 # Spelt once: a function inside another is annotated at each call.
-_Exchange: TypeAlias = Operation[SettledAndClaimed]
+_SettleAndClaim: TypeAlias = Operation[SettledAndClaimed]
 _CROWD = 100  # jobs from which on two connections are faster than one
 
 
@@ -31,50 +31,50 @@ class SettleAndClaimOperations:
 
     _context: Context
 
-    def exchange(
+    def settle_and_claim(
         self,
         name: str,
         settlements: Settlements,
-        wanted: ClaimRequest | None,
+        request: ClaimRequest | None,
         *,
-        ripen: bool = True,
-        asleep: bool | None = None,
-        say: str | None = None,
+        promote_due: bool = True,
+        idle: bool | None = None,
+        notify: str | None = None,
     ) -> Operation[SettledAndClaimed]:
-        """Settle, then claim. ``asleep`` sets or removes the worker's mark first; None leaves it as it is.
-        ``say`` goes out on the channel.
+        """Settle, then claim. ``idle`` sets or removes the worker's idle marker first; None leaves it as it is.
+        ``notify`` is sent on the channel.
 
-        Where a queue is not keyed, settling and claiming are one transaction, with one wait for the disk. A
-        keyed queue gets two, because the lock that decides whose turn it is must not wait for the disk. Many that
-        ended well and many that are wanted have nothing to do with each other: they go at the same time.
+        Where a queue is not keyed, settling and claiming are one transaction, with one wait for the disk. A keyed
+        queue gets two, because the key lock must not be held while the disk is written. Many completed jobs and a
+        claim of many jobs do not depend on each other: they are executed in parallel.
         """
 
-        def trade(queue: Queue) -> _Exchange:
+        def execute(queue: Queue) -> _SettleAndClaim:
             keyed = queue.policy.is_keyed
-            mark = self._marking(queue, wanted, asleep)
+            mark = self._marking(queue, request, idle)
             settle, tell = self._settling(queue, settlements)
-            together = not (keyed or mark) and _is_crowd(settlements, wanted)
+            together = not (keyed or mark) and _is_crowd(settlements, request)
             # What is settled has to be on disk when it is answered; what is claimed has not.
             lazy = keyed or together or not settle
-            claim = self._claiming(queue, wanted, ripen=ripen or keyed, lazy=lazy)
-            if say is not None:
-                tell.append(self._context.step("announce", message=say))
+            claim = self._claiming(queue, request, promote_due=promote_due or keyed, lazy=lazy)
+            if notify is not None:
+                tell.append(self._context.step("announce", message=notify))
             done, follow_up = tuple(settle.values()), tuple(tell)
-            request: Batch | InParallel = Batch(mark, (*done, *claim), follow_up=follow_up, patient=not claim)
+            batch: Batch | InParallel = Batch(mark, (*done, *claim), follow_up=follow_up, patient=not claim)
             if keyed and claim:
-                request = Batch(mark, done, claim, follow_up=follow_up)
+                batch = Batch(mark, done, claim, follow_up=follow_up)
             elif together:
-                request = InParallel((Batch(done, follow_up=follow_up), Batch(claim)))
-            results = [result for transaction in (yield request) for result in transaction][len(mark) :]
+                batch = InParallel((Batch(done, follow_up=follow_up), Batch(claim)))
+            results = [result for transaction in (yield batch) for result in transaction][len(mark) :]
             answers = dict(zip(settle, results, strict=False))
             settled = (yield from self._read_settled(queue, settlements, answers)) if answers else {}
             claimed = results[len(settle) : len(settle) + len(claim)]
-            if wanted is None:
+            if request is None:
                 return SettledAndClaimed(settled, None)
-            return SettledAndClaimed(settled, (yield from self._read_claim(queue, wanted, claimed)))
+            return SettledAndClaimed(settled, (yield from self._read_claim(queue, request, claimed)))
 
         try:
-            return (yield from self._context.on_queue(name, trade))
+            return (yield from self._context.on_queue(name, execute))
         except Exception as error:
             if not unique_is_violated(error):
                 raise
@@ -108,27 +108,30 @@ class SettleAndClaimOperations:
         return steps, tell
 
     def _claiming(
-        self, queue: Queue, wanted: ClaimRequest | None, *, ripen: bool, lazy: bool
+        self, queue: Queue, request: ClaimRequest | None, *, promote_due: bool, lazy: bool
     ) -> tuple[BoundStatement, ...]:
-        if wanted is None:
+        if request is None:
             return ()
         verbs = ClaimOperations(self._context)
-        return (*(verbs.preparing(queue, wanted) if ripen else ()), *verbs.claiming(queue, wanted, lazy=lazy))
+        return (
+            *(verbs.preparing(queue, request) if promote_due else ()),
+            *verbs.claiming(queue, request, lazy=lazy),
+        )
 
     def _read_claim(
-        self, queue: Queue, wanted: ClaimRequest, results: Sequence[PGresult]
+        self, queue: Queue, request: ClaimRequest, results: Sequence[PGresult]
     ) -> Operation[Claim]:
         verbs = ClaimOperations(self._context)
-        claim = verbs.read(queue, wanted, results)
-        return (yield from verbs.look_again(queue, wanted, claim, patient=False))
+        claim = verbs.read(queue, request, results)
+        return (yield from verbs.look_again(queue, request, claim, patient=False))
 
     def _marking(
-        self, queue: Queue, wanted: ClaimRequest | None, asleep: bool | None
+        self, queue: Queue, request: ClaimRequest | None, idle: bool | None
     ) -> tuple[BoundStatement, ...]:
-        if asleep is None or wanted is None:
+        if idle is None or request is None:
             return ()
-        name = "mark_asleep" if asleep else "mark_awake"
-        return (self._context.step(name, queue=queue.name, worker=wanted.worker),)
+        name = "mark_asleep" if idle else "mark_awake"
+        return (self._context.step(name, queue=queue.name, worker=request.worker),)
 
     def _read_settled(
         self, queue: Queue, settlements: Settlements, results: Mapping[str, PGresult]
@@ -164,10 +167,10 @@ class SettleAndClaimOperations:
         return settled
 
 
-def _is_crowd(settlements: Settlements, wanted: ClaimRequest | None) -> bool:
-    """Whether two connections are worth it. Who failed or was released may be wanted again: that has to come first."""
+def _is_crowd(settlements: Settlements, request: ClaimRequest | None) -> bool:
+    """Whether two connections are faster. A failed or released job may be claimed again: it is settled first."""
     only_completed = not (settlements.failed or settlements.released)
-    return only_completed and wanted is not None and min(len(settlements.completed), wanted.limit) >= _CROWD
+    return only_completed and request is not None and min(len(settlements.completed), request.limit) >= _CROWD
 
 
 def _read_completed(result: PGresult, settlements: Settlements) -> tuple[list[UUID], bool]:

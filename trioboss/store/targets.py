@@ -54,7 +54,7 @@ class Asked:
         latest = self._latest
         for handed in self.handed:
             if handed.job.id in states and latest[handed.job.id].attempt == handed.job.attempt:
-                handed.settled_by_hand(states[handed.job.id], error, certain=own)
+                handed.settled_manually(states[handed.job.id], error, certain=own)
 
     def judge(self, done: set[UUID], wanted: str) -> Settled:
         """Turn what was asked and what was done into the answer, or the error, that the caller gets."""
