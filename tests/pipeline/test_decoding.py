@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trioboss.pipeline.decoding import decode
-from trioboss.postgres.copy_out import CopiedRows
+from trioboss.postgres.wire.copy_out import CopiedRows
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 INSTANT = pa.timestamp("us", "UTC")

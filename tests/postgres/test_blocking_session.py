@@ -8,7 +8,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from trioboss.errors import DatabaseUnavailable
-from trioboss.postgres.blocking_session import open_blocking
+from trioboss.postgres.blocking import open_blocking
 
 READY = b"Z\x00\x00\x00\x05I"  # ReadyForQuery: the server has let us in
 

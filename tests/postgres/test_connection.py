@@ -14,7 +14,7 @@ from psycopg.types import TypeInfo
 from psycopg.waiting import Wait
 
 from trioboss.postgres import Connection
-from trioboss.postgres.waiting import Dialogue
+from trioboss.postgres.connection.waiting import GeneratorRun
 
 
 async def test_leaving_the_block_commits_and_closes(server_dsn, table):
@@ -173,7 +173,7 @@ async def test_one_long_dialogue_does_not_starve_the_other_tasks():
     with ours, theirs:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(turns.keep_counting)
-            seen = await Dialogue(talk(), ours.fileno()).carry_on()
+            seen = await GeneratorRun(talk(), ours.fileno()).run_to_end()
             nursery.cancel_scope.cancel()
 
     assert seen > 100

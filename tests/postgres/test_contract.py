@@ -48,5 +48,5 @@ def test_an_internal_that_is_gone_is_named(monkeypatch):
 
     monkeypatch.setattr(AsyncConnection, "_start_query", _start_query)
 
-    with pytest.raises(ImportError, match="does without _get_tx_start_command"):
+    with pytest.raises(ImportError, match="does not use _get_tx_start_command"):
         check_contract()

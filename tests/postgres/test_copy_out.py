@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from trioboss.errors import DatabaseUnavailable
-from trioboss.postgres.blocking_session import open_blocking
-from trioboss.postgres.copy_out import copy_out
+from trioboss.postgres.blocking import open_blocking
+from trioboss.postgres.wire.copy_out import copy_out
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ from postgres_helpers import scalar
 from psycopg.conninfo import make_conninfo
 
 from trioboss.errors import DatabaseUnavailable, OutcomeUnknown
-from trioboss.postgres import open_connection, translated
-from trioboss.postgres.translate import is_refusal, unavailable
+from trioboss.postgres import open_connection, translate_errors
+from trioboss.postgres.errors import is_refusal, unavailable
 
 SUICIDE = "select pg_terminate_backend(pg_backend_pid())"
 
 
 async def test_the_loss_of_a_connection_means_the_database_is_unavailable(conn):
-    with pytest.raises(DatabaseUnavailable, match="terminating connection") as caught, translated(conn):
+    with pytest.raises(DatabaseUnavailable, match="terminating connection") as caught, translate_errors(conn):
         await conn.execute(SUICIDE)
 
     assert not isinstance(caught.value, OutcomeUnknown)
@@ -22,45 +22,45 @@ async def test_the_loss_of_a_connection_means_the_database_is_unavailable(conn):
 
 
 async def test_the_loss_while_a_commit_may_be_under_way_leaves_the_outcome_unknown(conn):
-    with pytest.raises(OutcomeUnknown), translated(conn, commits=True):
+    with pytest.raises(OutcomeUnknown), translate_errors(conn, commits=True):
         await conn.execute(SUICIDE)
 
 
 async def test_a_connection_that_was_lost_before_committed_nothing(conn):
     await conn.close()
 
-    with pytest.raises(DatabaseUnavailable) as caught, translated(conn, commits=True):
+    with pytest.raises(DatabaseUnavailable) as caught, translate_errors(conn, commits=True):
         await conn.execute("select 1")
 
     assert not isinstance(caught.value, OutcomeUnknown)
 
 
 async def test_an_error_of_a_statement_is_left_alone(conn):
-    with pytest.raises(psycopg.errors.UndefinedTable), translated(conn, commits=True):
+    with pytest.raises(psycopg.errors.UndefinedTable), translate_errors(conn, commits=True):
         await conn.execute("select * from no_such_table")
 
 
 async def test_an_operational_error_on_a_good_connection_is_left_alone(conn):
     await conn.execute("set statement_timeout = 1")
 
-    with pytest.raises(psycopg.errors.QueryCanceled), translated(conn, commits=True):
+    with pytest.raises(psycopg.errors.QueryCanceled), translate_errors(conn, commits=True):
         await conn.execute("select pg_sleep(10)")
 
 
 async def test_what_is_no_error_of_psycopgs_is_left_alone(conn):
-    with pytest.raises(ZeroDivisionError), translated(conn):
+    with pytest.raises(ZeroDivisionError), translate_errors(conn):
         raise ZeroDivisionError
 
 
 def test_blocking_code_translates_in_the_same_way(server_dsn):
     connection = psycopg.connect(server_dsn, autocommit=True)
 
-    with connection, pytest.raises(OutcomeUnknown), translated(connection, commits=True):
+    with connection, pytest.raises(OutcomeUnknown), translate_errors(connection, commits=True):
         connection.execute(SUICIDE)
 
 
 async def test_a_server_going_down_is_told_by_its_sqlstate_even_without_a_connection():
-    with pytest.raises(DatabaseUnavailable), translated():
+    with pytest.raises(DatabaseUnavailable), translate_errors():
         raise psycopg.errors.CannotConnectNow("the database system is starting up")
 
 

@@ -30,7 +30,7 @@ async def test_run_returns_when_its_own_transactions_have_ended(conn, admin, hel
     ((result,),) = await conn.run([[step(ADD, 1, 2)]], [step(BLOCK, held)])
 
     assert as_int(result) == 3
-    assert conn.awaits_follow_up
+    assert conn.has_unread_follow_up
     await until_blocked(admin, conn.info.backend_pid)
 
 
@@ -50,7 +50,7 @@ async def test_the_next_run_waits_for_the_follow_up_and_gets_its_own_answer(conn
         await admin.execute("select pg_advisory_unlock(77)")
 
     assert await is_usable(conn)
-    assert not conn.awaits_follow_up
+    assert not conn.has_unread_follow_up
 
 
 async def test_no_run_keeps_those_before_it(conn):
@@ -127,7 +127,7 @@ async def test_a_ping_hears_the_follow_up_out(conn, admin, held):
     await conn.run([[step(ONE)]], [step(ONE)])
     await conn.ping()
 
-    assert not conn.awaits_follow_up
+    assert not conn.has_unread_follow_up
     assert await is_usable(conn)
 
 
@@ -135,7 +135,7 @@ async def test_the_pool_lends_a_connection_only_when_its_follow_up_was_read(serv
     async with open_pool(server_dsn, size=1) as pool:
         await pool.run([[step(ONE)]], [step(ECHO, "x")])
         async with pool.connection() as connection:
-            assert not connection.awaits_follow_up
+            assert not connection.has_unread_follow_up
             assert await scalar(connection, "select 42") == 42
         assert pool.statistics().opened == 1
 
@@ -182,10 +182,12 @@ async def test_nothing_to_run_needs_no_connection():
 
 async def test_who_is_patient_waits_for_the_follow_up_and_not_for_its_success(server_dsn, table, caplog):
     async with open_pool(server_dsn, size=1) as pool:
-        await execute(ask(Batch((step(ONE),), follow_up=(step(table.insert, 1, "a"),), patient=True)), pool)
+        await execute(
+            ask(Batch((step(ONE),), follow_up=(step(table.insert, 1, "a"),), await_follow_up=True)), pool
+        )
         assert await table.rows() == [1]
         ((result,),) = await execute(
-            ask(Batch((step(ADD, 1, 2),), follow_up=(step(WRONG, 0),), patient=True)), pool
+            ask(Batch((step(ADD, 1, 2),), follow_up=(step(WRONG, 0),), await_follow_up=True)), pool
         )
         assert "wrong failed" in caplog.text
 

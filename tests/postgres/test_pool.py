@@ -259,7 +259,7 @@ async def test_work_does_not_wake_the_pools_tender(server_dsn):
         count = 0
 
         def before_task_step(self, task):
-            self.count += task.name.endswith("Pool._tend")
+            self.count += task.name.endswith("Pool._maintain")
 
     async def work():
         for _ in range(50):

@@ -7,7 +7,8 @@ from psycopg.conninfo import make_conninfo
 
 from trioboss.errors import UsageError
 from trioboss.postgres import Connection, open_connection
-from trioboss.postgres.settings import SESSION_SETTINGS, parse_dsn, session_parameters
+from trioboss.postgres.dsn import parse_dsn, session_parameters
+from trioboss.postgres.settings import SESSION_SETTINGS
 
 
 async def setting(connection, name):

@@ -17,7 +17,7 @@ from trioboss.cli.commands import make_parser
 from trioboss.cli.health import Metrics
 from trioboss.cli.worker import _child_command, _child_environment
 from trioboss.model.job import make_id
-from trioboss.postgres.redact import hide_password
+from trioboss.postgres.dsn import hide_password
 from trioboss.testing import temporary_server
 
 PASSWORD = "canary-password-7f3a"

@@ -14,7 +14,7 @@ import psycopg
 from trioboss.errors import JobNotFound, LeaseLost
 from trioboss.model.job import Job, Lease, NewJob
 from trioboss.model.settle_and_claim import ClaimRequest, Failure
-from trioboss.postgres.blocking_session import open_blocking
+from trioboss.postgres.blocking import open_blocking
 from trioboss.postgres.executor import execute_blocking
 from trioboss.postgres.operation import Operation
 from trioboss.sql import Catalog

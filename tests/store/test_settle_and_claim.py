@@ -31,8 +31,8 @@ async def verbs(request, dsn):
 
 
 def transactions_of(request):
-    flushes = request.flushes if isinstance(request, InParallel) else (request,)
-    return [transaction for flush in flushes for transaction in flush.transactions]
+    batches = request.batches if isinstance(request, InParallel) else (request,)
+    return [transaction for batch in batches for transaction in batch.transactions]
 
 
 def values_of(step):
@@ -116,5 +116,5 @@ async def test_who_claims_nothing_waits_until_all_was_said(verbs):
     alone = next(verbs.settle_and_claim("q", settlements, None))
     with_a_claim = next(verbs.settle_and_claim("q", settlements, ClaimRequest()))
 
-    assert (alone.patient, with_a_claim.patient) == (True, False)
+    assert (alone.await_follow_up, with_a_claim.await_follow_up) == (True, False)
     assert alone.follow_up == with_a_claim.follow_up

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 import attrs
 
 from trioboss.postgres import Connection, Pool
-from trioboss.postgres.executor import AnyConnection, execute, execute_in
+from trioboss.postgres.caller import AnyConnection
+from trioboss.postgres.executor import execute, execute_in
 from trioboss.postgres.operation import Operation
 from trioboss.postgres.settings import OWN_SETTINGS
 from trioboss.store import Store
@@ -52,4 +53,4 @@ class ApiBase:
                 await conn.execute(_AS_USUAL)
                 yield conn
             # What was SET in the transaction outlives its commit, and others use the session next.
-            await conn.begin_anew()
+            await conn.reset_session()

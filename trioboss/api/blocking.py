@@ -8,15 +8,20 @@ from typing import Self, TypeVar
 from trioboss.errors import UsageError
 from trioboss.model.check import check_count
 from trioboss.model.payload import MAX_BYTES
-from trioboss.postgres.blocking_session import is_usable, open_blocking
+from trioboss.postgres.blocking import (
+    BlockingConnection,
+    ensure_transaction_blocking,
+    is_connected,
+    open_blocking,
+)
+from trioboss.postgres.dsn import hide_password
 from trioboss.postgres.embedded import resolve_dsn
-from trioboss.postgres.executor import BlockingConnection, execute_blocking, joined_blocking
+from trioboss.postgres.errors import translate_errors
+from trioboss.postgres.executor import execute_blocking
 from trioboss.postgres.migrate import check_version
 from trioboss.postgres.migrate import migrate as bring_up_to_date
 from trioboss.postgres.operation import Operation
-from trioboss.postgres.redact import hide_password
 from trioboss.postgres.settings import OWN_SETTINGS
-from trioboss.postgres.translate import translated
 from trioboss.sql import Catalog, check_schema
 from trioboss.store import Context, Store, make_store
 
@@ -118,7 +123,7 @@ class BlockingBase:
                 candidate = store.pop()
             except IndexError:  # another thread was faster
                 break
-            connection = candidate if is_usable(candidate) else None
+            connection = candidate if is_connected(candidate) else None
         if connection is None:
             connection = open_blocking(self.dsn, settings)
         try:
@@ -132,7 +137,7 @@ class BlockingBase:
     def _execute_with(self, verb: Callable[[bool], Operation[T]], conn: AnyConn) -> T:
         with self._borrow(self._idle, OWN_SETTINGS) as own:
             place = own if conn is None else conn
-            with translated(place, commits=conn is None):
+            with translate_errors(place, commits=conn is None):
                 return execute_blocking(place, verb(conn is None), own)
 
     def _execute(self, conversation: Operation[T], conn: AnyConn = None) -> T:
@@ -141,5 +146,5 @@ class BlockingBase:
     def _execute_atomically(self, conversation: Operation[T], conn: AnyConn) -> T:
         with self._borrow(self._idle, OWN_SETTINGS) as own:
             place = own if conn is None else conn
-            with translated(place, commits=conn is None), joined_blocking(place):
+            with translate_errors(place, commits=conn is None), ensure_transaction_blocking(place):
                 return execute_blocking(place, conversation, own)

@@ -17,12 +17,12 @@ from trioboss.api.working import WorkingMixin
 from trioboss.model.check import check_count, check_duration
 from trioboss.model.payload import MAX_BYTES
 from trioboss.postgres import Pool, open_pool
+from trioboss.postgres.connection import is_behind_pooler
+from trioboss.postgres.dsn import hide_password
 from trioboss.postgres.embedded import resolve_dsn
 from trioboss.postgres.executor import execute_in
 from trioboss.postgres.migrate import check_version
 from trioboss.postgres.migrate import migrate as bring_up_to_date
-from trioboss.postgres.pooling import is_pooled
-from trioboss.postgres.redact import hide_password
 from trioboss.postgres.settings import OWN_SETTINGS
 from trioboss.runtime.adapter import StoreAdapter
 from trioboss.runtime.runtime import RuntimeSettings, open_runtime
@@ -161,5 +161,5 @@ async def _prepare_schema(
         settings = attrs.evolve(
             settings, supervise=settings.supervise and supervise, schedule=settings.schedule and schedule
         )
-        return await is_pooled(conn), settings
+        return await is_behind_pooler(conn), settings
     raise AssertionError

@@ -7,7 +7,7 @@ from trioboss.api.base import ApiBase
 from trioboss.model.explanation import Explanation
 from trioboss.model.job import Job, Settled
 from trioboss.model.payload import Json
-from trioboss.postgres.executor import AnyConnection
+from trioboss.postgres.caller import AnyConnection
 from trioboss.store import Targets
 
 __all__ = ["JobsMixin"]

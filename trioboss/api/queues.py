@@ -7,7 +7,7 @@ from trioboss.model.job import SendOptions
 from trioboss.model.payload import Json
 from trioboss.model.queue import Queue, QueueOptions, QueueStats
 from trioboss.model.schedule import Schedule
-from trioboss.postgres.executor import AnyConnection
+from trioboss.postgres.caller import AnyConnection
 from trioboss.postgres.migrate import read_version
 
 __all__ = ["QueuesMixin"]

@@ -11,7 +11,8 @@ from trioboss.errors import UsageError
 from trioboss.model.check import check_duration, check_key, check_start
 from trioboss.model.job import Duration, NewJob, SendOptions, Start
 from trioboss.model.payload import Json
-from trioboss.postgres.executor import AnyConnection, execute_in, joined
+from trioboss.postgres.caller import AnyConnection, ensure_transaction
+from trioboss.postgres.executor import execute_in
 from trioboss.runtime.send_batching import SendBatcher
 
 __all__ = ["SendingMixin", "deferred", "once", "throttled"]
@@ -172,7 +173,7 @@ class SendingMixin(ApiBase):
         """
         verb = self._store.loading.insert(queue, jobs, keep_ids=return_ids)
         if conn is not None:
-            async with joined(conn):
+            async with ensure_transaction(conn):
                 loaded = await execute_in(conn, verb, self._pool)
                 await self._execute_with(lambda own: self._store.sending.ring(queue, own=own), conn)
         else:

@@ -18,8 +18,8 @@ from trioboss.cli.output import complain
 from trioboss.cli.pipeline import add_pipeline_command, run_pipeline
 from trioboss.cli.worker import add_worker_command, run_worker
 from trioboss.errors import SchemaOutOfDate, TriobossError, UsageError
-from trioboss.postgres.redact import has_password
-from trioboss.postgres.verdicts import lacks_privilege
+from trioboss.postgres.dsn import has_password
+from trioboss.postgres.errors import is_permission_denied
 from trioboss.sql import check_schema
 
 __all__ = ["make_parser", "run"]
@@ -76,7 +76,7 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        if not lacks_privilege(error):
+        if not is_permission_denied(error):
             raise
         complain(f"{error.args[0]}: see `trioboss grants`")
         return 1

@@ -11,8 +11,8 @@ import trio
 
 from trioboss.api.boss import Boss, open_boss
 from trioboss.model.check import check_duration
+from trioboss.postgres.dsn import hide_password
 from trioboss.postgres.embedded import find_dsn
-from trioboss.postgres.redact import hide_password
 
 __all__ = ["demo"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from trioboss.api.sync import SyncBoss
 from trioboss.cli.output import complain
 from trioboss.errors import UsageError
-from trioboss.postgres.verdicts import role_is_unknown
+from trioboss.postgres.errors import is_role_unknown
 from trioboss.sql.grants import ROLES, grant_plans, grant_text
 
 __all__ = ["add_grants_command", "grants"]
@@ -45,7 +45,7 @@ def _apply(args: argparse.Namespace, roles: dict[str, str]) -> None:
         try:
             conn.execute(grant_text(args.schema, roles).encode())
         except Exception as error:
-            if not role_is_unknown(error):
+            if not is_role_unknown(error):
                 raise
             raise UsageError(f"{error.args[0]}: create it first") from None
     complain("these rights are given")

@@ -9,7 +9,7 @@ import trio
 from trioboss.api.boss import Boss
 from trioboss.errors import TriobossError, UsageError
 from trioboss.events import JobCompleted, JobFailed
-from trioboss.postgres.verdicts import is_of_the_database
+from trioboss.postgres.errors import is_database_error
 from trioboss.sql import Catalog
 
 __all__ = ["Histogram", "Metrics", "parse_address", "serve_health"]
@@ -82,7 +82,7 @@ class Metrics:
                     return [(*row,) for row in await (await conn.execute(statement)).fetchall()]
         except Exception as error:
             # A question that fails must not take the worker with it.
-            if not isinstance(error, TriobossError) and not is_of_the_database(error):
+            if not isinstance(error, TriobossError) and not is_database_error(error):
                 raise
         return []
 

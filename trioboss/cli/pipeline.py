@@ -7,7 +7,7 @@ from importlib import import_module
 
 from trioboss.cli.output import complain
 from trioboss.errors import UsageError
-from trioboss.postgres.redact import has_password
+from trioboss.postgres.dsn import has_password
 
 __all__ = ["add_pipeline_command", "run_pipeline"]
 

@@ -20,7 +20,7 @@ from trioboss.cli.output import complain
 from trioboss.errors import TriobossError, UsageError
 from trioboss.machines.restart import RestartMachine
 from trioboss.model.check import check_duration
-from trioboss.postgres.verdicts import lacks_privilege
+from trioboss.postgres.errors import is_permission_denied
 
 __all__ = ["add_worker_command", "keep_process", "run_worker"]
 
@@ -97,7 +97,7 @@ async def _work(args: argparse.Namespace, app: App) -> int:
                 complain(str(error))
                 code = 2 if isinstance(error, UsageError) else 1
             except Exception as error:
-                if not lacks_privilege(error):
+                if not is_permission_denied(error):
                     raise
                 complain(f"{error.args[0]}: see `trioboss grants`")
                 code = 1

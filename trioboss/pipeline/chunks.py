@@ -17,8 +17,8 @@ from trioboss.pipeline.database import Database, open_database
 from trioboss.pipeline.options import ReadOptions
 from trioboss.pipeline.planning import Blocks, Piece, Xids
 from trioboss.pipeline.tables import Table
-from trioboss.postgres.copy_out import CopiedRows, copy_out
-from trioboss.postgres.verdicts import timed_out
+from trioboss.postgres.errors import is_query_canceled
+from trioboss.postgres.wire.copy_out import CopiedRows, copy_out
 
 __all__ = ["Chunk", "ChunkReader", "Query", "open_chunks"]
 
@@ -127,7 +127,7 @@ class ChunkReader:
             with self._turn(relation, file):
                 return copy_out(self._database.connection, text, _BATCH_BYTES)
         except Exception as error:
-            if not timed_out(error):
+            if not is_query_canceled(error):
                 raise
             return None
 
@@ -137,7 +137,7 @@ class ChunkReader:
         try:
             yield
         except Exception as error:
-            if not timed_out(error):
+            if not is_query_canceled(error):
                 raise
             raise DatabaseUnavailable(
                 f"statementTimeout: to look for {what} takes longer: give it more time"

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 import adbc_driver_postgresql.dbapi as adbc
 
 from trioboss.errors import DatabaseUnavailable
-from trioboss.postgres.settings import session_conninfo
+from trioboss.postgres.dsn import session_conninfo
 
 __all__ = ["arrow_connection"]
 

@@ -8,12 +8,9 @@ from typing import Any
 import attrs
 
 from trioboss.errors import SchemaOutOfDate
-from trioboss.postgres.blocking import run_blocking
-from trioboss.postgres.blocking_session import open_blocking
-from trioboss.postgres.executor import BlockingConnection
-from trioboss.postgres.results import read_rows
-from trioboss.postgres.translate import translated
-from trioboss.postgres.verdicts import lock_is_taken
+from trioboss.postgres.blocking import BlockingConnection, open_blocking, run_blocking
+from trioboss.postgres.errors import is_lock_not_available, translate_errors
+from trioboss.postgres.wire.results import read_rows
 from trioboss.sql import COMMON_LEAF, Catalog, Statement
 from trioboss.sql.plans import LATEST
 from trioboss.store.parameters import step
@@ -50,7 +47,7 @@ class Database:
         """Run a statement; return all that it answers."""
         statement = _address(self.catalog.get(name, leaf), of or {})
         commits = self.connection.info.transaction_status.name == "IDLE"
-        with translated(self.connection, commits=commits):
+        with translate_errors(self.connection, commits=commits):
             results = run_blocking(self.connection, [[step(statement, values)]], prepare=False)
         result = results[0][0]
         return Answer(read_rows(result) if result.nfields else [], result.command_tuples or 0)
@@ -60,7 +57,7 @@ class Database:
         try:
             self.run("drop_stage", stage=table)
         except Exception as error:
-            if not lock_is_taken(error):
+            if not is_lock_not_available(error):
                 raise
             return False
         return True
@@ -68,7 +65,7 @@ class Database:
     @contextmanager
     def transaction(self, *, writes: bool = True) -> Iterator[None]:
         """A block whose statements happen all or none. If it only reads, no outcome is unknown."""
-        with translated(self.connection, commits=writes), self.connection.transaction():
+        with translate_errors(self.connection, commits=writes), self.connection.transaction():
             yield
 
 

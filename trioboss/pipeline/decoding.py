@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from trioboss.postgres.copy_out import CopiedRows
+from trioboss.postgres.wire.copy_out import CopiedRows
 
 __all__ = ["decode"]
 

@@ -7,7 +7,7 @@ import attrs
 
 from trioboss.pipeline.database import Database, open_database
 from trioboss.pipeline.planning import Days
-from trioboss.postgres.verdicts import lacks_privilege
+from trioboss.postgres.errors import is_permission_denied
 
 __all__ = ["Lease"]
 
@@ -32,7 +32,7 @@ class Lease:
         try:
             database.run("begin_reading", id=id, first_day=first, last_day=last, seconds=_SECONDS)
         except Exception as error:
-            if not lacks_privilege(error):
+            if not is_permission_denied(error):
                 raise
             return
         self._id, self._kept_on = id, time.time()

@@ -7,9 +7,8 @@ import attrs
 
 from trioboss.errors import UsageError
 from trioboss.model.check import check_name
+from trioboss.postgres.dsn import hide_password, parse_dsn
 from trioboss.postgres.embedded import find_dsn
-from trioboss.postgres.redact import hide_password
-from trioboss.postgres.settings import parse_dsn
 from trioboss.sql import check_schema
 
 __all__ = ["ReadOptions", "Secret", "WriteOptions", "need_dsn"]

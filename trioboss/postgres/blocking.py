@@ -1,24 +1,84 @@
-"""Runs the same transactions on a blocking connection of psycopg's, through its public interface.
+"""Blocking connections: opens our own, and runs our transactions on any, through psycopg's public interface.
 
-The rule, also on a caller's connection: if the connection is in a transaction, or psycopg would open one
-because autocommit is off, everything joins that transaction and commits or vanishes with it. In autocommit,
-outside a transaction block, each transaction commits by itself, in its order, and the first failure ends the
-run. The connection's autocommit, row factory, adapters and pipeline stay as they are.
+The rule, also on a caller's connection: if the connection is in a transaction, or psycopg would open one because
+autocommit is off, all statements join that transaction and are committed or rolled back with it. In autocommit, outside
+a transaction block, each of our transactions commits by itself, in order, and the first failure ends the run. The
+connection's autocommit, row factory, adapters and pipeline stay as they are.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, TypeAlias
 
 import attrs
 import psycopg
 from psycopg import RawCursor, pq
 from psycopg.adapt import Dumper
+from psycopg.conninfo import make_conninfo
 from psycopg.pq.abc import PGresult
 
 from trioboss.errors import UsageError
-from trioboss.postgres.wire import BoundStatement, Results, Transactions, is_stale_statement
+from trioboss.postgres.dsn import check_database_encoding, session_parameters
+from trioboss.postgres.errors import is_stale_statement, translate_errors, unavailable
+from trioboss.postgres.operation import Copy, Script
+from trioboss.postgres.settings import session_statement
+from trioboss.postgres.wire import BoundStatement, Results, Transactions
 
-__all__ = ["TextValue", "check_encoding", "finished", "register_text", "run_blocking", "text_values"]
+__all__ = [
+    "BlockingConnection",
+    "TextValue",
+    "check_client_encoding",
+    "copy_in_blocking",
+    "ensure_transaction_blocking",
+    "get_result",
+    "is_connected",
+    "open_blocking",
+    "opens_implicitly",
+    "register_text_value",
+    "run_blocking",
+    "run_in_savepoint_blocking",
+    "run_script_blocking",
+    "text_values",
+]
+
+BlockingConnection: TypeAlias = psycopg.Connection[Any]
+_EitherConnection: TypeAlias = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
+_EitherCursor: TypeAlias = psycopg.RawCursor[Any] | psycopg.AsyncRawCursor[Any]
+
+
+# -- sessions of our own
+
+
+def open_blocking(dsn: str, settings: Mapping[str, str] | None = None) -> BlockingConnection:
+    """Open a session in autocommit with our settings. The caller closes it."""
+    parameters = session_parameters(dsn)
+    try:
+        connection = psycopg.connect(make_conninfo("", **parameters), autocommit=True)
+    except psycopg.OperationalError as error:
+        raise unavailable(error) from error
+    try:
+        check_database_encoding(connection.info)
+        with translate_errors(connection):
+            statement = session_statement(parameters, settings or {}, pooled=False)
+            run_blocking(connection, [[statement]], prepare=False)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def is_connected(connection: BlockingConnection) -> bool:
+    """Tell, without a round trip, whether the connection is open here and at the server."""
+    try:
+        # The first call may read the error with which the server ended the session, the second finds the end of file.
+        connection.pgconn.consume_input()
+        connection.pgconn.consume_input()
+    except psycopg.OperationalError:
+        connection.close()
+    return not connection.closed
+
+
+# -- parameters and results
 
 
 @attrs.frozen
@@ -29,84 +89,126 @@ class TextValue:
 
 
 class _TextValueDumper(Dumper):
-    oid = 0
+    oid = 0  # unknown: the server infers the type
 
     def dump(self, obj: TextValue) -> bytes:
         return obj.value
 
 
-def text_values(step: BoundStatement) -> list[TextValue | None]:
-    """Wrap a step's parameters, so that psycopg sends them as they are."""
-    return [None if value is None else TextValue(value) for value in step.parameters]
+def text_values(bound: BoundStatement) -> list[TextValue | None]:
+    """Wrap a statement's parameters, so that psycopg sends them unchanged."""
+    return [None if value is None else TextValue(value) for value in bound.parameters]
 
 
-def register_text(cursor: psycopg.RawCursor[Any] | psycopg.AsyncRawCursor[Any]) -> None:
-    """Teach one cursor, and not its connection, to send wrapped parameters."""
+def register_text_value(cursor: _EitherCursor) -> None:
+    """Let one cursor, and not its connection, accept wrapped parameters."""
     cursor.adapters.register_dumper(TextValue, _TextValueDumper)
 
 
-def finished(cursor: psycopg.RawCursor[Any] | psycopg.AsyncRawCursor[Any]) -> PGresult:
-    """Return what a statement returned, once its pipeline is synchronised."""
+def get_result(cursor: _EitherCursor) -> PGresult:
+    """Return the result of a statement. In a pipeline there is one only after its end."""
     assert cursor.pgresult is not None
     return cursor.pgresult
 
 
-def check_encoding(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
-    """Refuse a caller's connection on which our parameters, which are UTF-8, would mean something else."""
+def check_client_encoding(connection: _EitherConnection) -> None:
+    """Raise UsageError for a caller's connection on which our parameters, which are UTF-8, would be misread."""
     encoding = connection.info.parameter_status("client_encoding")
     if encoding not in ("UTF8", "SQL_ASCII"):
         raise UsageError(f"conn: its client_encoding is {encoding}: trioboss needs UTF8")
 
 
-def run_blocking(
-    connection: psycopg.Connection[Any], transactions: Transactions, *, prepare: bool
-) -> Results:
-    """Run the transactions; return the results of their steps, in binary format, one list a transaction.
+# -- transactions
 
-    `prepare` is for a connection of our own; a caller's cache of statements is none of our business.
+
+def opens_implicitly(connection: _EitherConnection) -> bool:
+    """Tell whether psycopg will begin a transaction with the next statement, and leave its end to the caller."""
+    return not connection.autocommit and connection.info.transaction_status == pq.TransactionStatus.IDLE
+
+
+@contextmanager
+def ensure_transaction_blocking(connection: BlockingConnection) -> Iterator[None]:
+    """A block whose requests take effect all or not at all: see `caller.ensure_transaction`."""
+    with nullcontext() if opens_implicitly(connection) else connection.transaction():
+        yield
+
+
+def run_blocking(connection: BlockingConnection, transactions: Transactions, *, prepare: bool) -> Results:
+    """Run the transactions; return the results of their statements in binary format, one list for each transaction.
+
+    ``prepare`` is for our own connections: on a caller's we must not fill psycopg's cache of prepared statements.
     """
-    check_encoding(connection)
-    return [_run_transaction(connection, steps, prepare=prepare) for steps in transactions]
+    check_client_encoding(connection)
+    return [_run_transaction(connection, statements, prepare=prepare) for statements in transactions]
 
 
 def _run_transaction(
-    connection: psycopg.Connection[Any], steps: Sequence[BoundStatement], *, prepare: bool
+    connection: BlockingConnection, statements: Sequence[BoundStatement], *, prepare: bool
 ) -> list[PGresult]:
     idle = connection.info.transaction_status == pq.TransactionStatus.IDLE
     repeatable = prepare and idle and connection.autocommit
     try:
-        return _run_steps(connection, steps, prepare=prepare)
+        return _run_statements(connection, statements, prepare=prepare)
     except psycopg.Error as error:
         if not repeatable or not is_stale_statement(error):
             raise
-    # Nothing of this transaction happened. psycopg notices that its statements are gone.
+    # The transaction was rolled back, so it may be repeated. DEALLOCATE ALL makes psycopg empty its own cache.
     connection.execute("DEALLOCATE ALL")
-    return _run_steps(connection, steps, prepare=prepare)
+    return _run_statements(connection, statements, prepare=prepare)
 
 
-def _run_steps(
-    connection: psycopg.Connection[Any], steps: Sequence[BoundStatement], *, prepare: bool
+def _run_statements(
+    connection: BlockingConnection, statements: Sequence[BoundStatement], *, prepare: bool
 ) -> list[PGresult]:
-    if len(steps) == 1 and not connection.pgconn.pipeline_status:
-        return [finished(_execute(connection, steps[0], prepare=prepare))]
+    if len(statements) == 1 and not connection.pgconn.pipeline_status:
+        return [get_result(_execute(connection, statements[0], prepare=prepare))]
     # A pipeline with one Sync: one round trip, and in autocommit one implicit transaction.
     try:
         with connection.pipeline():
-            cursors = [_execute(connection, step, prepare=prepare) for step in steps]
+            cursors = [_execute(connection, bound, prepare=prepare) for bound in statements]
     except psycopg.OperationalError as error:
-        # What broke a pipeline of ours is hidden behind the complaint that it cannot be left, and nothing else goes
-        # through. A caller's connection is the caller's to close, and may be in a pipeline of its own.
+        # If the connection breaks inside the pipeline, psycopg raises that it cannot leave the pipeline; the error that
+        # broke it is the context. Our own connection is then useless and is closed. A caller's is left to the caller,
+        # and may be in a pipeline that the caller opened.
         is_stuck = prepare and connection.pgconn.pipeline_status
         if not is_stuck or not isinstance(error.__context__, psycopg.Error):
             raise
         connection.close()
         raise error.__context__ from None
-    return [finished(cursor) for cursor in cursors]
+    return [get_result(cursor) for cursor in cursors]
 
 
 def _execute(
-    connection: psycopg.Connection[Any], step: BoundStatement, *, prepare: bool
+    connection: BlockingConnection, bound: BoundStatement, *, prepare: bool
 ) -> psycopg.RawCursor[Any]:
     cursor = RawCursor(connection)
-    register_text(cursor)
-    return cursor.execute(step.statement.text.encode(), text_values(step), prepare=prepare, binary=True)
+    register_text_value(cursor)
+    return cursor.execute(bound.statement.text.encode(), text_values(bound), prepare=prepare, binary=True)
+
+
+def run_in_savepoint_blocking(
+    connection: BlockingConnection, transactions: Transactions, *, prepare: bool
+) -> Results:
+    """Run the transactions; if they fail, roll back what they did and nothing else."""
+    opens = opens_implicitly(connection)
+    try:
+        with ensure_transaction_blocking(connection):
+            return run_blocking(connection, transactions, prepare=prepare)
+    except psycopg.Error:
+        if opens:
+            connection.rollback()
+        raise
+
+
+def copy_in_blocking(connection: BlockingConnection, request: Copy) -> Results:
+    """Run a COPY FROM STDIN."""
+    with connection.cursor().copy(request.statement.encode()) as copy:
+        for block in request.blocks:
+            copy.write(block)
+    return []
+
+
+def run_script_blocking(connection: BlockingConnection, request: Script) -> Results:
+    """Run several statements without parameters."""
+    connection.execute(request.text.encode())
+    return []

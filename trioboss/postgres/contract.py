@@ -1,14 +1,14 @@
-"""What trioboss relies on inside psycopg, checked at import and by a test.
+"""The internals of psycopg that trioboss relies on, checked at import and by a test.
 
-psycopg documents none of this. An incompatible version is refused when it is imported, not in production.
+psycopg documents none of this. An incompatible version is refused when it is imported, and not in production.
 
 1. All I/O of AsyncConnection, AsyncCursor, AsyncServerCursor, AsyncTransaction, AsyncPipeline and AsyncCopy
-   is `await connection.wait(gen)`, where gen yields Wait.R, W or RW and takes Ready flags.
-2. They take turns by `async with connection.lock`, and nothing else.
-3. They use asyncio only in the methods that `Connection` replaces.
+   is `await connection.wait(gen)`, where gen yields Wait.R, W or RW and is sent Ready flags.
+2. Their only synchronization between tasks is `async with connection.lock`.
+3. They use asyncio only in the methods that `Connection` overrides.
 4. A stream or COPY that is left early calls `connection._try_cancel()` and then reads to the end.
 5. A connection is made from a PGconn, and has `_autocommit`, `_adapters`, `_notifies_backlog`, `_pipeline`.
-6. An implicit BEGIN is `_get_tx_start_command()`; every DEALLOCATE is `_deallocate(name)`, None meaning all.
+6. An implicit BEGIN is `_get_tx_start_command()`; every DEALLOCATE is `_deallocate(name)`, where None means all.
 """
 
 import inspect
@@ -32,7 +32,7 @@ __all__ = ["check_contract"]
 
 _SUPPORTED = ((3, 3, 6), (3, 4))
 _REUSED = (AsyncConnection, AsyncCursor, AsyncServerCursor, AsyncTransaction, AsyncPipeline, AsyncCopy)
-_REPLACED = frozenset({"connect", "wait", "cancel_safe", "notifies"})
+_OVERRIDDEN = frozenset({"connect", "wait", "cancel_safe", "notifies"})
 _ASYNCIO = frozenset({"asyncio", "waiting", "conninfo_attempts_async", "get_running_loop", "to_thread"})
 _SIGNATURES: tuple[tuple[Callable[..., object], tuple[str, ...]], ...] = (
     (AsyncConnection.__init__, ("self", "pgconn", "row_factory")),
@@ -48,37 +48,40 @@ _SIGNATURES: tuple[tuple[Callable[..., object], tuple[str, ...]], ...] = (
 
 
 def check_contract() -> None:
-    """Raise ImportError, naming what differs, if this psycopg is not the one we know."""
+    """Raise ImportError with all differences if this psycopg does not fulfil the contract."""
     problems = [*_version(), *_signatures(), *_values(), *_asyncio_in_use(), *_internals()]
     if problems:
-        raise ImportError(f"trioboss does not know psycopg {psycopg.__version__}: " + "; ".join(problems))
+        raise ImportError(
+            f"trioboss cannot use psycopg {psycopg.__version__}: {'; '.join(problems)}; "
+            "install a version that trioboss supports: pip install 'psycopg>=3.3.6,<3.4'"
+        )
 
 
 def _version() -> Iterator[str]:
     found = tuple(int(part) for part in psycopg.__version__.split(".")[:3] if part.isdigit())
     if not _SUPPORTED[0] <= found < _SUPPORTED[1]:
-        yield "its version is not in 3.3.6 … 3.3.x"
+        yield "its version is not in 3.3.6 to 3.3.x"
 
 
 def _signatures() -> Iterator[str]:
     for function, expected in _SIGNATURES:
         found = tuple(inspect.signature(function).parameters)
         if found != expected:
-            yield f"{function.__qualname__} takes {found}"
+            yield f"{function.__qualname__} takes {found} instead of {expected}"
 
 
 def _values() -> Iterator[str]:
     if (int(Wait.R), int(Wait.W), int(Wait.RW)) != (1, 2, 3) or (int(Ready.R), int(Ready.W)) != (1, 2):
-        yield "Wait or Ready have other values"
+        yield "the enums Wait and Ready have other values"
     for name in ("execute", "send", "fetch_many"):
         if not callable(getattr(generators, name, None)):
-            yield f"generators.{name} is gone"
+            yield f"generators.{name} does not exist"
 
 
 def _asyncio_in_use() -> Iterator[str]:
     for cls in _REUSED:
         for name, member in vars(cls).items():
-            if cls is AsyncConnection and name in _REPLACED:
+            if cls is AsyncConnection and name in _OVERRIDDEN:
                 continue
             for code in _codes(member):
                 if used := _ASYNCIO.intersection(code.co_names):
@@ -86,6 +89,7 @@ def _asyncio_in_use() -> Iterator[str]:
 
 
 def _codes(member: object) -> Iterator[CodeType]:
+    """Yield the code objects of a member of a class, and of the functions nested in it."""
     function = inspect.unwrap(member) if callable(member) else getattr(member, "__func__", None)
     code = getattr(function, "__code__", None)
     stack = [code] if code is not None else []
@@ -98,7 +102,7 @@ def _codes(member: object) -> Iterator[CodeType]:
 def _internals() -> Iterator[str]:
     writers = AsyncCopy.__init__.__code__.co_names
     if "AsyncLibpqWriter" not in writers or "AsyncQueuedLibpqWriter" in writers:
-        yield "AsyncCopy writes through another writer"
+        yield "AsyncCopy uses another writer by default"
     expected: tuple[tuple[Callable[..., object], str], ...] = (
         (AsyncConnection._notify_handler, "_notifies_backlog"),
         (AsyncConnection._start_query, "_get_tx_start_command"),
@@ -108,4 +112,4 @@ def _internals() -> Iterator[str]:
     )
     for function, name in expected:
         if all(name not in code.co_names for code in _codes(function)):
-            yield f"{function.__qualname__} does without {name}"
+            yield f"{function.__qualname__} does not use {name}"

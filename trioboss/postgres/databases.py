@@ -1,4 +1,4 @@
-"""Databases in a server: made, dropped, and named in a dsn. Blocking, for set-up code and tests."""
+"""Creates and drops databases of a server, and names one in a dsn. Blocking, for set-up code and tests."""
 
 import psycopg
 from psycopg import sql
@@ -8,7 +8,7 @@ __all__ = ["create_database", "drop_database", "replace_database"]
 
 
 def create_database(dsn: str, name: str, template: str | None = None) -> None:
-    """Create a database, as a copy of `template` if one is given; nobody may be connected to that."""
+    """Create a database, as a copy of ``template`` if given. No session may be connected to the template."""
     statement = sql.SQL("create database {}").format(sql.Identifier(name))
     if template is not None:
         statement += sql.SQL(" template {}").format(sql.Identifier(template))
@@ -16,7 +16,7 @@ def create_database(dsn: str, name: str, template: str | None = None) -> None:
 
 
 def drop_database(dsn: str, name: str) -> None:
-    """Drop a database, and whoever is connected to it. None of that name is fine."""
+    """Drop a database and end the sessions that are connected to it. It is no error if there is none of that name."""
     _execute(dsn, sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
 
 
@@ -26,6 +26,6 @@ def replace_database(dsn: str, name: str) -> str:
 
 
 def _execute(dsn: str, statement: sql.Composed) -> None:
-    # Neither statement can run in a transaction.
+    # Neither statement can run inside a transaction block.
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(statement)

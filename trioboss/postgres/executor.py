@@ -1,21 +1,25 @@
-"""Drives conversations: on the pool, on one connection that is ours or the caller's, or by blocking.
+"""Executes operations: on the pool, on one connection of a caller, or on a blocking connection.
 
-Errors are thrown into the conversation, which may know what to do about them; what it does not
-handle leaves it as it came.
+An error of a request is thrown into the operation, which may handle it. An error that it does not handle leaves the
+executor unchanged.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
-from typing import Any, TypeVar
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import psycopg
 import trio
-from psycopg import pq
 
 from trioboss.errors import DatabaseUnavailable, UsageError
-from trioboss.postgres.blocking import run_blocking
-from trioboss.postgres.caller import check_caller, run_in_caller
-from trioboss.postgres.connection import Connection
+from trioboss.postgres.blocking import (
+    BlockingConnection,
+    copy_in_blocking,
+    run_blocking,
+    run_in_savepoint_blocking,
+    run_script_blocking,
+)
+from trioboss.postgres.caller import AnyConnection, copy_in, run_in_caller, run_in_savepoint, run_script
 from trioboss.postgres.operation import (
     Batch,
     Copy,
@@ -27,244 +31,148 @@ from trioboss.postgres.operation import (
     Script,
 )
 from trioboss.postgres.pool import Pool
-from trioboss.postgres.waiting import logger
 from trioboss.postgres.wire import BoundStatement, Results, Transactions
 
-__all__ = [
-    "AnyConnection",
-    "BlockingConnection",
-    "execute",
-    "execute_blocking",
-    "execute_in",
-    "joined",
-    "joined_blocking",
-]
+__all__ = ["execute", "execute_blocking", "execute_in"]
 
 T = TypeVar("T")
 
-_FOLLOW_UP_PATIENCE = 5.0  # seconds
+logger = logging.getLogger("trioboss.postgres")
 
-BlockingConnection = psycopg.Connection[Any]
-AnyConnection = Connection[Any] | BlockingConnection
+_FOLLOW_UP_TIMEOUT = 5.0  # seconds
 
 
-async def execute(conversation: Operation[T], pool: Pool) -> T:
-    """Run a conversation on our own connections, each request on whichever is free."""
+# -- on the pool
 
-    async def answer(request: Request) -> Results:
+
+async def execute(operation: Operation[T], pool: Pool) -> T:
+    """Execute an operation on our own connections, each request on any connection of the pool."""
+
+    async def run(request: Request) -> Results:
         if isinstance(request, InParallel):
-            return await _run_together(pool, request.flushes)
-        flush = request if isinstance(request, Batch) else _unwrap(request)
-        if not flush.transactions:
-            return await _run_follow_up(pool, flush.follow_up)
-        return await pool.run(flush.transactions, flush.follow_up, patient=flush.patient)
+            return await _run_in_parallel(pool, request.batches)
+        batch = request if isinstance(request, Batch) else _unwrap(request)
+        if not batch.transactions:
+            return await _run_follow_up(pool, batch.follow_up)
+        return await pool.run(batch.transactions, batch.follow_up, await_follow_up=batch.await_follow_up)
 
-    return await _execute_operation(conversation, answer)
-
-
-async def execute_in(connection: AnyConnection, conversation: Operation[T], pool: Pool) -> T:
-    """Run a conversation on one connection, as part of the transaction that is open there."""
-
-    async def answer(request: Request) -> Results:
-        if isinstance(request, OnOwnConnection):
-            return await pool.run(request.flush.transactions, request.flush.follow_up)
-        if isinstance(request, InSavepoint):
-            return await _attempt(connection, request.flush)
-        if isinstance(request, Copy):
-            return await _copy(connection, request)
-        if isinstance(request, Script):
-            return await _execute(connection, request)
-        return await run_in_caller(connection, _all_of(request))
-
-    return await _execute_operation(conversation, answer)
-
-
-@asynccontextmanager
-async def joined(connection: AnyConnection) -> AsyncIterator[None]:
-    """A block whose requests happen all or none, on the caller's connection.
-
-    Part of the caller's transaction if there is one, or if psycopg is about to open one; else one of its own.
-    """
-    check_caller(connection)
-    if _opens_by_itself(connection):
-        yield
-    elif isinstance(connection, psycopg.Connection):
-        async with _in_thread(connection.transaction()):
-            yield
-    else:
-        async with connection.transaction():
-            yield
-
-
-@contextmanager
-def joined_blocking(connection: BlockingConnection) -> Iterator[None]:
-    """`joined` for blocking code."""
-    with nullcontext() if _opens_by_itself(connection) else connection.transaction():
-        yield
-
-
-def _opens_by_itself(connection: AnyConnection) -> bool:
-    """Whether psycopg will begin a transaction with the next statement, and leave its end to the caller."""
-    return not connection.autocommit and connection.info.transaction_status == pq.TransactionStatus.IDLE
-
-
-@asynccontextmanager
-async def _in_thread(manager: AbstractContextManager[object]) -> AsyncIterator[None]:
-    """Enter and leave a blocking context manager without blocking."""
-    await trio.to_thread.run_sync(manager.__enter__)
-    try:
-        yield
-    except BaseException as error:
-        with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(manager.__exit__, type(error), error, error.__traceback__)
-        raise
-    with trio.CancelScope(shield=True):
-        await trio.to_thread.run_sync(manager.__exit__, None, None, None)
-
-
-async def _execute_operation(
-    conversation: Operation[T], answer: Callable[[Request], Awaitable[Results]]
-) -> T:
-    try:
-        request = next(conversation)
-        while True:
-            try:
-                results = await answer(request)
-            except Exception as error:
-                request = conversation.throw(error)
-            else:
-                request = conversation.send(results)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+    return await _execute_operation(operation, run)
 
 
 def _unwrap(request: Request) -> Batch:
-    """On our own connections nobody's transaction has to be spared."""
+    # On our own connection there is no caller's transaction that the batch could harm.
     assert isinstance(request, OnOwnConnection | InSavepoint), "needs one connection: use execute_in"
-    return request.flush
+    return request.batch
 
 
-async def _run_follow_up(pool: Pool, steps: Sequence[BoundStatement]) -> Results:
-    """Run what follows a flush that was answered: neither a cancellation nor a failure takes that answer back."""
-    if not steps:
+async def _run_follow_up(pool: Pool, statements: Sequence[BoundStatement]) -> Results:
+    """Run a follow-up whose batch was answered before: neither a cancellation nor an error may undo that answer."""
+    if not statements:
         return []
     failure = "no connection became free in time"
-    with trio.move_on_after(_FOLLOW_UP_PATIENCE, shield=True):
+    with trio.move_on_after(_FOLLOW_UP_TIMEOUT, shield=True):
         try:
-            return await pool.run((), steps)
+            return await pool.run((), statements)
         except (DatabaseUnavailable, psycopg.Error) as error:
             failure = str(error)
-    logger.warning("%s failed: %s", steps[0].statement.name, failure)
+    logger.warning("follow-up %s failed: %s", statements[0].statement.name, failure)
     return []
 
 
-async def _run_together(pool: Pool, flushes: Sequence[Batch]) -> Results:
-    answers: list[Results] = [[] for _ in flushes]
+async def _run_in_parallel(pool: Pool, batches: Sequence[Batch]) -> Results:
+    results: list[Results] = [[] for _ in batches]
     failures: list[Exception] = []
 
-    async def run(place: int, flush: Batch) -> None:
+    async def run(index: int, batch: Batch) -> None:
+        # An exception must not leave the task: the nursery would cancel the other batches.
         try:
-            answers[place] = await pool.run(flush.transactions, flush.follow_up)
+            results[index] = await pool.run(batch.transactions, batch.follow_up)
         except Exception as error:
             failures.append(error)
 
     async with trio.open_nursery() as nursery:
-        for place, flush in enumerate(flushes):
-            nursery.start_soon(run, place, flush)
+        for index, batch in enumerate(batches):
+            nursery.start_soon(run, index, batch)
     if failures:
         raise failures[0]
-    return [transaction for answer in answers for transaction in answer]
+    return [transaction for of_batch in results for transaction in of_batch]
 
 
-def _all_of(request: Batch | InParallel) -> Transactions:
-    flushes = request.flushes if isinstance(request, InParallel) else (request,)
-    return [transaction for flush in flushes for transaction in flush.all]
+# -- on a caller's connection
 
 
-async def _attempt(connection: AnyConnection, flush: Batch) -> Results:
-    """Undo what fails, and no more: to a savepoint, or the transaction that would begin with it."""
-    opens = _opens_by_itself(connection)
-    try:
-        async with joined(connection):
-            return await run_in_caller(connection, flush.all)
-    except psycopg.Error:
-        if opens:
-            await _roll_back(connection)
-        raise
+async def execute_in(connection: AnyConnection, operation: Operation[T], pool: Pool) -> T:
+    """Execute an operation on one connection, as part of the transaction that is open there.
 
+    The pool is for requests that must not become part of that transaction.
+    """
 
-async def _roll_back(connection: AnyConnection) -> None:
-    if isinstance(connection, psycopg.Connection):
-        await trio.to_thread.run_sync(connection.rollback)
-    else:
-        await connection.rollback()
-
-
-def _attempt_blocking(connection: BlockingConnection, flush: Batch, *, prepare: bool) -> Results:
-    opens = _opens_by_itself(connection)
-    try:
-        with joined_blocking(connection):
-            return run_blocking(connection, flush.all, prepare=prepare)
-    except psycopg.Error:
-        if opens:
-            connection.rollback()
-        raise
-
-
-async def _copy(connection: AnyConnection, request: Copy) -> Results:
-    if isinstance(connection, psycopg.Connection):
-        return await trio.to_thread.run_sync(_copy_blocking, connection, request)
-    async with connection.cursor().copy(request.statement.encode()) as copy:
-        for block in request.blocks:
-            await copy.write(block)
-    return []
-
-
-async def _execute(connection: AnyConnection, request: Script) -> Results:
-    if isinstance(connection, psycopg.Connection):
-        return await trio.to_thread.run_sync(_execute_blocking, connection, request)
-    await connection.execute(request.text.encode())
-    return []
-
-
-def execute_blocking(
-    connection: BlockingConnection, conversation: Operation[T], aside: BlockingConnection
-) -> T:
-    """Run a conversation on a blocking connection; ``aside`` is our own, and may be the same one."""
-    if not isinstance(connection, psycopg.Connection):
-        raise UsageError(f"conn: {type(connection).__qualname__} is not a blocking psycopg.Connection")
-
-    def answer(request: Request) -> Results:
+    async def run(request: Request) -> Results:
         if isinstance(request, OnOwnConnection):
-            return run_blocking(aside, request.flush.all, prepare=True)
+            return await pool.run(request.batch.transactions, request.batch.follow_up)
         if isinstance(request, InSavepoint):
-            return _attempt_blocking(connection, request.flush, prepare=connection is aside)
+            return await run_in_savepoint(connection, request.batch.all_transactions)
         if isinstance(request, Copy):
-            return _copy_blocking(connection, request)
+            return await copy_in(connection, request)
         if isinstance(request, Script):
-            return _execute_blocking(connection, request)
-        return run_blocking(connection, _all_of(request), prepare=connection is aside)
+            return await run_script(connection, request)
+        return await run_in_caller(connection, _all_transactions(request))
 
+    return await _execute_operation(operation, run)
+
+
+def _all_transactions(request: Batch | InParallel) -> Transactions:
+    batches = request.batches if isinstance(request, InParallel) else (request,)
+    return [transaction for batch in batches for transaction in batch.all_transactions]
+
+
+async def _execute_operation(operation: Operation[T], run: Callable[[Request], Awaitable[Results]]) -> T:
     try:
-        request = next(conversation)
+        request = next(operation)
         while True:
             try:
-                results = answer(request)
+                results = await run(request)
             except Exception as error:
-                request = conversation.throw(error)
+                request = operation.throw(error)
             else:
-                request = conversation.send(results)
+                request = operation.send(results)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
 
 
-def _copy_blocking(connection: BlockingConnection, request: Copy) -> Results:
-    with connection.cursor().copy(request.statement.encode()) as copy:
-        for block in request.blocks:
-            copy.write(block)
-    return []
+# -- on a blocking connection
 
 
-def _execute_blocking(connection: BlockingConnection, request: Script) -> Results:
-    connection.execute(request.text.encode())
-    return []
+def execute_blocking(
+    connection: BlockingConnection, operation: Operation[T], own_connection: BlockingConnection
+) -> T:
+    """Execute an operation on a blocking connection, as part of the transaction that is open there.
+
+    ``own_connection`` is for requests that must not become part of that transaction. It may be the same connection.
+    """
+    if not isinstance(connection, psycopg.Connection):
+        raise UsageError(f"conn: {type(connection).__qualname__} is not a blocking psycopg.Connection")
+    prepare = connection is own_connection
+
+    def run(request: Request) -> Results:
+        if isinstance(request, OnOwnConnection):
+            return run_blocking(own_connection, request.batch.all_transactions, prepare=True)
+        if isinstance(request, InSavepoint):
+            return run_in_savepoint_blocking(connection, request.batch.all_transactions, prepare=prepare)
+        if isinstance(request, Copy):
+            return copy_in_blocking(connection, request)
+        if isinstance(request, Script):
+            return run_script_blocking(connection, request)
+        return run_blocking(connection, _all_transactions(request), prepare=prepare)
+
+    try:
+        request = next(operation)
+        while True:
+            try:
+                results = run(request)
+            except Exception as error:
+                request = operation.throw(error)
+            else:
+                request = operation.send(results)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]

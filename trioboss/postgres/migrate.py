@@ -1,9 +1,9 @@
-"""Brings the schema of a database to the version this program needs. Conversations, like the verbs."""
+"""Migrates the schema of a database to the version this program needs. Operations, like those of the store."""
 
 from trioboss.errors import SchemaOutOfDate
 from trioboss.postgres.operation import Batch, Operation, Script
-from trioboss.postgres.results import read_rows
 from trioboss.postgres.wire import BoundStatement
+from trioboss.postgres.wire.results import read_rows
 from trioboss.sql import Catalog
 from trioboss.sql.plans import LATEST, lock_text, migrations
 
@@ -11,7 +11,7 @@ __all__ = ["check_version", "migrate", "read_version"]
 
 
 def read_version(catalog: Catalog) -> Operation[int | None]:
-    """The version of the schema, or None if it is not installed."""
+    """Return the version of the schema, or None if it is not installed."""
     results = yield Batch((BoundStatement(catalog.get("is_installed")),))
     if not read_rows(results[0][0])[0][0]:
         return None
@@ -20,18 +20,19 @@ def read_version(catalog: Catalog) -> Operation[int | None]:
 
 
 def check_version(catalog: Catalog) -> Operation[None]:
-    """Raise SchemaOutOfDate unless the schema is exactly what this program needs."""
+    """Raise SchemaOutOfDate unless the schema has exactly the version this program needs."""
     found = yield from read_version(catalog)
     if found != LATEST:
         raise SchemaOutOfDate(catalog.schema, found, LATEST)
 
 
 def migrate(catalog: Catalog) -> Operation[None]:
-    """Apply what is missing, all or nothing, one migrator at a time. Needs an open transaction around it."""
+    """Apply the missing migrations, all or none, one process at a time. Needs an open transaction around it."""
+    # The first check takes no lock: a process that starts with an up-to-date schema waits for nobody.
     if (yield from read_version(catalog)) == LATEST:
         return
     yield Script(lock_text(catalog.schema))
-    # Somebody else may have done it while we waited for the lock.
+    # Another process may have migrated the schema while this one waited for the lock.
     found = (yield from read_version(catalog)) or 0
     if found > LATEST:
         raise SchemaOutOfDate(catalog.schema, found, LATEST)

@@ -1,7 +1,8 @@
-"""How a verb talks to the database without waiting for it.
+"""How an operation of the store asks for the database without waiting for it.
 
-A verb is a generator: it yields what to run, is sent the results, and returns its answer. Whoever drives it
-brings the connection and decides how to wait, so each verb is written once, for trio and for blocking code.
+An operation is a generator: it yields a request, is sent the results, and returns its value. The function that executes
+it (see `executor.py`) brings the connection and does the waiting, so each operation is written once, for trio and for
+blocking code.
 """
 
 from collections.abc import Generator, Iterator
@@ -18,58 +19,60 @@ T = TypeVar("T")
 
 @attrs.frozen(init=False)
 class Batch:
-    """Transactions to run, in one round trip. In the caller's transaction they all become part of it.
+    """Transactions to run in one round trip. In a caller's transaction they all become part of it.
 
-    The ``follow_up`` is one more, for which our own connections do not wait: nothing is known of how it ended.
-    Alone, it follows the flush before it, which is over and done.
+    The ``follow_up`` is one more transaction, sent along with the others. On our own connections nobody waits for it:
+    its results are not returned, and its failure is only logged. A batch of nothing but a follow-up follows up on the
+    batch before it, whose results the operation already has.
     """
 
     transactions: tuple[tuple[BoundStatement, ...], ...]
     follow_up: tuple[BoundStatement, ...]
-    patient: bool
-    """Wait for the end of the follow_up all the same: there is time, and the connection is then at rest."""
+    await_follow_up: bool
+    """Wait until the follow-up has ended, too: for an operation that is in no hurry. The connection is then idle when
+    the next user gets it, who would otherwise have to read the follow-up's result first."""
 
     def __init__(
         self,
         *transactions: tuple[BoundStatement, ...],
         follow_up: tuple[BoundStatement, ...] = (),
-        patient: bool = False,
+        await_follow_up: bool = False,
     ) -> None:
-        self.__attrs_init__(tuple(filter(None, transactions)), follow_up, patient)
+        self.__attrs_init__(tuple(filter(None, transactions)), follow_up, await_follow_up)
 
     @property
-    def all(self) -> tuple[tuple[BoundStatement, ...], ...]:
-        """The transactions and the follow_up."""
+    def all_transactions(self) -> tuple[tuple[BoundStatement, ...], ...]:
+        """The transactions and the follow-up."""
         return (*self.transactions, self.follow_up) if self.follow_up else self.transactions
 
 
 @attrs.frozen
 class OnOwnConnection:
-    """A flush for one of our own connections, even if the verb runs in the caller's transaction."""
+    """A batch for one of our own connections, even if the operation runs in a caller's transaction."""
 
-    flush: Batch
+    batch: Batch
 
 
 @attrs.frozen
 class InSavepoint:
-    """A flush that may fail and be repeated: in the caller's transaction its failure undoes nothing else."""
+    """A batch that may fail and be repeated: in a caller's transaction its failure rolls back nothing else."""
 
-    flush: Batch
+    batch: Batch
 
 
 @attrs.frozen
 class InParallel:
-    """Flushes that do not depend on each other: at the same time on connections of our own, in turn on a caller's.
+    """Batches that do not depend on each other: in parallel on our own connections, one after the other on a caller's.
 
-    Answered with the results of all, as if they were one. One that fails stops none of the others.
+    The results are those of all batches, as if they were one. A batch that fails stops none of the others.
     """
 
-    flushes: tuple[Batch, ...]
+    batches: tuple[Batch, ...]
 
 
 @attrs.frozen
 class Copy:
-    """A COPY FROM STDIN with blocks of its binary format. Answered with no results."""
+    """A COPY FROM STDIN with blocks of its binary format. There are no results."""
 
     statement: str
     blocks: Iterator[bytes]
@@ -77,7 +80,7 @@ class Copy:
 
 @attrs.frozen
 class Script:
-    """Several statements without parameters, as text. Answered with no results."""
+    """Several statements without parameters, as text. There are no results."""
 
     text: str
 

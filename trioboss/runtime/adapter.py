@@ -18,11 +18,10 @@ from trioboss.model.queue import Queue
 from trioboss.model.schedule import Schedule
 from trioboss.model.settle_and_claim import ClaimRequest, SettledAndClaimed, Settlements
 from trioboss.postgres import Connection, Pool, open_connection
+from trioboss.postgres.errors import transient_as_unavailable, translate_errors
 from trioboss.postgres.executor import execute, execute_in
 from trioboss.postgres.operation import Operation
 from trioboss.postgres.settings import OWN_SETTINGS
-from trioboss.postgres.transience import transient_as_unavailable
-from trioboss.postgres.translate import translated
 from trioboss.postgres.wire import BoundStatement, Results
 from trioboss.store import Store
 
@@ -180,7 +179,7 @@ class StoreAdapter:
         verb = self._store.maintenance.fire(schedule, due, id)
         with trio.move_on_after(_PATIENCE):
             async with self._pool.connection() as conn:
-                with transient_as_unavailable(), translated(conn):
+                with transient_as_unavailable(), translate_errors(conn):
                     async with conn.transaction():
                         return await execute_in(conn, verb, self._pool)
         raise DatabaseUnavailable("the server does not answer")
@@ -213,13 +212,13 @@ class _ListeningConnection:
 
     async def receive(self) -> list[str]:
         """Wait for words on the channel. To be cancelled loses none."""
-        with translated(self._conn):
+        with translate_errors(self._conn):
             words = await self._conn.wait_notifies()
         return [word.payload for word in words]
 
     async def ping(self) -> None:
         """Prove that the other side is there, without a statement."""
-        with translated(self._conn):
+        with translate_errors(self._conn):
             await self._conn.ping(_ANSWER_TIMEOUT)
 
     async def poll(self, queues: Sequence[str], token: str, *, candidate: bool) -> PollResult:
@@ -230,7 +229,7 @@ class _ListeningConnection:
 
     async def run(self, *steps: BoundStatement) -> Results:
         """Run steps, each by itself; the server has to answer in time."""
-        with trio.move_on_after(_ANSWER_TIMEOUT), translated(self._conn):
+        with trio.move_on_after(_ANSWER_TIMEOUT), translate_errors(self._conn):
             return await self._conn.run([[step] for step in steps])
         raise DatabaseUnavailable("the server does not answer the listener")
 

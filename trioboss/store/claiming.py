@@ -13,9 +13,9 @@ from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
 from trioboss.model.settle_and_claim import Claim, ClaimRequest, Failure
 from trioboss.postgres import BoundStatement
+from trioboss.postgres.errors import is_table_gone
 from trioboss.postgres.operation import Batch, OnOwnConnection, Operation
-from trioboss.postgres.results import PGresult, read_rows
-from trioboss.postgres.verdicts import table_is_gone
+from trioboss.postgres.wire.results import PGresult, read_rows
 from trioboss.store.context import Context
 from trioboss.store.parameters import fence, text_array
 from trioboss.store.rows import read_claim, read_due, read_first
@@ -203,7 +203,7 @@ class ClaimOperations:
         try:
             return (yield from self._on_tables(statement, leases))
         except Exception as error:
-            if not table_is_gone(error):
+            if not is_table_gone(error):
                 raise
             for name in leases:
                 self._context.forget(name)

@@ -10,8 +10,8 @@ from trioboss.errors import UnknownQueue
 from trioboss.model.payload import MAX_BYTES
 from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement
+from trioboss.postgres.errors import is_table_gone, is_transaction_aborted
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.postgres.verdicts import table_is_gone, transaction_is_spoilt
 from trioboss.sql import COMMON_LEAF, Catalog
 from trioboss.store.parameters import step
 from trioboss.store.rows import read_queues
@@ -97,7 +97,7 @@ class Context:
             if answer or not may_miss or not (yield from self.has_moved(queue)):
                 return answer
         except Exception as error:
-            if not table_is_gone(error):
+            if not is_table_gone(error):
                 raise
             self.forget(name)
             return (yield from self._once_more(name, verb, error))
@@ -107,7 +107,7 @@ class Context:
         try:
             return (yield from verb((yield from self.know(name))))
         except Exception as error:
-            if transaction_is_spoilt(error):
+            if is_transaction_aborted(error):
                 raise first from None  # it was the caller's transaction, and this is what spoilt it
             raise
 

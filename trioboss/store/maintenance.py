@@ -13,8 +13,8 @@ from trioboss.model.payload import describe_error
 from trioboss.model.polling import PollResult, Watch
 from trioboss.model.schedule import Schedule
 from trioboss.model.settle_and_claim import Failure
+from trioboss.postgres.errors import is_table_gone
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.postgres.verdicts import table_is_gone
 from trioboss.postgres.wire import BoundStatement, Results
 from trioboss.store.context import Context
 from trioboss.store.parameters import text_array, uuid_array
@@ -168,7 +168,7 @@ class MaintenanceOperations:
                 for part in _parts(pages):
                     yield Batch((self._context.step("purge_queued", leaf, **part),))
             except Exception as error:
-                if not table_is_gone(error):  # with its queue
+                if not is_table_gone(error):  # with its queue
                     raise
 
     def _purge_ended(self) -> Operation[None]:

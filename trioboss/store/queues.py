@@ -11,10 +11,10 @@ from trioboss.model.check import check_name
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue, QueueSettings, QueueStats, changed_settings
 from trioboss.model.states import JobState
+from trioboss.postgres.errors import is_lock_not_available
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.postgres.results import read_rows
-from trioboss.postgres.verdicts import lock_is_taken
 from trioboss.postgres.wire import BoundStatement
+from trioboss.postgres.wire.results import read_rows
 from trioboss.sql import COMMON_LEAF
 from trioboss.store.context import Context
 from trioboss.store.parameters import text_array
@@ -132,7 +132,7 @@ class QueueOperations:
         try:
             return read_rows((yield Batch(steps))[0][-1])
         except Exception as error:
-            if lock_is_taken(error):
+            if is_lock_not_available(error):
                 raise QueueBusy(name, how) from error
             raise
 

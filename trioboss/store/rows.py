@@ -9,8 +9,8 @@ from trioboss.model.job import Job
 from trioboss.model.queue import Queue, QueueStats
 from trioboss.model.schedule import Schedule
 from trioboss.model.settle_and_claim import Claim
-from trioboss.postgres.results import PGresult, read_row, read_rows
 from trioboss.postgres.wire import Results
+from trioboss.postgres.wire.results import PGresult, read_row, read_rows
 
 __all__ = ["read_claim", "read_due", "read_first", "read_jobs", "read_queues", "read_schedules", "read_stats"]
 

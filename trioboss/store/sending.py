@@ -15,7 +15,7 @@ from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.postgres.results import PGresult, read_rows
+from trioboss.postgres.wire.results import PGresult, read_rows
 from trioboss.store.context import Context
 from trioboss.store.parameters import text_array, uuid_array
 from trioboss.store.rows import read_first, read_queues

@@ -9,10 +9,10 @@ import attrs
 from trioboss.model.queue import Queue
 from trioboss.model.settle_and_claim import Claim, ClaimRequest, SettledAndClaimed, Settlements
 from trioboss.model.states import JobState
+from trioboss.postgres.errors import is_unique_violation
 from trioboss.postgres.operation import Batch, InParallel, Operation
-from trioboss.postgres.results import PGresult, read_row, read_rows
-from trioboss.postgres.verdicts import unique_is_violated
 from trioboss.postgres.wire import BoundStatement
+from trioboss.postgres.wire.results import PGresult, read_row, read_rows
 from trioboss.store.claiming import ClaimOperations
 from trioboss.store.context import Context
 from trioboss.store.parameters import fence
@@ -60,7 +60,9 @@ class SettleAndClaimOperations:
             if notify is not None:
                 tell.append(self._context.step("announce", message=notify))
             done, follow_up = tuple(settle.values()), tuple(tell)
-            batch: Batch | InParallel = Batch(mark, (*done, *claim), follow_up=follow_up, patient=not claim)
+            batch: Batch | InParallel = Batch(
+                mark, (*done, *claim), follow_up=follow_up, await_follow_up=not claim
+            )
             if keyed and claim:
                 batch = Batch(mark, done, claim, follow_up=follow_up)
             elif together:
@@ -76,7 +78,7 @@ class SettleAndClaimOperations:
         try:
             return (yield from self._context.on_queue(name, execute))
         except Exception as error:
-            if not unique_is_violated(error):
+            if not is_unique_violation(error):
                 raise
         return SettledAndClaimed((yield from self._one_by_one(name, settlements)), None)
 

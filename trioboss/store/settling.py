@@ -14,8 +14,8 @@ from trioboss.model.queue import Queue
 from trioboss.model.settle_and_claim import Failure
 from trioboss.model.states import JobState
 from trioboss.postgres import BoundStatement
+from trioboss.postgres.errors import is_unique_violation
 from trioboss.postgres.operation import Batch, InSavepoint, Operation
-from trioboss.postgres.verdicts import unique_is_violated
 from trioboss.store.context import Context
 from trioboss.store.parameters import fence, text_array, uuid_array
 from trioboss.store.rows import read_first, read_jobs
@@ -173,7 +173,7 @@ class SettleOperations:
         except Exception as error:
             # Somebody put a job into the place where one of ours wanted to wait, and committed after we
             # had looked. Now we see it, and the rule for a second retry applies.
-            if not unique_is_violated(error):
+            if not is_unique_violation(error):
                 raise
         return (yield from self._context.on_queue(name, verb, may_miss=True))
 

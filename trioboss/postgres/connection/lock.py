@@ -1,12 +1,12 @@
-"""The lock that lets one task at a time talk on a connection."""
+"""The lock that lets one task at a time use a connection."""
 
 import attrs
 import trio
 from psycopg.pq.abc import PGconn
 from trio.lowlevel import ParkingLot, Task, current_task
 
-from trioboss.postgres.cancellation import CancellationPolicy, current_policy
-from trioboss.postgres.waiting import abort
+from trioboss.postgres.connection.cancellation import CancellationPolicy, current_policy
+from trioboss.postgres.connection.waiting import abort
 
 __all__ = ["ConnectionLock"]
 
@@ -15,34 +15,34 @@ __all__ = ["ConnectionLock"]
 class ConnectionLock:
     """A FIFO lock with three differences from `trio.Lock`.
 
-    Taking it when it is free is not a checkpoint: the dialogue that follows is one, and a second one
-    would cost a fifth of a round trip. Anyone may release it, because trio finalises an abandoned async
-    generator (`stream()`) in another task. A task that waits for itself is told so.
+    Acquiring it when it is free is not a checkpoint: the operation that follows has one, and a second one would cost a
+    fifth of a round trip. Any task may release it, because trio finalizes an abandoned async generator (`stream()`) in
+    another task. A task that already holds it gets an error instead of a deadlock.
     """
 
     pgconn: PGconn
     grace: float
-    """How long a clean-up waits for the lock in a cancelled scope. After that the connection is closed:
-    without its clean-up it is of no use to anybody."""
+    """The seconds that clean-up code waits for the lock in a cancelled scope. After that the connection is closed,
+    because without its clean-up it cannot be used any more."""
     _locked: bool = attrs.field(default=False, init=False)
     _owner: Task | None = attrs.field(default=None, init=False)
     _waiting: ParkingLot = attrs.field(factory=ParkingLot, init=False)
 
     def locked(self) -> bool:
-        """Tell whether some task is talking on the connection."""
+        """Tell whether some task is using the connection."""
         return self._locked
 
     async def acquire(self) -> None:
         """Wait until the connection is free, and take it."""
         if self._locked:
-            await self._wait_turn()
+            await self._wait()
         self._locked = True
         self._owner = current_task()
 
     def release(self) -> None:
         """Hand the connection to the task that has waited longest, if any."""
         self._owner = None
-        # Invariant: it stays locked while it changes hands, so nobody can get in between.
+        # Invariant: it stays locked during the handover, so no other task can acquire it in between.
         if self._waiting:
             self._waiting.unpark()
         else:
@@ -54,7 +54,7 @@ class ConnectionLock:
     async def __aexit__(self, *exc_info: object) -> None:
         self.release()
 
-    async def _wait_turn(self) -> None:
+    async def _wait(self) -> None:
         if self._owner is current_task():
             raise RuntimeError(
                 "deadlock: this task is in the middle of an operation on this connection already, for "
@@ -68,5 +68,5 @@ class ConnectionLock:
             with trio.move_on_after(self.grace, shield=True):
                 await self._waiting.park()
                 return
-            abort(self.pgconn, "a clean-up could not get hold of it")
+            abort(self.pgconn, "its clean-up could not acquire the connection's lock in time")
             raise

@@ -1,4 +1,4 @@
-"""What is said of a pool: how it behaves, what it does, why it closed a connection."""
+"""The settings and statistics of a pool, and its reasons to close a connection."""
 
 import enum
 from collections.abc import Mapping
@@ -14,32 +14,33 @@ class CloseReason(enum.StrEnum):
     """Why the pool closed a connection."""
 
     EXPIRED = "expired"
-    """It had lived for `max_lifetime`."""
+    """It was open for `max_lifetime`."""
     IDLE = "idle"
-    """Nobody had needed it for `max_idle`."""
+    """It was not needed for `max_idle`."""
     STALE = "stale"
-    """The server had closed it, or did not answer any more."""
+    """The server had closed it, or did not answer a ping."""
     BROKEN = "broken"
-    """It came back in a state that could not be undone."""
+    """It was returned in a state that could not be reset."""
     SHUTDOWN = "shutdown"
     """The pool was closed."""
 
 
 @attrs.frozen
 class PoolStatistics:
-    """What a pool is doing, and what it has done."""
+    """The present state of a pool, and its counters since it was opened."""
 
     size: int
     idle: int
     in_use: int
     waiting: int
+    """Tasks that wait for a connection."""
     opened: int
     closed: Mapping[CloseReason, int]
 
 
 @attrs.frozen(kw_only=True)
 class PoolSettings:
-    """How a pool behaves; `open_pool` says what each means."""
+    """The settings of a pool, explained in `open_pool`."""
 
     size: int
     min_size: int

@@ -1,14 +1,14 @@
-"""psycopg's asynchronous connection, driven by trio.
+"""psycopg's AsyncConnection with trio's waiting and cancellation.
 
-What a cancelled scope means here:
+A cancelled scope means for an operation on a connection:
 
-- Cancelled before an operation starts: nothing is sent.
-- Cancelled in mid-query: the query is cancelled on the server too, and the connection reads on until it is
-  usable again. If the query completed all the same, its result is returned, and trio delivers the
-  cancellation at the next checkpoint: nothing is ever "committed but reported cancelled".
-- COMMIT, ROLLBACK and the end of a transaction, pipeline, COPY or cursor happen even in a cancelled scope.
-- All this takes `cancel_grace` seconds at most. A server that does not answer by then loses the connection,
-  and what became of the last statement stays unknown.
+- Cancelled before the operation starts: nothing is sent.
+- Cancelled during a query: the query is cancelled on the server too, and the connection reads on until it is usable
+  again. If the query completed nevertheless, its result is returned, and trio delivers the cancellation at the next
+  checkpoint: nothing is ever "committed but reported as cancelled".
+- COMMIT, ROLLBACK and the end of a transaction, pipeline, COPY or cursor run even in a cancelled scope.
+- All this takes `cancel_grace` seconds at most. If the server has not answered by then, the connection is closed, and
+  the outcome of the last statement stays unknown.
 """
 
 import math
@@ -25,11 +25,17 @@ from psycopg.pq.abc import PGconn
 from psycopg.rows import AsyncRowFactory, Row, tuple_row
 from trio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled, notify_closing, wait_readable
 
-from trioboss.postgres.cancellation import CancellationPolicy, current_policy, handled_with, with_policy
+from trioboss.postgres.connection.cancellation import (
+    CancellationPolicy,
+    apply_policies,
+    cancel_request,
+    current_policy,
+    with_policy,
+)
+from trioboss.postgres.connection.cursor import Cursor, ServerCursor
+from trioboss.postgres.connection.lock import ConnectionLock
+from trioboss.postgres.connection.waiting import GeneratorRun, abort
 from trioboss.postgres.contract import check_contract
-from trioboss.postgres.cursor import Cursor, ServerCursor
-from trioboss.postgres.lock import ConnectionLock
-from trioboss.postgres.waiting import Dialogue, abort, cancel_request
 
 __all__ = ["TrioConnection"]
 
@@ -42,21 +48,21 @@ _COPYING = frozenset({pq.ExecStatus.COPY_IN, pq.ExecStatus.COPY_OUT, pq.ExecStat
 
 
 class Progress(Protocol):
-    """What a dialogue of several transactions tells about itself, so that it is cancelled with sense."""
+    """How far a generator has come that runs several transactions; decides how it is cancelled."""
 
     def is_single(self) -> bool:
-        """Tell whether there is only one transaction, which a cancel request hits or misses."""
+        """Tell whether only one transaction is in flight, so that a cancel request can hit no other one."""
 
     def is_committed(self) -> bool:
-        """Tell whether the first transaction is committed: then the others are seen through."""
+        """Tell whether the first transaction is committed: then the others are not cancelled any more."""
 
 
 class TrioConnection(AsyncConnection[Row]):
     """A `psycopg.AsyncConnection` for trio: the same interface, with trio's cancellation."""
 
     cancel_retry: float = 0.25
-    """A dialogue may consist of several statements: one that outlives a cancel request by this many
-    seconds gets another."""
+    """Seconds after which a cancel request is repeated. A generator may consist of several statements, and a request
+    that arrives between two of them has no effect."""
 
     lock: Any  # psycopg's is an asyncio.Lock
 
@@ -65,12 +71,12 @@ class TrioConnection(AsyncConnection[Row]):
         self.lock = ConnectionLock(pgconn, grace=5.0)
         self.cursor_factory = Cursor
         self.server_cursor_factory = ServerCursor
-        self._unwaited = 0
-        self._winding_up = False
+        self._runs_without_wait = 0
+        self._reading_to_end = False  # of a stream or COPY that was left early
 
     @property
     def cancel_grace(self) -> float:
-        """How long a clean-up may take after a cancellation, before the connection is closed instead."""
+        """The seconds that clean-up may take after a cancellation, before the connection is closed instead."""
         grace: float = self.lock.grace
         return grace
 
@@ -84,13 +90,19 @@ class TrioConnection(AsyncConnection[Row]):
             notify_closing(self.pgconn.socket)
         await super().close()
 
+    def close_if_unfinished(self) -> None:
+        """Close the connection if the last generator on it stopped half-way: nobody will read the rest."""
+        pgconn = self.pgconn
+        if pgconn.status == _OK and (pgconn.transaction_status == _ACTIVE or pgconn.pipeline_status):
+            abort(pgconn, "an operation on it was left unfinished")
+
     async def __aexit__(
         self,
         exc_type: type[BaseException] | None,
         exc_val: BaseException | None,
         exc_tb: TracebackType | None,
     ) -> None:
-        # psycopg would not come to close() if the COMMIT before it were cancelled.
+        # If the COMMIT in psycopg's __aexit__ is cancelled, the close() after it is not reached.
         try:
             await super().__aexit__(exc_type, exc_val, exc_tb)
         finally:
@@ -99,28 +111,28 @@ class TrioConnection(AsyncConnection[Row]):
     # -- waiting
 
     async def wait(self, gen: PQGen[RV], interval: float = 0.0, timeout: float | None = None) -> RV:
-        """Drive one of psycopg's dialogues. Everything it does on a connection comes through here."""
-        care = current_policy()
-        if self._winding_up:
-            self._winding_up = self.pgconn.transaction_status == _ACTIVE
-            care = CancellationPolicy.FINISH if self._winding_up else care
-        if care is CancellationPolicy.ORDINARY:
+        """Run a generator. psycopg calls this for everything it does on the connection."""
+        policy = current_policy()
+        if self._reading_to_end:
+            self._reading_to_end = self.pgconn.transaction_status == _ACTIVE
+            policy = CancellationPolicy.FINISH if self._reading_to_end else policy
+        if policy is CancellationPolicy.ORDINARY:
             await checkpoint_if_cancelled()
         if timeout is None:
-            return await self.converse(gen, care)
+            return await self.run_gen(gen, policy)
         with trio.move_on_after(timeout):
-            return await self.converse(gen, care)
+            return await self.run_gen(gen, policy)
         raise errors._WaitTimeout("wait timeout expired")
 
-    async def converse(
-        self, gen: PQGen[RV], care: CancellationPolicy, progress: Progress | None = None
+    async def run_gen(
+        self, gen: PQGen[RV], policy: CancellationPolicy, progress: Progress | None = None
     ) -> RV:
-        """Drive a dialogue with this much care."""
-        dialogue = Dialogue(gen, self.pgconn.socket)
+        """Run a generator under this cancellation policy."""
+        run = GeneratorRun(gen, self.pgconn.socket)
         try:
-            result = await dialogue.carry_on()
+            result = await run.run_to_end()
         except trio.Cancelled:
-            completed = await self._see_through(dialogue, care, progress)
+            completed = await self._finish_cancelled(run, policy, progress)
             if not completed:
                 raise
             return completed[0]
@@ -128,61 +140,62 @@ class TrioConnection(AsyncConnection[Row]):
             if self.pgconn.transaction_status == _ACTIVE:
                 abort(self.pgconn, "interrupted")
             raise
-        if not dialogue.waited:
-            await self._be_fair()
+        if not run.waited:
+            await self._yield_sometimes()
         return result
 
-    async def _be_fair(self) -> None:
-        # Many short dialogues without a wait (COPY data, a pipeline) must not starve the other tasks either.
-        self._unwaited += 1
-        if self._unwaited % 16 == 0:
+    async def _yield_sometimes(self) -> None:
+        # Many short runs without a wait (COPY data, statements in a pipeline) must not starve the other tasks.
+        self._runs_without_wait += 1
+        if self._runs_without_wait % 16 == 0:
             await cancel_shielded_checkpoint()
 
     # -- cancellation
 
-    async def _see_through(
-        self, dialogue: Dialogue[RV], care: CancellationPolicy, progress: Progress | None
+    async def _finish_cancelled(
+        self, run: GeneratorRun[RV], policy: CancellationPolicy, progress: Progress | None
     ) -> list[RV]:
-        """After a cancellation: return [result] if the dialogue completed, [] if it did not happen."""
+        """Bring a cancelled run to an end; return [result] if it completed, [] if it had no effect."""
         if self.pgconn.status != _OK or self.pgconn.transaction_status != _ACTIVE:
-            return []  # lost, or nothing is in flight
+            return []  # the connection is lost, or no statement is in flight
         with trio.move_on_after(self.cancel_grace, shield=True):
             try:
-                if care is CancellationPolicy.FINISH:
-                    return [await dialogue.carry_on()]
-                return [await self._stop(dialogue, progress)]
+                if policy is CancellationPolicy.FINISH:
+                    return [await run.run_to_end()]
+                return [await self._cancel(run, progress)]
             except errors.QueryCanceled:
                 if progress is not None and progress.is_committed():
                     raise
                 await self._drain()
                 return []
-        abort(self.pgconn, "the server did not finish in time after a cancellation")
+        abort(self.pgconn, f"the server did not finish within {self.cancel_grace:g} s after a cancellation")
         return []
 
-    async def _stop(self, dialogue: Dialogue[RV], progress: Progress | None) -> RV:
+    async def _cancel(self, run: GeneratorRun[RV], progress: Progress | None) -> RV:
+        """Send cancel requests until the run ends; return its result if it completed nevertheless."""
         if progress is not None and not progress.is_single():
-            # A request that arrives just after the first commit would hit the second transaction. Given a
-            # moment, most flushes complete by themselves, and what is left is blocked for good.
+            # A request that arrives just after the first commit would hit the second transaction. Most pipelines end by
+            # themselves within `cancel_retry`; one that does not is blocked in a transaction, and a request hits that.
             with trio.move_on_after(self.cancel_retry):
-                return await dialogue.carry_on()
+                return await run.run_to_end()
         while progress is None or not progress.is_committed():
             try:
                 await self.cancel_safe(timeout=self.cancel_grace / 2)
             except psycopg.OperationalError as error:
-                return await self._finish_and_close(dialogue, error)
+                return await self._finish_and_close(run, error)
             with trio.move_on_after(self.cancel_retry):
-                return await dialogue.carry_on()
-        return await dialogue.carry_on()
+                return await run.run_to_end()
+        return await run.run_to_end()
 
-    async def _finish_and_close(self, dialogue: Dialogue[RV], error: Exception) -> RV:
-        # A cancel request of unknown fate might hit the next statement: there must not be one.
+    async def _finish_and_close(self, run: GeneratorRun[RV], error: Exception) -> RV:
+        # The cancel request may still arrive, and would hit the next statement: there must not be one.
         try:
-            return await dialogue.carry_on()
+            return await run.run_to_end()
         finally:
             abort(self.pgconn, f"a cancel request failed: {error}")
 
     async def _drain(self) -> None:
-        """Read what a cancelled dialogue left unread."""
+        """Read the results that a cancelled run left unread."""
         pgconn = self.pgconn
         while pgconn.transaction_status == _ACTIVE and pgconn.pipeline_status == _NO_PIPELINE:
             while pgconn.is_busy():
@@ -205,13 +218,13 @@ class TrioConnection(AsyncConnection[Row]):
         raise errors.CancellationTimeout("cancellation timeout expired")
 
     async def _try_cancel(self, *, timeout: float = 5.0) -> None:
-        # psycopg calls this, and nothing else, before it reads to the end of a stream or COPY that was left
-        # early. That reading must not be refused in a cancelled scope.
-        self._winding_up = True
+        # psycopg calls this, and nothing else, before it reads to the end of a stream or COPY that was left early. That
+        # reading has to work in a cancelled scope.
+        self._reading_to_end = True
         with trio.CancelScope(shield=True):
             await super()._try_cancel(timeout=min(timeout, self.cancel_grace))
 
-    # -- what a cancellation must not tear
+    # -- operations that a cancellation must not interrupt
 
     async def commit(self) -> None:
         """Commit the pending transaction; in a cancelled scope nothing is sent."""
@@ -247,7 +260,7 @@ class TrioConnection(AsyncConnection[Row]):
     ) -> AsyncIterator[AsyncTransaction]:
         """A transaction or savepoint, as in psycopg. Left in a cancelled scope it is rolled back."""
         block = super().transaction(savepoint_name, force_rollback)
-        async with handled_with(
+        async with apply_policies(
             block, enter=CancellationPolicy.FINISH, exit=CancellationPolicy.FINISH
         ) as transaction:
             yield transaction
@@ -255,30 +268,24 @@ class TrioConnection(AsyncConnection[Row]):
     @asynccontextmanager
     async def pipeline(self) -> AsyncIterator[AsyncPipeline]:
         """A pipeline, as in psycopg."""
-        async with self._careful_pipeline(super().pipeline()) as pipeline:
+        async with self._leave_cleanly(super().pipeline()) as pipeline:
             yield pipeline
 
     @asynccontextmanager
     async def _pipeline_nolock(self) -> AsyncIterator[AsyncPipeline]:
-        async with self._careful_pipeline(super()._pipeline_nolock()) as pipeline:
+        async with self._leave_cleanly(super()._pipeline_nolock()) as pipeline:
             yield pipeline
 
     @asynccontextmanager
-    async def _careful_pipeline(
+    async def _leave_cleanly(
         self, block: AbstractAsyncContextManager[AsyncPipeline]
     ) -> AsyncIterator[AsyncPipeline]:
         try:
-            async with handled_with(
+            async with apply_policies(
                 block, enter=CancellationPolicy.STARTED, exit=CancellationPolicy.STARTED
             ) as pipeline:
                 yield pipeline
         finally:
-            # psycopg logs that it could not leave a pipeline, and leaves the connection in it.
+            # If psycopg cannot leave pipeline mode, it only logs that, and the connection stays in it.
             if self._pipeline is None:
-                self.close_unless_settled()
-
-    def close_unless_settled(self) -> None:
-        """Close the connection if the last dialogue on it was left half-way."""
-        pgconn = self.pgconn
-        if pgconn.status == _OK and (pgconn.transaction_status == _ACTIVE or pgconn.pipeline_status):
-            abort(pgconn, "it was left in the middle of a dialogue")
+                self.close_if_unfinished()

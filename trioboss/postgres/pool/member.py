@@ -1,4 +1,4 @@
-"""A connection of a pool: how it is made, and how it is made clean for the next who needs it."""
+"""A connection of a pool: opened with retries, and reset for its next user."""
 
 import math
 import random
@@ -11,17 +11,16 @@ import trio
 from psycopg import errors, pq
 from psycopg.rows import TupleRow
 
-from trioboss.postgres.connection import Connection
-from trioboss.postgres.pool_values import PoolSettings
-from trioboss.postgres.session import open_session
-from trioboss.postgres.translate import is_refusal, unavailable
+from trioboss.postgres.connection import Connection, open_session
+from trioboss.postgres.errors import is_refusal, unavailable
+from trioboss.postgres.pool.values import PoolSettings
 
-__all__ = ["Member", "is_clean", "open_member", "undo"]
+__all__ = ["Member", "is_clean", "open_member", "reset"]
 
 
 @attrs.define(eq=False)
 class Member:
-    """A connection, and when it has lived long enough."""
+    """A connection of a pool. Times are those of `trio.current_time`."""
 
     connection: Connection[TupleRow]
     expires: float
@@ -29,7 +28,7 @@ class Member:
 
 
 async def open_member(dsn: str, settings: PoolSettings, deadline: float) -> Member:
-    """Connect, trying again until the deadline unless the server refuses."""
+    """Connect, with retries until the deadline unless the server refuses the connection."""
     failure: psycopg.Error = errors.ConnectionTimeout("no answer")
     with trio.move_on_at(deadline):
         for delay in _backoff():
@@ -40,14 +39,23 @@ async def open_member(dsn: str, settings: PoolSettings, deadline: float) -> Memb
                 if is_refusal(error):
                     break
             else:
+                # Jitter, so that connections opened together do not expire together.
                 lifetime = settings.max_lifetime * random.uniform(0.9, 1.0)
                 return Member(connection, trio.current_time() + lifetime)
             await trio.sleep(delay)
     raise unavailable(failure) from failure
 
 
+def _backoff() -> Iterator[float]:
+    # Jitter, so that the clients of a server that is up again do not all connect at the same moment.
+    delay = 0.05
+    while True:
+        yield delay * random.uniform(0.5, 1.0)
+        delay = min(delay * 2, 2.0)
+
+
 def is_clean(connection: Connection[TupleRow]) -> bool:
-    """Tell whether the connection is as it was when it was new."""
+    """Tell whether the connection is idle, outside any transaction and pipeline, and in autocommit."""
     pgconn = connection.pgconn
     return (
         pgconn.status == pq.ConnStatus.OK
@@ -57,17 +65,9 @@ def is_clean(connection: Connection[TupleRow]) -> bool:
     )
 
 
-async def undo(connection: Connection[TupleRow]) -> bool:
-    """End what was left open on the connection; tell whether that worked."""
+async def reset(connection: Connection[TupleRow]) -> bool:
+    """Roll back what the last user left open; tell whether the connection is clean now."""
     with trio.move_on_after(connection.cancel_grace, shield=True), suppress(psycopg.Error):
         await connection.rollback()
         await connection.set_autocommit(True)
     return is_clean(connection)
-
-
-def _backoff() -> Iterator[float]:
-    # Jitter, so that the clients of a server that comes back do not all arrive at once.
-    delay = 0.05
-    while True:
-        yield delay * random.uniform(0.5, 1.0)
-        delay = min(delay * 2, 2.0)

@@ -1,4 +1,4 @@
-"""psycopg's cursors, with clean-up that works in a cancelled scope."""
+"""psycopg's cursors, whose clean-up works in a cancelled scope."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,13 +8,13 @@ from psycopg.abc import Params, Query
 from psycopg.copy import AsyncWriter
 from psycopg.rows import Row
 
-from trioboss.postgres.cancellation import CancellationPolicy, handled_with, with_policy
+from trioboss.postgres.connection.cancellation import CancellationPolicy, apply_policies, with_policy
 
 __all__ = ["Cursor", "ServerCursor"]
 
 
 class Cursor(AsyncCursor[Row]):
-    """The cursor of a `Connection`. To use another cursor of psycopg's under trio, mix this one in first."""
+    """The cursor of a `Connection`. To use another cursor class of psycopg under trio, inherit from this one first."""
 
     __slots__ = ()
 
@@ -22,9 +22,9 @@ class Cursor(AsyncCursor[Row]):
     async def copy(
         self, statement: Query, params: Params | None = None, *, writer: AsyncWriter | None = None
     ) -> AsyncIterator[AsyncCopy]:
-        """As in psycopg. A block left by a cancellation ends the COPY on the server too."""
+        """As in psycopg. If the block is cancelled, the COPY is ended on the server too."""
         copy = super().copy(statement, params, writer=writer)
-        async with handled_with(
+        async with apply_policies(
             copy, enter=CancellationPolicy.ORDINARY, exit=CancellationPolicy.STARTED
         ) as handle:
             yield handle

@@ -1,4 +1,4 @@
-"""Results of `run`: binary, read into Python values without a connection at hand. Instants are in UTC."""
+"""Python values from results in the binary format, read without a connection. Timestamps are in UTC."""
 
 import json
 import threading
@@ -17,8 +17,10 @@ _decode = json.JSONDecoder().raw_decode
 
 
 class _JsonbLoader(Loader):
-    """jsonb: a version number, then UTF-8 without space around it. psycopg's own asks first which encoding and how
-    much space there might be."""
+    """Loads jsonb, which is a version byte and then UTF-8 without surrounding white space.
+
+    json.loads, which psycopg uses, first detects the encoding and skips white space.
+    """
 
     format = Format.BINARY
 
@@ -26,7 +28,9 @@ class _JsonbLoader(Loader):
         try:
             return _decode(str(data[1:], "utf-8"))[0]
         except (ValueError, RecursionError) as error:
-            return Unreadable(str(error))  # one bad value must not cost the other rows
+            # One value that Python cannot represent (a number with 5,000 digits, 10,000 nested lists) must not make the
+            # other rows of the result unreadable.
+            return Unreadable(str(error))
 
 
 def _make_adapters() -> AdaptersMap:
@@ -36,7 +40,7 @@ def _make_adapters() -> AdaptersMap:
 
 
 class _Context:
-    """What a Transformer needs of a connection: how to adapt, and nothing else."""
+    """The part of a connection that a Transformer uses when there is no connection: the adapters."""
 
     adapters = _make_adapters()
     connection = None
@@ -46,7 +50,7 @@ _CONTEXT = _Context()
 
 
 class _Reader(threading.local):
-    """One for each thread: it keeps the loaders that it has found, and looks at one result at a time."""
+    """One reader for each thread, because a Transformer works on one result at a time. It caches its loaders."""
 
     def __init__(self) -> None:
         self._transformer = Transformer(_CONTEXT)
@@ -68,7 +72,7 @@ def read_row(result: PGresult, number: int) -> tuple[Any, ...]:
 
 
 def read_rows(result: PGresult, *, after: int = -1) -> list[tuple[Any, ...]]:
-    """Return the rows of a result as tuples: all of them, or those after one that was read before."""
+    """Return the rows of a result as tuples: all of them, or those after row number ``after``."""
     return _read(result, after + 1, result.ntuples)
 
 

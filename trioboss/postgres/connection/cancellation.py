@@ -1,0 +1,93 @@
+"""What a cancelled scope means for an operation on a connection.
+
+trio's cancellation is level triggered: in a cancelled scope every further wait is cancelled as well. Clean-up code
+that has to wait for the server (ROLLBACK, leaving a pipeline, the end of a COPY) therefore needs another policy than a
+query. psycopg's clean-up code cannot pass one along, so the policy is kept in a context variable, which
+`TrioConnection.wait` reads.
+"""
+
+import contextlib
+import enum
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
+from typing import TypeVar
+
+from psycopg import errors, pq
+from psycopg.pq.abc import PGconn
+from trio.lowlevel import checkpoint_if_cancelled
+
+from trioboss.postgres.connection.waiting import wait_polling
+
+__all__ = ["CancellationPolicy", "apply_policies", "cancel_request", "current_policy", "with_policy"]
+
+T = TypeVar("T")
+
+
+class CancellationPolicy(enum.IntEnum):
+    """What a cancelled scope means for the generator that is about to run. A higher value protects more."""
+
+    ORDINARY = 0
+    """Do not start. If already started: send a cancel request, and read on until the server has answered."""
+    STARTED = 1
+    """Start nevertheless, because it is part of something that has started. Then as ORDINARY."""
+    FINISH = 2
+    """Start and run to the end: for COMMIT and ROLLBACK, whose interruption would leave the outcome unknown."""
+
+
+_policy: ContextVar[CancellationPolicy] = ContextVar("trioboss_policy", default=CancellationPolicy.ORDINARY)
+current_policy = _policy.get
+
+
+@contextlib.contextmanager
+def with_policy(policy: CancellationPolicy) -> Iterator[None]:
+    """Apply at least this policy to everything that the task does in the block."""
+    token = _policy.set(max(policy, _policy.get()))
+    try:
+        yield
+    finally:
+        _policy.reset(token)
+
+
+@contextlib.asynccontextmanager
+async def apply_policies(
+    manager: AbstractAsyncContextManager[T], *, enter: CancellationPolicy, exit: CancellationPolicy
+) -> AsyncGenerator[T]:
+    """Enter and leave a context manager of psycopg under the given policies. The block itself is ordinary.
+
+    If the scope is cancelled when the block ends without an error, the manager is left as if the block had raised
+    Cancelled: a transaction is rolled back, and never "committed but reported as cancelled". Inside another manager
+    that is being left this has been decided before.
+    """
+    if current_policy() is CancellationPolicy.ORDINARY:
+        await checkpoint_if_cancelled()
+    with with_policy(enter):
+        value = await manager.__aenter__()
+    try:
+        yield value
+        if current_policy() is CancellationPolicy.ORDINARY:
+            await checkpoint_if_cancelled()
+    except BaseException as error:
+        with with_policy(exit):
+            if not await manager.__aexit__(type(error), error, error.__traceback__):
+                raise  # the only exception that psycopg suppresses is its own Rollback
+    else:
+        with with_policy(exit):
+            await manager.__aexit__(None, None, None)
+
+
+async def cancel_request(pgconn: PGconn) -> None:
+    """Ask the server to cancel the statement that this connection is executing.
+
+    Returns when the server has closed the connection of the request, which it does after it has signalled the backend.
+    Anything that is sent after that cannot be hit by the signal.
+    """
+    request = pgconn.cancel_conn()
+    try:
+        request.start()
+        while (status := request.poll()) != pq.PollingStatus.OK:
+            if status == pq.PollingStatus.FAILED:
+                raise errors.OperationalError(f"cancellation failed: {request.get_error_message()}")
+            await wait_polling(request.socket, status)
+    finally:
+        request.finish()

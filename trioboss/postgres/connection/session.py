@@ -1,0 +1,56 @@
+"""Opens connections for our own use: in autocommit, with the settings of `settings.py`."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from psycopg.conninfo import make_conninfo
+from psycopg.rows import TupleRow
+
+from trioboss.errors import UsageError
+from trioboss.postgres.connection.connection import Connection
+from trioboss.postgres.dsn import check_database_encoding, session_parameters
+from trioboss.postgres.settings import session_statement
+
+__all__ = ["is_behind_pooler", "open_connection", "open_session"]
+
+
+async def open_session(
+    dsn: str = "", *, prepare: bool = True, settings: Mapping[str, str] | None = None
+) -> Connection[TupleRow]:
+    """Connect and return a session that the caller has to close."""
+    parameters = session_parameters(dsn)
+    # psycopg's automatic preparation is off: its DEALLOCATE ALL would also remove the statements of run().
+    connection: Connection[TupleRow] = await Connection.connect(
+        make_conninfo("", **parameters), autocommit=True, prepare_threshold=None, prepare=prepare
+    )
+    try:
+        check_database_encoding(connection.info)
+    except UsageError:
+        await connection.close()
+        raise
+    await connection.begin_session(session_statement(parameters, settings or {}, pooled=not prepare))
+    return connection
+
+
+@asynccontextmanager
+async def open_connection(
+    dsn: str = "", *, prepare: bool = True, settings: Mapping[str, str] | None = None
+) -> AsyncIterator[Connection[TupleRow]]:
+    """One session for the length of a block, for instance to LISTEN on. ``settings`` are run-time settings."""
+    connection = await open_session(dsn, prepare=prepare, settings=settings)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def is_behind_pooler(connection: Connection[Any]) -> bool:
+    """Tell whether there is a pooler between the connection and the server.
+
+    A pooler gives its clients process ids of its own, which differ from the one that the server reports. A pooler in
+    session mode would not matter to us, but a client cannot tell the modes apart.
+    """
+    row = await (await connection.execute("SELECT pg_backend_pid()")).fetchone()
+    assert row is not None
+    return bool(row[0] != connection.info.backend_pid)

@@ -1,0 +1,184 @@
+"""Error classification: what an error of psycopg means to trioboss.
+
+Three questions are answered here and nowhere else:
+
+- Is the connection to the server lost? `translate_errors` then raises our DatabaseUnavailable or OutcomeUnknown.
+- May the same statement succeed later? `transient_as_unavailable` then raises DatabaseUnavailable.
+- Which condition has the server reported? The functions ``is_...`` let the store and the edges, which do not import
+  psycopg, ask for it.
+
+An error of a statement stays an error of psycopg, with its SQLSTATE and its diagnostics.
+"""
+
+import re
+from types import TracebackType
+from typing import Any
+
+import psycopg
+from psycopg import errors
+
+from trioboss.errors import DatabaseUnavailable, OutcomeUnknown
+
+__all__ = [
+    "is_database_error",
+    "is_lock_not_available",
+    "is_permission_denied",
+    "is_query_canceled",
+    "is_refusal",
+    "is_role_unknown",
+    "is_stale_statement",
+    "is_table_gone",
+    "is_transaction_aborted",
+    "is_unique_violation",
+    "transient_as_unavailable",
+    "translate_errors",
+    "unavailable",
+]
+
+AnyConnection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
+
+# SQLSTATEs of a lost connection: connection_exception, and a server that shuts down, crashed or is starting.
+_LOST = re.compile(r"08...|57P0[123]")
+# SQLSTATEs of what may be over at the next try: deadlock and serialization failure (40), resources (53), lock timeout
+# (55P03), cancelled by a timeout (57014), read-only standby (25006), idle transaction ended (25P0), shutdown (57P0),
+# lost connection (08), I/O error (58).
+_TRANSIENT = re.compile(r"40...|53...|55P03|57014|25006|25P0.|57P0.|08...|58...")
+# libpq does not tell the SQLSTATE of a refused connection, so the message is compared. A server with another
+# lc_messages sends another text: its refusal looks like any other failure, and is retried until the deadline.
+_REFUSED = re.compile(
+    r"authentication failed|no password supplied|no pg_hba\.conf entry|pg_hba\.conf rejects"
+    r'|role "[^"]*" does not exist|is not permitted to log in|database "[^"]*" does not exist'
+    r"|permission denied for database|no such (user|database)"
+)
+
+
+# The two context managers are classes with lower-case names because they are used like functions. A generator with
+# @contextmanager costs about three times as much, and both are on the path of every statement.
+
+
+class translate_errors:
+    """A block in which the loss of the server is raised as DatabaseUnavailable; for trio and for blocking code.
+
+    With ``commits=True`` it is raised as OutcomeUnknown if the connection was good when the block began: a
+    transaction may have been committed before its confirmation got lost. Some of these statements never reached the
+    server; the client cannot tell them apart.
+    """
+
+    __slots__ = ("_commits", "_connection", "_was_good")
+
+    def __init__(self, connection: AnyConnection | None = None, *, commits: bool = False) -> None:
+        self._connection = connection
+        self._commits = commits
+        self._was_good = False
+
+    def __enter__(self) -> None:
+        self._was_good = self._connection is not None and not self._connection.closed
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        if isinstance(exc_val, psycopg.OperationalError) and self._is_lost(exc_val):
+            kind = OutcomeUnknown if self._commits and self._was_good else DatabaseUnavailable
+            raise kind(f"the connection to Postgres is lost: {_first_line(exc_val)}") from exc_val
+
+    def _is_lost(self, error: psycopg.OperationalError) -> bool:
+        if self._connection is not None and self._connection.closed:
+            return True
+        return _LOST.fullmatch(error.sqlstate or "") is not None
+
+
+class transient_as_unavailable:
+    """A block in which transient errors are raised as DatabaseUnavailable: for actors, which then try again."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, psycopg.Error) and _is_transient(error):
+            raise DatabaseUnavailable(_first_line(error)) from error
+
+
+def _is_transient(error: psycopg.Error) -> bool:
+    # Without a SQLSTATE the error does not come from the server, but from the connection to it.
+    return error.sqlstate is None or _TRANSIENT.fullmatch(error.sqlstate) is not None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+# -- connecting
+
+
+def unavailable(error: psycopg.Error) -> DatabaseUnavailable:
+    """Return the error for a failed connection attempt. libpq names host and user in it, never the password."""
+    return DatabaseUnavailable(f"Postgres cannot be reached: {_first_line(error)}")
+
+
+def is_refusal(error: psycopg.Error) -> bool:
+    """Tell whether the server answered and refused the connection for good, so that a retry cannot help."""
+    sqlstate = error.sqlstate or ""
+    return sqlstate.startswith("28") or sqlstate == "3D000" or _REFUSED.search(str(error)) is not None
+
+
+# -- conditions that the server reports
+
+
+def is_database_error(error: BaseException) -> bool:
+    """Tell whether the error comes from the server, or from the connection to it."""
+    return isinstance(error, errors.Error)
+
+
+def is_table_gone(error: BaseException) -> bool:
+    """Tell whether a queue's jobs are in another table now: it was dropped, or the queue got a table of its own."""
+    # A row that fits into no partition any more is a check violation without the name of a constraint.
+    return isinstance(error, errors.UndefinedTable) or (
+        isinstance(error, errors.CheckViolation) and error.diag.constraint_name is None
+    )
+
+
+def is_transaction_aborted(error: BaseException) -> bool:
+    """Tell whether the statement was ignored because an earlier error had aborted its transaction."""
+    return isinstance(error, errors.InFailedSqlTransaction)
+
+
+def is_unique_violation(error: BaseException) -> bool:
+    """Tell whether a unique index refused a row."""
+    return isinstance(error, errors.UniqueViolation)
+
+
+def is_permission_denied(error: BaseException) -> bool:
+    """Tell whether the role may not write this, or the server is a standby and nobody may."""
+    return isinstance(error, errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction)
+
+
+def is_role_unknown(error: BaseException) -> bool:
+    """Tell whether a statement names a role that the server does not have."""
+    return isinstance(error, errors.UndefinedObject)
+
+
+def is_lock_not_available(error: BaseException) -> bool:
+    """Tell whether another transaction held the lock for longer than lock_timeout."""
+    return isinstance(error, errors.LockNotAvailable)
+
+
+def is_query_canceled(error: BaseException) -> bool:
+    """Tell whether a statement exceeded statement_timeout, or was cancelled on request."""
+    return isinstance(error, errors.QueryCanceled)
+
+
+def is_stale_statement(error: psycopg.Error) -> bool:
+    """Tell whether a prepared statement no longer exists, or no longer fits the tables it reads."""
+    if isinstance(error, errors.InvalidSqlStatementName):
+        return True
+    # Postgres has no SQLSTATE of its own for "cached plan must not change result type", and the message is translated.
+    # The name of the function that reports it is not.
+    return (
+        isinstance(error, errors.FeatureNotSupported)
+        and error.diag.source_function == "RevalidateCachedQuery"
+    )

@@ -1,0 +1,250 @@
+"""Transactions of prepared statements in one round trip, without any waiting.
+
+Each transaction ends with a Sync of its own. Outside a transaction block each is therefore an implicit transaction that
+commits by itself, and an error in one does not affect the others. Parameters are sent as text, and the server infers
+their types; results come back in the binary format.
+
+A method whose name ends in ``_gen`` is a generator in psycopg's sense: it yields what the socket has to be ready for,
+and never waits. `TrioConnection.run_gen` runs it.
+"""
+
+import logging
+from collections.abc import Sequence
+
+import attrs
+import psycopg
+from psycopg import errors, generators, pq
+from psycopg.abc import PQGen
+from psycopg.pq.abc import PGconn, PGresult
+
+from trioboss.postgres.errors import is_stale_statement
+from trioboss.postgres.wire.statements import BoundStatement, PreparedStatements, Results, Transactions
+from trioboss.sql import Statement
+
+__all__ = ["Pipeline"]
+
+logger = logging.getLogger("trioboss.postgres")
+
+_OK = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK, pq.ExecStatus.EMPTY_QUERY})
+_SYNC = pq.ExecStatus.PIPELINE_SYNC
+_COPYING = frozenset({pq.ExecStatus.COPY_IN, pq.ExecStatus.COPY_OUT, pq.ExecStatus.COPY_BOTH})
+_BINARY = pq.Format.BINARY
+
+
+@attrs.frozen
+class _Parse:
+    statement: Statement
+    name: bytes
+
+
+_Command = BoundStatement | _Parse | None  # None is the implicit BEGIN
+
+
+@attrs.define(eq=False)
+class Pipeline:
+    """One round trip of transactions, optionally with a follow-up transaction that is not waited for.
+
+    `execute_gen` sends everything and reads the results of `transactions`. If there is a `follow_up`, its result stays
+    unread, and either `finish_gen` reads it or the next pipeline on the connection does, as its `previous` one.
+    """
+
+    pgconn: PGconn
+    transactions: Transactions
+    prepared: PreparedStatements | None
+    """None to use unnamed statements only, for a pooler that assigns another session to each transaction."""
+    begin: bytes | None = None
+    """The BEGIN that psycopg would send now on a connection without autocommit. It is sent before everything else."""
+    in_block: bool = False
+    """Whether all this happens inside a transaction block, where a Sync commits nothing."""
+    follow_up: Sequence[BoundStatement] = ()
+    previous: "Pipeline | None" = None
+    """The pipeline before this one, if its follow-up is still unread: the results of that come before ours."""
+
+    _sent: list[list[_Command]] = attrs.field(factory=list, init=False)
+    _received: Results = attrs.field(factory=list, init=False)
+    _failed: set[int] = attrs.field(factory=set, init=False)
+    """The indexes of the transactions that failed."""
+    _statements_only: bool = attrs.field(default=True, init=False)
+    """Whether no Parse and no BEGIN was sent, so that results and statements correspond one to one."""
+
+    # -- generators
+
+    def execute_gen(self) -> PQGen[Results]:
+        """Send everything, read all results but the follow-up's, and only then raise the first error."""
+        if self._send_single():
+            results = yield from generators.execute(self.pgconn)
+            if len(results) == 1 and results[0].status in _OK:
+                self._received.append(results)
+                return self._received
+            self._add_results(results)
+        else:
+            self._send_all()
+            yield from generators.send(self.pgconn)
+            if self.previous is not None:
+                yield from self.previous.read_follow_up_gen()
+                self.previous = None  # otherwise each pipeline would keep all earlier ones in memory
+            while len(self._received) < len(self.transactions):
+                self._add_results((yield from self._read_transaction_gen()))
+            if not self.follow_up:
+                self.pgconn.exit_pipeline_mode()
+        return self._collect_results()
+
+    def finish_gen(self) -> PQGen[None]:
+        """Read the follow-up, and leave pipeline mode."""
+        yield from self.read_follow_up_gen()
+        self.pgconn.exit_pipeline_mode()
+
+    def read_follow_up_gen(self) -> PQGen[None]:
+        """Read the follow-up's result. An error is only logged: the caller of `execute_gen` has its results already."""
+        self._add_results((yield from self._read_transaction_gen()))
+        try:
+            self._raise_error(self._sent[-1], self._received[-1])
+        except psycopg.Error as error:
+            if self.prepared is not None and is_stale_statement(error):
+                self.prepared.clear()
+            logger.warning("follow-up %s failed: %s", self.follow_up[0].statement.name, error)
+
+    # -- progress, for the connection that runs the generators
+
+    def is_single(self) -> bool:
+        """Tell whether only one transaction is in flight, so that a cancel request can hit no other one."""
+        alone = not self.follow_up and self.previous is None
+        return self.in_block or (len(self.transactions) == 1 and alone)
+
+    def is_committed(self) -> bool:
+        """Tell whether the first transaction is committed. The others only follow up on it."""
+        return bool(self._received) and 0 not in self._failed and not self.in_block
+
+    def has_unread_follow_up(self) -> bool:
+        """Tell whether everything has been read but the follow-up."""
+        return bool(self.follow_up) and len(self._received) == len(self.transactions)
+
+    def is_repeatable(self, error: psycopg.Error) -> bool:
+        """Tell whether the pipeline may be sent again: it failed on a stale statement, and had no effect.
+
+        A prepared statement goes stale when somebody runs DISCARD ALL or DEALLOCATE in the session, or alters a table
+        so that the plan would return other columns. A repetition is safe only if no transaction is committed, since
+        that one would run twice; repeating only the failed ones would change their order. Inside a transaction block it
+        is useless: the error has aborted the block.
+        """
+        had_no_effect = len(self._failed) == len(self._received)
+        return not self.in_block and had_no_effect and is_stale_statement(error)
+
+    # -- sending
+
+    def _send_single(self) -> bool:
+        # By far the most frequent case: one statement that is prepared already. It needs no pipeline mode, whose Sync
+        # and extra result cost about as much Python as the statement itself.
+        if self.begin is not None or self.follow_up or self.previous is not None:
+            return False
+        if len(self.transactions) != 1 or len(self.transactions[0]) != 1:
+            return False
+        bound = self.transactions[0][0]
+        if self.prepared is None:
+            self._send_statement(bound, None)
+        elif (name := self.prepared.get_name(bound.statement)) is not None:
+            self._send_statement(bound, name)
+        else:
+            return False
+        self._sent.append([bound])
+        return True
+
+    def _send_all(self) -> None:
+        self.pgconn.enter_pipeline_mode()
+        for transaction in (*self.transactions, self.follow_up) if self.follow_up else self.transactions:
+            commands: list[_Command] = []
+            if self.begin is not None and not self._sent:
+                self.pgconn.send_query_params(self.begin, None)
+                commands.append(None)
+                self._statements_only = False
+            self._send_transaction(transaction, commands)
+            self.pgconn.pipeline_sync()
+            self._sent.append(commands)
+
+    def _send_transaction(self, transaction: Sequence[BoundStatement], commands: list[_Command]) -> None:
+        # A Parse is used within its own transaction only. If an earlier statement of that transaction fails, the server
+        # skips the Parse, and a later transaction that relied on it would fail as well.
+        parsed: dict[str, bytes] = {}
+        for bound in transaction:
+            name: bytes | None = None
+            if self.prepared is not None:
+                name = self.prepared.get_name(bound.statement) or parsed.get(bound.statement.text)
+                if name is None:
+                    name = parsed[bound.statement.text] = self.prepared.new_name(bound.statement)
+                    self.pgconn.send_prepare(name, bound.statement.text.encode())
+                    commands.append(_Parse(bound.statement, name))
+                    self._statements_only = False
+            self._send_statement(bound, name)
+            commands.append(bound)
+
+    def _send_statement(self, bound: BoundStatement, name: bytes | None) -> None:
+        if name is not None:
+            self.pgconn.send_query_prepared(name, bound.parameters, None, _BINARY)
+        else:
+            text = bound.statement.text.encode()
+            self.pgconn.send_query_params(text, bound.parameters, None, None, _BINARY)
+
+    # -- reading
+
+    def _read_transaction_gen(self) -> PQGen[list[PGresult]]:
+        results: list[PGresult] = []
+        while True:
+            try:
+                fetched = yield from generators.fetch_many(self.pgconn)
+            except psycopg.OperationalError:
+                # A FATAL error that the server sent before it closed the connection says more than the closed socket.
+                for result in results:
+                    if result.status not in _OK:
+                        raise self._make_error(result, None) from None
+                raise
+            if not fetched or fetched[-1].status in _COPYING:
+                # libpq would return the same again for ever.
+                raise errors.NotSupportedError("run() cannot be used for COPY")
+            if fetched[-1].status == _SYNC:
+                return results
+            results += fetched
+
+    def _add_results(self, results: list[PGresult]) -> None:
+        # There is one result for each command, and one more if the implicit COMMIT fails.
+        for result in results:
+            if result.status not in _OK:
+                self._failed.add(len(self._received))
+        if not self._statements_only:
+            self._record_prepared(self._sent[len(self._received)], results)
+        self._received.append(results)
+
+    def _record_prepared(self, commands: list[_Command], results: list[PGresult]) -> None:
+        for command, result in zip(commands, results, strict=False):
+            if isinstance(command, _Parse) and result.status in _OK and self.prepared is not None:
+                self.prepared.add(command.statement, command.name)
+
+    def _collect_results(self) -> Results:
+        """Return the results of the statements, without those of Parse and BEGIN; raise the first error if any."""
+        if self._statements_only and not self._failed:
+            return list(
+                self._received
+            )  # a copy, because the follow-up's results are appended to the original later
+        answered = list(zip(self._sent, self._received, strict=False))
+        for commands, results in answered:
+            self._raise_error(commands, results)
+        return [
+            [
+                result
+                for command, result in zip(commands, results, strict=True)
+                if isinstance(command, BoundStatement)
+            ]
+            for commands, results in answered
+        ]
+
+    def _raise_error(self, commands: list[_Command], results: list[PGresult]) -> None:
+        for index, result in enumerate(results):
+            if result.status not in _OK:
+                raise self._make_error(result, commands[index] if index < len(commands) else None)
+
+    def _make_error(self, result: PGresult, command: _Command) -> psycopg.Error:
+        if result.status != pq.ExecStatus.FATAL_ERROR:
+            return errors.InterfaceError(f"unexpected result {pq.ExecStatus(result.status).name}")
+        error = errors.error_from_result(result)
+        if command is not None:
+            error.add_note(f"in statement {command.statement.name!r}")
+        return error
