@@ -27,14 +27,14 @@ async def conn(server_dsn):
 
 @pytest.fixture
 async def admin(server_dsn):
-    """A second session, to look at the server with."""
+    """A second session, to observe the server with."""
     async with open_connection(server_dsn) as connection:
         yield connection
 
 
 @pytest.fixture
 async def table(admin):
-    """A table (i int, s text) of this test's own."""
+    """A table (i int, s text) for one test."""
     name = "t_" + secrets.token_hex(6)
     await admin.execute(f"create table {name} (i int, s text)")
     yield Table(name, admin)

@@ -1,4 +1,4 @@
-"""What several tests of the package postgres need."""
+"""Helpers for the tests of the package postgres."""
 
 from contextlib import asynccontextmanager
 
@@ -15,12 +15,12 @@ SLEEP = Statement("sleep", "select pg_sleep($1::float8)", ("seconds",))
 ECHO = Statement("echo", "select $1::text", ("value",))
 
 
-def step(statement: Statement, *values: object) -> BoundStatement:
+def bind(statement: Statement, *values: object) -> BoundStatement:
     return BoundStatement(statement, [None if value is None else str(value).encode() for value in values])
 
 
 def as_int(result) -> int:
-    """The one binary integer of a result."""
+    """Return the single binary integer of a result."""
     return int.from_bytes(result.get_value(0, 0), "big", signed=True)
 
 
@@ -47,7 +47,7 @@ async def scalar(connection, query, params=None):
 
 
 async def until_blocked(admin, pid: int, on: str = "Lock") -> None:
-    """Return when that backend waits for a lock (or on something else)."""
+    """Return when that backend waits for a lock, or on the given wait_event_type."""
     with trio.fail_after(10):
         while await scalar(admin, "select wait_event_type from pg_stat_activity where pid = %s", [pid]) != on:
             pass
@@ -61,29 +61,29 @@ async def until_gone(admin, pid: int) -> None:
 
 
 async def is_usable(connection) -> bool:
-    """Whether the connection answers its own question, not somebody else's."""
-    return as_int((await connection.run([[step(ADD, 20, 22)]]))[0][0]) == 42
+    """Tell whether the connection returns the result of this statement, and not that of another one."""
+    return as_int((await connection.run([[bind(ADD, 20, 22)]]))[0][0]) == 42
 
 
 @attrs.define(eq=False)
 class Proxy:
-    """Between a client and the server: refuses a few, passes the others on, until it is told to be mute."""
+    """A TCP proxy: refuses the first few clients, forwards the others, and forwards nothing while `mute`."""
 
     dsn: str
     mute: bool = False
     hold_open: bool = False
-    """Passes the server's last words on, but not that it hung up."""
+    """Forwards all data of the server, but not the end of its connection."""
     refusals: int = 0
     accepted: int = 0
 
 
 @asynccontextmanager
 async def open_proxy(server_dsn: str):
-    """A TCP port that leads to the server's Unix socket."""
+    """Open a TCP port that leads to the server's Unix socket."""
     params = conninfo_to_dict(server_dsn)
     path = f"{params.pop('host')}/.s.PGSQL.{params.pop('port')}"
 
-    async def pass_on(source, target):
+    async def forward(source, target):
         async for data in source:
             if proxy.mute:
                 await trio.sleep_forever()
@@ -100,8 +100,8 @@ async def open_proxy(server_dsn: str):
             await trio.sleep_forever()
         try:
             async with client, await trio.open_unix_socket(path) as server, trio.open_nursery() as both:
-                both.start_soon(pass_on, client, server)
-                both.start_soon(pass_on, server, client)
+                both.start_soon(forward, client, server)
+                both.start_soon(forward, server, client)
         except* (trio.BrokenResourceError, trio.ClosedResourceError):
             pass
 

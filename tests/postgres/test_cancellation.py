@@ -1,11 +1,11 @@
-"""A cancelled scope leaves a connection usable or closed, and nothing is reported wrongly."""
+"""A cancelled scope leaves a connection usable or closed, and no outcome is reported wrongly."""
 
 from contextlib import aclosing
 
 import psycopg
 import pytest
 import trio
-from postgres_helpers import SLEEP, is_usable, open_proxy, scalar, step, until_blocked
+from postgres_helpers import SLEEP, bind, is_usable, open_proxy, scalar, until_blocked
 
 from trioboss.postgres import Connection, open_connection
 from trioboss.sql import Statement
@@ -13,7 +13,7 @@ from trioboss.sql import Statement
 
 @pytest.fixture
 async def blocker(server_dsn):
-    """A session that holds advisory lock 1, so that whoever asks for it waits."""
+    """A session that holds advisory lock 1, so that other sessions wait for it."""
     async with open_connection(server_dsn) as connection:
         await connection.execute("select pg_advisory_lock(1)")
         yield connection
@@ -35,7 +35,7 @@ async def cancel_when_blocked(admin, connection, operation, *args):
 
 
 async def cancel_and_unlock_later(admin, connection, blocker, operation):
-    """Cancel the operation once it waits, and give a cancel request time to arrive before it may go on."""
+    """Cancel the operation once it waits, and give a cancel request time to arrive before the lock is released."""
 
     async def cancel_then_unlock():
         await until_blocked(admin, connection.info.backend_pid)
@@ -51,7 +51,7 @@ async def cancel_and_unlock_later(admin, connection, blocker, operation):
     return scope.cancelled_caught
 
 
-async def is_at_work(admin, connection) -> bool:
+async def is_active(admin, connection) -> bool:
     state = await scalar(
         admin, "select state from pg_stat_activity where pid = %s", [connection.info.backend_pid]
     )
@@ -64,7 +64,7 @@ async def test_an_operation_in_a_cancelled_scope_sends_nothing(conn, table):
         await conn.execute(f"insert into {table.name} values (1)")
     with trio.CancelScope() as other:
         other.cancel()
-        await conn.run([[step(table.insert, 1, "a")]])
+        await conn.run([[bind(table.insert, 1, "a")]])
 
     assert scope.cancelled_caught
     assert other.cancelled_caught
@@ -74,38 +74,38 @@ async def test_an_operation_in_a_cancelled_scope_sends_nothing(conn, table):
 async def test_a_cancelled_query_is_cancelled_on_the_server(conn, admin, blocker):
     assert await cancel_when_blocked(admin, conn, conn.execute, "select pg_advisory_lock(1)")
 
-    assert not await is_at_work(admin, conn)
+    assert not await is_active(admin, conn)
     assert await is_usable(conn)
 
 
 async def test_a_cancelled_run_is_cancelled_on_the_server(conn, admin, blocker):
     lock = Statement("lock", "select pg_advisory_lock(1)", ())
 
-    for _ in range(2):  # in a pipeline with its Parse, then alone
-        assert await cancel_when_blocked(admin, conn, conn.run, [[step(lock)]])
+    for _ in range(2):  # first in a pipeline with its Parse, then prepared and without a pipeline
+        assert await cancel_when_blocked(admin, conn, conn.run, [[bind(lock)]])
 
-        assert not await is_at_work(admin, conn)
+        assert not await is_active(admin, conn)
         assert await is_usable(conn)
 
 
 async def test_a_cancelled_run_of_several_transactions_is_stopped_in_the_first(conn, admin, blocker, table):
     lock = Statement("lock", "select pg_advisory_lock(1)", ())
 
-    assert await cancel_when_blocked(admin, conn, conn.run, [[step(table.insert, 1, "a"), step(lock)]])
+    assert await cancel_when_blocked(admin, conn, conn.run, [[bind(table.insert, 1, "a"), bind(lock)]])
 
     assert await table.rows() == []
     assert await is_usable(conn)
 
 
 class LateCancel(Connection):
-    """Its cancel requests come too late: it lets the statement complete first."""
+    """A connection whose cancel requests are sent too late, after the statement has completed."""
 
     blocker: Connection
     admin: Connection
 
     async def cancel_safe(self, *, timeout=30.0):
         await self.blocker.execute("select pg_advisory_unlock(1)")
-        while await is_at_work(self.admin, self):
+        while await is_active(self.admin, self):
             pass
         await super().cancel_safe(timeout=timeout)
 
@@ -138,7 +138,7 @@ async def test_a_run_that_completes_in_spite_of_the_cancellation_returns_its_res
     got = []
 
     async def run():
-        got.extend(await late.run([[step(insert)]]))
+        got.extend(await late.run([[bind(insert)]]))
 
     assert not await cancel_when_blocked(admin, late, run)
 
@@ -157,17 +157,17 @@ async def test_an_error_of_the_statement_itself_is_raised_in_spite_of_the_cancel
     assert await is_usable(late)
 
 
-async def test_once_one_of_its_transactions_is_committed_a_run_is_seen_through(conn, admin, blocker, table):
+async def test_a_run_whose_first_transaction_is_committed_is_not_cancelled(conn, admin, blocker, table):
     lock = Statement("lock", "select pg_advisory_lock(1)", ())
     got = []
 
     async def run():
-        got.extend(await conn.run([[step(table.insert, 1, "a")], [step(lock), step(table.insert, 2, "b")]]))
+        got.extend(await conn.run([[bind(table.insert, 1, "a")], [bind(lock), bind(table.insert, 2, "b")]]))
 
     conn.cancel_retry = 0.001
     assert not await cancel_and_unlock_later(admin, conn, blocker, run)
 
-    assert [len(steps) for steps in got] == [1, 2]
+    assert [len(transaction) for transaction in got] == [1, 2]
     assert await table.rows() == [1, 2]
 
 
@@ -194,7 +194,7 @@ async def test_a_transaction_cancelled_before_its_commit_is_rolled_back(conn, ta
     assert await is_usable(conn)
 
 
-async def test_a_commit_under_way_is_not_torn_by_a_cancellation(conn, admin, blocker, table):
+async def test_a_cancellation_does_not_interrupt_a_commit(conn, admin, blocker, table):
     # A deferred trigger makes the COMMIT itself wait.
     await admin.execute(
         f"create function {table.name}_wait() returns trigger language plpgsql as "
@@ -309,19 +309,19 @@ async def test_a_task_cancelled_while_it_waits_for_the_connection_does_not_distu
     assert await is_usable(conn)
 
 
-async def test_a_server_that_falls_silent_loses_the_connection_after_the_grace(server_dsn, caplog):
+async def test_a_connection_whose_server_does_not_answer_is_closed_after_the_grace(server_dsn, caplog):
     async with open_proxy(server_dsn) as proxy, open_connection(proxy.dsn) as connection:
         connection.cancel_grace = 0.2
         proxy.mute = True
         with trio.fail_after(10), trio.move_on_after(0.05) as scope:
-            await connection.run([[step(SLEEP, 0)]])
+            await connection.run([[bind(SLEEP, 0)]])
 
         assert scope.cancelled_caught
         assert connection.closed
     assert "closing the connection" in caplog.text
 
 
-async def test_a_rollback_on_a_silent_server_gives_up_after_the_grace(server_dsn):
+async def test_a_rollback_without_an_answer_closes_the_connection_after_the_grace(server_dsn):
     async with open_proxy(server_dsn) as proxy, open_connection(proxy.dsn) as connection:
         connection.cancel_grace = 0.2
         with trio.fail_after(10), trio.CancelScope() as scope:

@@ -1,4 +1,4 @@
-"""The parts of psycopg that are not documented, and that we rely on."""
+"""The undocumented internals of psycopg that trioboss relies on."""
 
 import psycopg
 import pytest
@@ -7,7 +7,7 @@ from psycopg import AsyncConnection, AsyncCursor
 from trioboss.postgres import check_contract
 
 
-def test_this_psycopg_is_the_one_we_know():
+def test_the_installed_psycopg_fulfils_the_contract():
     check_contract()
 
 
@@ -42,7 +42,7 @@ def test_another_signature_is_refused(monkeypatch):
         check_contract()
 
 
-def test_an_internal_that_is_gone_is_named(monkeypatch):
+def test_a_missing_internal_is_named(monkeypatch):
     def _start_query(self):
         yield from ()
 

@@ -1,4 +1,4 @@
-"""Rows by COPY, in its binary form."""
+"""Rows by COPY, in the binary format."""
 
 import os
 import socket
@@ -20,55 +20,55 @@ def connection(server_dsn):
 
 
 def row(text):
-    """One field."""
+    """Return a row of one field, in the binary format."""
     return struct.pack(">hi", 1, len(text)) + text
 
 
-def test_the_rows_come_without_what_copy_puts_around_them(connection):
-    (piece,) = copy_out(connection, "select x from (values ('a'), ('bcd')) v(x)", 1000)
+def test_the_header_and_the_trailer_of_copy_are_removed(connection):
+    (chunk,) = copy_out(connection, "select x from (values ('a'), ('bcd')) v(x)", 1000)
 
-    assert bytes(piece.data) == row(b"a") + row(b"bcd")
-    assert piece.sizes == [len(row(b"a")), len(row(b"bcd"))]
+    assert bytes(chunk.data) == row(b"a") + row(b"bcd")
+    assert chunk.sizes == [len(row(b"a")), len(row(b"bcd"))]
 
 
-def test_no_rows_are_no_piece(connection):
+def test_a_query_without_rows_returns_no_chunk(connection):
     assert copy_out(connection, "select 'a'::text where false", 1000) == []
 
 
-@pytest.mark.parametrize("most", [1, 100_000, 1_000_000_000])
-def test_pieces_have_all_rows_in_their_order_however_large_they_may_be(connection, most):
-    pieces = copy_out(connection, "select n::text from generate_series(100000, 299999) n", most)
+@pytest.mark.parametrize("max_bytes", [1, 100_000, 1_000_000_000])
+def test_chunks_contain_all_rows_in_order_whatever_their_size(connection, max_bytes):
+    chunks = copy_out(connection, "select n::text from generate_series(100000, 299999) n", max_bytes)
 
-    assert b"".join(piece.data for piece in pieces) == b"".join(
+    assert b"".join(chunk.data for chunk in chunks) == b"".join(
         row(b"%d" % n) for n in range(100_000, 300_000)
     )
-    assert [size for piece in pieces for size in piece.sizes] == [12] * 200_000
-    assert all(len(piece.data) == sum(piece.sizes) for piece in pieces)
-    assert (len(pieces) > 1) == (most < 1_000_000_000)
+    assert [size for chunk in chunks for size in chunk.sizes] == [12] * 200_000
+    assert all(len(chunk.data) == sum(chunk.sizes) for chunk in chunks)
+    assert (len(chunks) > 1) == (max_bytes < 1_000_000_000)
 
 
-def test_a_query_that_fails_on_the_way_is_an_error_and_the_connection_goes_on(connection):
+def test_a_query_that_fails_half_way_raises_and_leaves_the_connection_usable(connection):
     with pytest.raises(psycopg.errors.DivisionByZero):
         copy_out(connection, "select 1 / (20000 - n) from generate_series(1, 30000) n", 1000)
 
     assert connection.execute("select 1").fetchone() == (1,)
 
 
-def test_a_query_that_cannot_begin_is_an_error_and_the_connection_goes_on(connection):
+def test_a_query_that_cannot_start_raises_and_leaves_the_connection_usable(connection):
     with pytest.raises(psycopg.errors.UndefinedTable):
         copy_out(connection, "select * from nowhere", 1000)
 
     assert connection.execute("select 1").fetchone() == (1,)
 
 
-def test_a_server_that_hangs_up_is_said_to_be_unavailable(connection):
+def test_a_connection_that_is_lost_during_the_copy_raises_unavailable(connection):
     with pytest.raises(DatabaseUnavailable, match="the connection to Postgres is lost"):
         copy_out(connection, "select pg_terminate_backend(pg_backend_pid())", 1000)
 
 
-def test_a_connection_that_broke_before_is_said_to_be_unavailable(connection):
-    with socket.socket(fileno=os.dup(connection.pgconn.socket)) as way:
-        way.shutdown(socket.SHUT_RDWR)
+def test_a_connection_that_was_lost_before_the_copy_raises_unavailable(connection):
+    with socket.socket(fileno=os.dup(connection.pgconn.socket)) as duplicate:
+        duplicate.shutdown(socket.SHUT_RDWR)
 
     with pytest.raises(DatabaseUnavailable, match="the connection to Postgres is lost"):
         copy_out(connection, "select 1", 1000)

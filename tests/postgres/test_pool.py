@@ -1,11 +1,11 @@
-"""The pool when all is well: its limit, its order, its patience, and its rest."""
+"""The pool with a healthy server: its limit, order, timeouts and maintenance."""
 
 import math
 
 import psycopg
 import pytest
 import trio
-from postgres_helpers import ADD, as_int, is_usable, scalar, step, until_gone
+from postgres_helpers import ADD, as_int, bind, is_usable, scalar, until_gone
 from psycopg.conninfo import make_conninfo
 from trio.testing import wait_all_tasks_blocked
 
@@ -34,35 +34,35 @@ async def test_connections_are_opened_as_they_are_needed_and_kept(server_dsn):
         assert pool.statistics().idle == 1
 
 
-async def test_who_is_cancelled_already_costs_the_pool_no_connection(server_dsn):
+async def test_a_run_in_a_cancelled_scope_costs_the_pool_no_connection(server_dsn):
     async with open_pool(server_dsn, size=1, ping_after=0.0) as pool:
-        await pool.run([[step(ADD, 1, 2)]])
+        await pool.run([[bind(ADD, 1, 2)]])
         with trio.CancelScope() as scope:
             scope.cancel()
-            await pool.run([[step(ADD, 1, 2)]])
+            await pool.run([[bind(ADD, 1, 2)]])
 
         assert scope.cancelled_caught
         assert pool.statistics().idle == 1
         assert not pool.statistics().closed
 
 
-async def test_who_is_cancelled_already_is_told_that_and_not_that_the_pool_is_exhausted(server_dsn):
+async def test_a_run_in_a_cancelled_scope_is_cancelled_even_if_all_connections_are_in_use(server_dsn):
     async with open_pool(server_dsn, size=1) as pool, pool.connection():
         with trio.CancelScope() as scope:
             scope.cancel()
-            await pool.run([[step(ADD, 1, 2)]])
+            await pool.run([[bind(ADD, 1, 2)]])
 
         assert scope.cancelled_caught
 
 
-async def test_a_pool_runs_transactions_itself(server_dsn):
+async def test_a_pool_runs_transactions_on_one_of_its_connections(server_dsn):
     async with open_pool(server_dsn, size=1) as pool:
-        ((result,),) = await pool.run([[step(ADD, 1, 2)]])
+        ((result,),) = await pool.run([[bind(ADD, 1, 2)]])
 
         assert as_int(result) == 3
 
 
-async def test_there_are_never_more_than_its_size(server_dsn, admin):
+async def test_there_are_never_more_connections_than_the_size(server_dsn, admin):
     busy = peak = 0
 
     async def work():
@@ -71,7 +71,7 @@ async def test_there_are_never_more_than_its_size(server_dsn, admin):
             async with pool.connection() as connection:
                 busy += 1
                 peak = max(peak, busy)
-                await connection.run([[step(ADD, 1, 2)]])
+                await connection.run([[bind(ADD, 1, 2)]])
                 busy -= 1
 
     async with open_pool(make_conninfo(server_dsn, application_name="limit"), size=3) as pool:
@@ -84,7 +84,7 @@ async def test_there_are_never_more_than_its_size(server_dsn, admin):
     assert peak <= 3
 
 
-async def test_whoever_waits_longest_is_served_first(server_dsn):
+async def test_the_task_that_waits_longest_gets_the_next_connection(server_dsn):
     order = []
 
     async def work(n):
@@ -103,7 +103,7 @@ async def test_whoever_waits_longest_is_served_first(server_dsn):
 async def test_the_connection_used_last_is_used_next(server_dsn):
     async with open_pool(server_dsn, size=2) as pool:
         async with pool.connection() as first, pool.connection() as second:
-            pass  # the second is given back first
+            pass  # the second is returned first
         async with pool.connection() as third:
             assert third is first
         async with pool.connection() as fourth:
@@ -111,7 +111,7 @@ async def test_the_connection_used_last_is_used_next(server_dsn):
             assert fourth is not second
 
 
-async def test_patience_ends_with_a_pool_timeout(server_dsn):
+async def test_waiting_ends_with_a_pool_timeout(server_dsn):
     release = trio.Event()
     async with open_pool(server_dsn, size=2) as pool, trio.open_nursery() as nursery:
         for _ in range(2):
@@ -124,7 +124,7 @@ async def test_patience_ends_with_a_pool_timeout(server_dsn):
     assert "by this task" not in str(caught.value)
 
 
-async def test_a_pool_timeout_says_so_if_the_task_holds_connections_itself(server_dsn):
+async def test_a_pool_timeout_names_the_connections_that_the_task_holds_itself(server_dsn):
     release = trio.Event()
     async with open_pool(server_dsn, size=2) as pool, trio.open_nursery() as nursery:
         await nursery.start(hold, pool, release)
@@ -135,7 +135,7 @@ async def test_a_pool_timeout_says_so_if_the_task_holds_connections_itself(serve
         release.set()
 
 
-async def test_a_task_that_would_wait_for_itself_is_told_so_at_once(server_dsn):
+async def test_a_task_that_holds_all_connections_gets_an_error_at_once(server_dsn):
     async with open_pool(server_dsn, size=1, timeout=math.inf) as pool, pool.connection() as connection:
         with trio.fail_after(5), pytest.raises(PoolTimeout, match="this task holds all the connections"):
             async with pool.connection():
@@ -144,7 +144,7 @@ async def test_a_task_that_would_wait_for_itself_is_told_so_at_once(server_dsn):
         assert await is_usable(connection)
 
 
-async def test_a_task_cancelled_in_the_queue_leaves_no_trace(server_dsn):
+async def test_a_task_cancelled_while_it_waits_holds_no_permit(server_dsn):
     async with open_pool(server_dsn, size=1) as pool, trio.open_nursery() as nursery:
         release = trio.Event()
         await nursery.start(hold, pool, release)
@@ -159,7 +159,7 @@ async def test_a_task_cancelled_in_the_queue_leaves_no_trace(server_dsn):
         assert pool.statistics().waiting == 0
 
 
-async def test_a_cancelled_checkout_takes_nothing(server_dsn):
+async def test_a_check_out_in_a_cancelled_scope_opens_no_connection(server_dsn):
     async with open_pool(server_dsn, size=1) as pool:
         with trio.CancelScope() as scope:
             scope.cancel()
@@ -186,7 +186,7 @@ async def test_a_transaction_left_open_is_rolled_back_even_in_a_cancelled_scope(
     assert await table.rows() == []
 
 
-async def test_a_connection_left_without_autocommit_comes_back_with_it(server_dsn, table):
+async def test_a_connection_returned_without_autocommit_is_reset_to_it(server_dsn, table):
     async with open_pool(server_dsn, size=1) as pool:
         async with pool.connection() as connection:
             await connection.set_autocommit(False)
@@ -229,7 +229,7 @@ async def test_a_connection_does_not_outlive_its_lifetime(server_dsn, admin):
             assert await pid(connection) != old
             await trio.sleep_until(trio.current_time() + 0.05)
 
-        # At rest, and at its return.
+        # The first while idle, the second at its check-in.
         assert pool.statistics().closed == {CloseReason.EXPIRED: 2}
 
 
@@ -241,21 +241,21 @@ class Wakeups(trio.abc.Instrument):
         self.count += 1
 
 
-async def test_a_pool_at_rest_never_wakes_up(server_dsn):
+async def test_an_idle_pool_never_wakes_up(server_dsn):
     wakeups = Wakeups()
     async with open_pool(server_dsn, size=2, min_size=1) as pool:
-        await pool.run([[step(ADD, 1, 2)]])
+        await pool.run([[bind(ADD, 1, 2)]])
         await wait_all_tasks_blocked()
         trio.lowlevel.add_instrument(wakeups)
         await trio.sleep(0.3)
         trio.lowlevel.remove_instrument(wakeups)
 
-    # Falling asleep and the end of this sleep itself.
+    # One when the task blocks, and one for the end of the sleep itself.
     assert wakeups.count <= 2
 
 
-async def test_work_does_not_wake_the_pools_tender(server_dsn):
-    class Steps(trio.abc.Instrument):
+async def test_runs_do_not_wake_the_maintenance_task(server_dsn):
+    class MaintenanceSteps(trio.abc.Instrument):
         count = 0
 
         def before_task_step(self, task):
@@ -263,9 +263,9 @@ async def test_work_does_not_wake_the_pools_tender(server_dsn):
 
     async def work():
         for _ in range(50):
-            await pool.run([[step(ADD, 1, 2)]])
+            await pool.run([[bind(ADD, 1, 2)]])
 
-    steps = Steps()
+    steps = MaintenanceSteps()
     trio.lowlevel.add_instrument(steps)
     async with open_pool(server_dsn, size=2, min_size=1) as pool:
         async with trio.open_nursery() as nursery:
@@ -276,7 +276,7 @@ async def test_work_does_not_wake_the_pools_tender(server_dsn):
     assert steps.count < 10
 
 
-async def test_a_connection_at_rest_for_long_is_pinged_before_it_is_handed_out(server_dsn):
+async def test_a_connection_that_was_idle_for_long_is_pinged_before_its_use(server_dsn):
     async with open_pool(server_dsn, size=1, ping_after=0) as pool:
         for _ in range(3):
             async with pool.connection() as connection:
@@ -294,7 +294,7 @@ async def test_leaving_the_block_closes_every_connection(server_dsn, admin):
     assert pool.statistics().closed == {CloseReason.SHUTDOWN: 2}
 
 
-async def test_a_connection_in_use_at_the_end_is_closed_when_it_comes_back(server_dsn):
+async def test_a_connection_in_use_when_the_pool_closes_is_closed_at_its_return(server_dsn):
     release = trio.Event()
     async with trio.open_nursery() as nursery:
         async with open_pool(server_dsn, size=1) as pool:
@@ -305,7 +305,7 @@ async def test_a_connection_in_use_at_the_end_is_closed_when_it_comes_back(serve
     assert connection.closed
 
 
-async def test_a_closed_pool_says_so(server_dsn):
+async def test_a_closed_pool_raises_a_usage_error(server_dsn):
     async with open_pool(server_dsn, size=1) as pool:
         pass
 
@@ -314,7 +314,7 @@ async def test_a_closed_pool_says_so(server_dsn):
             pass
 
 
-async def test_an_error_in_the_block_comes_out_as_it_is(server_dsn):
+async def test_an_error_in_the_block_is_raised_unchanged(server_dsn):
     with pytest.raises(ZeroDivisionError):
         async with open_pool(server_dsn):
             raise ZeroDivisionError
@@ -323,7 +323,7 @@ async def test_an_error_in_the_block_comes_out_as_it_is(server_dsn):
 async def test_a_pool_in_a_cancelled_scope_ends(server_dsn):
     with trio.CancelScope() as scope:
         async with open_pool(server_dsn, size=1) as pool:
-            await pool.run([[step(ADD, 1, 2)]])
+            await pool.run([[bind(ADD, 1, 2)]])
             scope.cancel()
             await trio.sleep_forever()
 
@@ -333,14 +333,14 @@ async def test_a_pool_in_a_cancelled_scope_ends(server_dsn):
 
 async def test_settings_and_pooler_mode_reach_the_sessions(server_dsn):
     async with open_pool(server_dsn, size=1, prepare=False, settings={"work_mem": "7MB"}) as pool:
-        await pool.run([[step(ADD, 1, 2)]])
+        await pool.run([[bind(ADD, 1, 2)]])
         async with pool.connection() as connection:
             assert await scalar(connection, "select current_setting('work_mem')") == "7MB"
             assert await scalar(connection, "select count(*)::int from pg_prepared_statements") == 0
 
 
 @pytest.mark.parametrize("wrong", [{"size": 0}, {"size": 2, "min_size": 3}, {"min_size": -1}])
-async def test_a_size_that_makes_no_sense_is_refused(wrong):
+async def test_an_impossible_size_is_refused(wrong):
     with pytest.raises(UsageError, match="size"):
         async with open_pool("", **wrong):
             pass
@@ -351,9 +351,9 @@ async def test_the_repr_of_a_pool_shows_no_password(server_dsn):
         assert "sesame" not in repr(pool)
 
 
-async def test_an_error_of_a_statement_stays_psycopgs(server_dsn):
+async def test_an_error_of_a_statement_is_not_translated(server_dsn):
     async with open_pool(server_dsn, size=1) as pool:
         with pytest.raises(psycopg.errors.InvalidTextRepresentation):
-            await pool.run([[step(ADD, "x", 2)]])
+            await pool.run([[bind(ADD, "x", 2)]])
 
         assert pool.statistics().idle == 1

@@ -6,7 +6,7 @@ from collections import Counter
 import psycopg
 import pytest
 import trio
-from postgres_helpers import ADD, ECHO, as_int, is_usable, open_proxy, scalar, step, until_gone
+from postgres_helpers import ADD, ECHO, as_int, bind, is_usable, open_proxy, scalar, until_gone
 from psycopg.conninfo import make_conninfo
 
 from trioboss.errors import DatabaseUnavailable, OutcomeUnknown, PoolTimeout
@@ -37,10 +37,10 @@ async def test_the_loss_of_a_connection_in_the_middle_of_a_run_is_an_unknown_out
     suicide = Statement("suicide", "select pg_terminate_backend(pg_backend_pid())", ())
     async with open_pool(server_dsn, size=1) as pool:
         with pytest.raises(OutcomeUnknown) as caught:
-            await pool.run([[step(suicide)]])
+            await pool.run([[bind(suicide)]])
 
         assert isinstance(caught.value.__cause__, psycopg.OperationalError)
-        assert as_int((await pool.run([[step(ADD, 1, 2)]]))[0][0]) == 3
+        assert as_int((await pool.run([[bind(ADD, 1, 2)]]))[0][0]) == 3
         assert pool.statistics().closed == {CloseReason.BROKEN: 1}
 
 
@@ -83,7 +83,7 @@ async def test_a_server_that_comes_up_within_the_deadline_is_found(server_dsn):
 async def test_a_refusal_is_not_retried(server_dsn, change, message):
     async with open_pool(make_conninfo(server_dsn, **change), size=1, timeout=60) as pool:
         with trio.fail_after(5), pytest.raises(DatabaseUnavailable, match=message) as caught:
-            await pool.run([[step(ADD, 1, 2)]])
+            await pool.run([[bind(ADD, 1, 2)]])
 
     assert isinstance(caught.value.__cause__, psycopg.OperationalError)
 
@@ -127,7 +127,7 @@ async def test_random_kills_and_cancellations_leave_the_pool_whole(server_dsn, t
             with trio.move_on_after(chance.choice([1, chance.uniform(0, 0.004)])):
                 try:
                     tag = str(chance.random())
-                    results = await pool.run([[step(table.insert, number, "a"), step(ECHO, tag)]])
+                    results = await pool.run([[bind(table.insert, number, "a"), bind(ECHO, tag)]])
                     told[number] = "done"
                     assert results[0][1].get_value(0, 0) == tag.encode()
                 except OutcomeUnknown:
@@ -160,7 +160,7 @@ async def test_random_kills_and_cancellations_leave_the_pool_whole(server_dsn, t
             assert statistics.waiting == 0
             assert statistics.idle == statistics.opened - sum(statistics.closed.values())
             for _ in range(4):
-                assert as_int((await pool.run([[step(ADD, 1, 2)]]))[0][0]) == 3
+                assert as_int((await pool.run([[bind(ADD, 1, 2)]]))[0][0]) == 3
 
     stored = set(await table.rows())
     assert {number for number, outcome in told.items() if outcome == "done"} <= stored

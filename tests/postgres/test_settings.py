@@ -1,4 +1,4 @@
-"""What our sessions are set to."""
+"""The connection parameters and settings of our sessions."""
 
 import psycopg
 import pytest
@@ -26,7 +26,7 @@ async def test_our_sessions_have_our_name_and_encoding(conn):
     assert await setting(conn, "client_encoding") == "UTF8"
 
 
-async def test_what_the_dsn_says_wins(server_dsn):
+async def test_a_setting_in_the_dsn_overrides_ours(server_dsn):
     options = "-c jit=on -c timezone=Asia/Tokyo --plan-cache-mode=auto"
     dsn = make_conninfo(server_dsn, application_name="mine", options=options)
     async with open_connection(dsn) as connection:
@@ -36,7 +36,7 @@ async def test_what_the_dsn_says_wins(server_dsn):
         assert await setting(connection, "plan_cache_mode") == "auto"
 
 
-async def test_the_encoding_is_not_a_matter_of_taste(server_dsn):
+async def test_the_encoding_cannot_be_overridden(server_dsn):
     async with open_connection(make_conninfo(server_dsn, client_encoding="latin1")) as connection:
         assert await setting(connection, "client_encoding") == "UTF8"
 
@@ -51,7 +51,7 @@ async def test_synchronous_commit_is_only_ever_raised_from_off(server_dsn, admin
         await admin.execute("alter role postgres reset synchronous_commit")
 
 
-async def test_the_callers_settings_are_on_top_of_ours(server_dsn):
+async def test_the_callers_settings_override_ours(server_dsn):
     mine = {"synchronous_commit": "off", "timezone": "Europe/Berlin", "work_mem": "8MB"}
     async with open_connection(server_dsn, settings=mine) as connection:
         assert await setting(connection, "synchronous_commit") == "off"
@@ -60,13 +60,13 @@ async def test_the_callers_settings_are_on_top_of_ours(server_dsn):
 
 
 async def test_an_unknown_setting_is_an_error_and_closes_the_connection(server_dsn, admin):
-    dsn = make_conninfo(server_dsn, application_name="unlucky")
+    dsn = make_conninfo(server_dsn, application_name="closed")
     with pytest.raises(psycopg.errors.UndefinedObject):
         async with open_connection(dsn, settings={"no_such": "1"}):
             pass
 
-    count = "select count(*)::int from pg_stat_activity where application_name = 'unlucky'"
-    while await scalar(admin, count):  # the backend may need a moment to notice
+    count = "select count(*)::int from pg_stat_activity where application_name = 'closed'"
+    while await scalar(admin, count):  # the backend ends a moment after its client
         pass
 
 
@@ -78,18 +78,18 @@ async def test_settings_survive_a_rollback(server_dsn):
         assert await setting(connection, "work_mem") == "8MB"
 
 
-async def test_psycopgs_own_connect_changes_nothing(server_dsn):
+async def test_connect_without_settings_changes_nothing(server_dsn):
     async with await Connection.connect(server_dsn) as connection:
         assert await setting(connection, "jit") == "on"
 
 
-async def test_behind_a_pooler_only_what_it_carries_along_is_set(server_dsn):
+async def test_behind_a_pooler_only_the_settings_that_it_tracks_are_applied(server_dsn):
     async with open_connection(server_dsn, prepare=False) as connection:
         assert await setting(connection, "TimeZone") == "UTC"
         assert await setting(connection, "jit") == "on"
 
 
-async def test_half_of_the_keepalive_settings_is_none_of_ours():
+async def test_one_keepalive_setting_in_the_dsn_disables_all_of_ours():
     assert session_parameters("")["keepalives_idle"] == 10
 
     mine = session_parameters("keepalives_idle=77")
@@ -107,7 +107,7 @@ async def test_half_of_the_keepalive_settings_is_none_of_ours():
         "postgresql://user:sec%ret@host/db",
     ],
 )
-async def test_a_dsn_that_cannot_be_read_is_not_repeated(dsn):
+async def test_the_error_for_a_dsn_that_cannot_be_parsed_does_not_quote_it(dsn):
     with pytest.raises(UsageError) as caught:
         parse_dsn(dsn)
 

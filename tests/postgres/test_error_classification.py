@@ -1,4 +1,4 @@
-"""Which of psycopg's errors become ours."""
+"""Which errors of psycopg are translated into ours."""
 
 import psycopg
 import pytest
@@ -10,23 +10,23 @@ from trioboss.errors import DatabaseUnavailable, OutcomeUnknown
 from trioboss.postgres import open_connection, translate_errors
 from trioboss.postgres.errors import is_refusal, unavailable
 
-SUICIDE = "select pg_terminate_backend(pg_backend_pid())"
+TERMINATE = "select pg_terminate_backend(pg_backend_pid())"
 
 
 async def test_the_loss_of_a_connection_means_the_database_is_unavailable(conn):
     with pytest.raises(DatabaseUnavailable, match="terminating connection") as caught, translate_errors(conn):
-        await conn.execute(SUICIDE)
+        await conn.execute(TERMINATE)
 
     assert not isinstance(caught.value, OutcomeUnknown)
     assert isinstance(caught.value.__cause__, psycopg.errors.AdminShutdown)
 
 
-async def test_the_loss_while_a_commit_may_be_under_way_leaves_the_outcome_unknown(conn):
+async def test_the_loss_of_a_connection_during_a_commit_leaves_the_outcome_unknown(conn):
     with pytest.raises(OutcomeUnknown), translate_errors(conn, commits=True):
-        await conn.execute(SUICIDE)
+        await conn.execute(TERMINATE)
 
 
-async def test_a_connection_that_was_lost_before_committed_nothing(conn):
+async def test_on_a_connection_that_was_lost_before_the_outcome_is_known(conn):
     await conn.close()
 
     with pytest.raises(DatabaseUnavailable) as caught, translate_errors(conn, commits=True):
@@ -35,31 +35,31 @@ async def test_a_connection_that_was_lost_before_committed_nothing(conn):
     assert not isinstance(caught.value, OutcomeUnknown)
 
 
-async def test_an_error_of_a_statement_is_left_alone(conn):
+async def test_an_error_of_a_statement_is_not_translated(conn):
     with pytest.raises(psycopg.errors.UndefinedTable), translate_errors(conn, commits=True):
         await conn.execute("select * from no_such_table")
 
 
-async def test_an_operational_error_on_a_good_connection_is_left_alone(conn):
+async def test_an_operational_error_on_a_good_connection_is_not_translated(conn):
     await conn.execute("set statement_timeout = 1")
 
     with pytest.raises(psycopg.errors.QueryCanceled), translate_errors(conn, commits=True):
         await conn.execute("select pg_sleep(10)")
 
 
-async def test_what_is_no_error_of_psycopgs_is_left_alone(conn):
+async def test_an_exception_that_is_not_psycopgs_is_not_translated(conn):
     with pytest.raises(ZeroDivisionError), translate_errors(conn):
         raise ZeroDivisionError
 
 
-def test_blocking_code_translates_in_the_same_way(server_dsn):
+def test_errors_of_a_blocking_connection_are_translated_in_the_same_way(server_dsn):
     connection = psycopg.connect(server_dsn, autocommit=True)
 
     with connection, pytest.raises(OutcomeUnknown), translate_errors(connection, commits=True):
-        connection.execute(SUICIDE)
+        connection.execute(TERMINATE)
 
 
-async def test_a_server_going_down_is_told_by_its_sqlstate_even_without_a_connection():
+async def test_a_server_that_shuts_down_is_recognized_by_its_sqlstate_even_without_a_connection():
     with pytest.raises(DatabaseUnavailable), translate_errors():
         raise psycopg.errors.CannotConnectNow("the database system is starting up")
 
@@ -77,7 +77,7 @@ async def test_a_server_going_down_is_told_by_its_sqlstate_even_without_a_connec
         'FATAL:  Peer authentication failed for user "me"',
     ],
 )
-def test_a_refusal_is_known_by_its_message(message):
+def test_a_refusal_is_recognized_by_its_message(message):
     assert is_refusal(psycopg.OperationalError(message))
 
 
@@ -91,13 +91,13 @@ def test_a_refusal_is_known_by_its_message(message):
         'connection to server on socket "/tmp/.s.PGSQL.1" failed: No such file or directory',
     ],
 )
-def test_a_server_that_may_come_back_has_not_refused_us(message):
+def test_an_error_that_a_retry_may_overcome_is_not_a_refusal(message):
     assert not is_refusal(psycopg.OperationalError(message))
 
 
 @pytest.fixture
 async def guarded_dsn(server_dsn, admin):
-    """A role that has to give a password."""
+    """The dsn of a role that needs a password."""
     hba = trio.Path(await scalar(admin, "show hba_file"))
     before = await hba.read_text()
     await admin.execute("create role guarded login password 'sesame'")
@@ -114,19 +114,19 @@ async def refusal(dsn):
         while True:
             try:
                 async with open_connection(dsn):
-                    pass  # the server has not read its file again yet
+                    pass  # the server has not reloaded pg_hba.conf yet
             except psycopg.OperationalError as error:
                 return error
 
 
-async def test_a_missing_password_is_a_refusal_in_every_language(guarded_dsn):
+async def test_a_missing_password_is_recognized_by_its_sqlstate(guarded_dsn):
     error = await refusal(guarded_dsn)
 
     assert error.sqlstate == "28P01"
     assert is_refusal(error)
 
 
-async def test_a_wrong_password_is_a_refusal_that_does_not_repeat_it(guarded_dsn):
+async def test_a_wrong_password_is_a_refusal_whose_message_does_not_contain_it(guarded_dsn):
     error = await refusal(make_conninfo(guarded_dsn, password="mellon"))
 
     assert is_refusal(error)
