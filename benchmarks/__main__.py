@@ -1,33 +1,33 @@
-"""`python -m benchmarks COMMAND`: one server, one table for each question, progress on standard error."""
+"""`python -m benchmarks COMMAND`: runs a benchmark. Tables go to standard output, progress to standard error."""
 
 import importlib
 import sys
 from pathlib import Path
 
-from benchmarks.harness.environment import describe, in_words
+from benchmarks.harness.environment import as_text, describe
 from benchmarks.harness.options import Options, parse
-from benchmarks.harness.progress import say
+from benchmarks.harness.progress import log
 from benchmarks.harness.report import Report
 from benchmarks.harness.server import open_server
 
-# One needs Spark, the other ends with a verdict.
-_WITH_OPTIONS_OF_THEIR_OWN = {"pipeline": "benchmarks.pipeline", "chaos": "benchmarks.chaos.command"}
+# These have their own command lines. They are imported when they are used, because `pipeline` needs Spark.
+_WITH_OWN_OPTIONS = ("pipeline", "publish")
 
 
 def main() -> int:
-    """Answer the questions that were asked."""
-    if (module := _WITH_OPTIONS_OF_THEIR_OWN.get("".join(sys.argv[1:2]))) is not None:
-        return int(importlib.import_module(module).main(sys.argv[2:]) or 0)
+    """Run one command."""
+    if (name := "".join(sys.argv[1:2])) in _WITH_OWN_OPTIONS:
+        return int(importlib.import_module(f"benchmarks.{name}").main(sys.argv[2:]) or 0)
     options = parse()
     with open_server(options.dsn) as server:
         environment = describe(server)
-        print(in_words(environment), end="\n\n", flush=True)
+        print(as_text(environment), end="\n\n", flush=True)
         for command in options.commands:
-            say(command)
+            log(command)
             report: Report = importlib.import_module(f"benchmarks.{command}").measure(server, options)
             print(report.render(), flush=True)
             append = options.append if command == "peers" else None
-            say(f"kept as {report.save(options.results, environment, append)}")
+            log(f"stored in {report.save(options.results, environment, append)}")
             _plot(report, options)
     return 0
 
@@ -39,7 +39,7 @@ def _plot(report: Report, options: Options) -> None:
     if len(options.commands) > 1:
         path = Path(path.parent, f"{path.stem}-{report.command}{path.suffix}")
     report.plot(path)
-    say(f"drawn in {path}")
+    log(f"drawn in {path}")
 
 
 if __name__ == "__main__":

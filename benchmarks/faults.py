@@ -1,4 +1,11 @@
-"""How long until a job starts after something broke?"""
+"""How long until a job starts after something broke?
+
+listener  the listener's connection is terminated; and it becomes silent without being closed
+restart   the server is restarted immediately
+kill      a worker is killed with SIGKILL while it runs the job
+
+`--only` takes parts of the row names. Takes about 3 minutes.
+"""
 
 import os
 import signal
@@ -11,12 +18,12 @@ import attrs
 
 import trioboss
 from benchmarks.adapters.base import QUEUE
-from benchmarks.harness.contenders import TRIOBOSS
 from benchmarks.harness.options import Options
 from benchmarks.harness.plots import Bar, Bars
 from benchmarks.harness.processes import Program
-from benchmarks.harness.progress import say
-from benchmarks.harness.proxy import open_proxy
+from benchmarks.harness.progress import log
+from benchmarks.harness.proxy import run_proxy
+from benchmarks.harness.queue_programs import TRIOBOSS
 from benchmarks.harness.report import Report
 from benchmarks.harness.server import Server, run_sql
 from benchmarks.harness.tables import Spread, Table
@@ -26,14 +33,14 @@ __all__ = ["measure"]
 _WORKER: dict[str, Any] = {"concurrency": 10}
 _TIMEOUT = 60.0
 _LATER = f"> {_TIMEOUT:g}"
-# Whoever listens also holds the presence of its boss, by an advisory lock.
+# The listening connection of a boss also holds the advisory lock that proves its presence.
 _LISTENER = """
     select distinct a.pid, a.client_port from pg_locks l join pg_stat_activity a using (pid)
     where l.locktype = 'advisory' and a.datname = current_database()"""
 
 
 class _NotStarted(Exception):
-    """The job that was waited for."""
+    """The job did not start in time."""
 
 
 @attrs.frozen
@@ -44,7 +51,7 @@ class _Fault:
 
 
 def measure(server: Server, options: Options) -> Report:
-    """Break one thing after the other, and see how long jobs wait."""
+    """Cause each fault, and measure how long a job waits."""
     report = Report("faults")
     faults = [each for each in _FAULTS if options.wants(each.name)]
     if server.own is None:
@@ -54,7 +61,7 @@ def measure(server: Server, options: Options) -> Report:
         for each in faults:
             seconds = _run(each, server)
             results[each.name].append(seconds)
-            say(
+            log(
                 f"{repeat + 1}/{options.repeats} {each.name}: {_LATER if seconds is None else f'{seconds:.2f}'} s"
             )
     report.tables.append(_table(faults, results, server))
@@ -65,7 +72,7 @@ def measure(server: Server, options: Options) -> Report:
 
 
 def _run(fault: _Fault, server: Server) -> float | None:
-    """Seconds until the job started; None: it did not."""
+    """Return the seconds until the job started; None if it did not start in time."""
     try:
         return fault.run(server)
     except _NotStarted:
@@ -73,15 +80,15 @@ def _run(fault: _Fault, server: Server) -> float | None:
 
 
 def _table(faults: list[_Fault], results: dict[str, list[float | None]], server: Server) -> Table:
-    table = Table("Seconds until a job starts", ("after", "seconds", "not at all", "promised"))
+    table = Table("Seconds until a job starts", ("after", "seconds", "not started", "promised"))
     spreads = dict(_spreads(results))
     for each in faults:
         failed = sum(seconds is None for seconds in results[each.name])
         table.add(each.name, spreads.get(each.name, _LATER), failed, each.promise)
     if any(None in found for found in results.values()):
-        table.notes.append(f"not at all: not within {_TIMEOUT:g} s")
+        table.notes.append(f"not started: not within {_TIMEOUT:g} s")
     if server.own is None:
-        table.notes.append("the server of --dsn was not crashed")
+        table.notes.append("the restart was left out: only the benchmark's own server is crashed")
     return table
 
 
@@ -91,7 +98,7 @@ def _spreads(results: dict[str, list[float | None]]) -> list[tuple[str, Spread]]
 
 
 def _send(dsn: str) -> float:
-    """Send a job, as soon as that is possible; return when the call that succeeded was made."""
+    """Send a job, and try again until it succeeds; return the time of the call that succeeded."""
     deadline = time.monotonic() + _TIMEOUT
     while True:
         began = time.monotonic()
@@ -106,13 +113,13 @@ def _send(dsn: str) -> float:
 
 
 def _wait_entered(worker: Program, count: int) -> float:
-    """When the so many-th handler was entered."""
+    """Wait for so many handler entries; return the time of the last one."""
     deadline = time.monotonic() + _TIMEOUT
-    while worker.count < count:
+    while worker.entries < count:
         if time.monotonic() > deadline:
             raise _NotStarted
         time.sleep(0.01)
-    entered: list[float] = worker.ask({"do": "report"}, "recorded")["entered"]
+    entered: list[float] = worker.request({"do": "report"}, "recorded")["entered"]
     return entered[count - 1]
 
 
@@ -138,12 +145,12 @@ def _listener_dies(server: Server) -> float:
 def _listener_goes_silent(server: Server) -> float:
     with (
         server.database(TRIOBOSS.template(server, _WORKER).name) as dsn,
-        open_proxy(dsn) as (proxy, through_proxy),
-        TRIOBOSS.run("work", through_proxy, _WORKER, progress=True) as worker,
+        run_proxy(dsn) as proxy,
+        TRIOBOSS.run("work", proxy.dsn, _WORKER, progress=True) as worker,
     ):
         _warm_up(worker, dsn)
         ((_, port),) = run_sql(dsn, _LISTENER)
-        proxy.silence(port)
+        proxy.silent_ports.add(port)
         sent = _send(dsn)
         return _wait_entered(worker, 2) - sent
 
@@ -176,7 +183,7 @@ def _worker_is_killed(server: Server) -> float:
 
 
 _FAULTS = (
-    _Fault("death of the listener's connection, to the start of a job sent then", "", _listener_dies),
+    _Fault("end of the listener's connection, to the start of a job sent then", "", _listener_dies),
     _Fault("half-open listener, to the start of a job sent then", "10 s", _listener_goes_silent),
     _Fault("immediate restart of the server, from the first send that succeeds", "", _crash),
     _Fault("kill -9 of a worker, to the second start of its running job", "10 s", _worker_is_killed),

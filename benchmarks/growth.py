@@ -1,4 +1,11 @@
-"""Does the cost grow? With a backlog, a blocked key, an archive, many queues, an old transaction."""
+"""Does the cost of a job grow with what is in the database?
+
+A claim of 10 jobs and a drain, with 1,000 to 1,000,000 jobs queued, with 100,000 jobs behind one blocked key, with
+5,000,000 archived rows and with 10,000 queues. Then 60 s of steady work beside a transaction that stays open
+("transaction"), compared with the same work without it.
+
+`x base` near 1 means that the cost does not grow. `--only` takes parts of the row names. Takes about 15 minutes.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -8,24 +15,24 @@ import attrs
 import psycopg
 import trio
 
-from benchmarks.harness.contenders import TRIOBOSS
 from benchmarks.harness.draining import drain
 from benchmarks.harness.filling import block_key, fill_archive, fill_jobs, fill_queues, measure_claims
 from benchmarks.harness.meters import Meter
 from benchmarks.harness.options import Options
 from benchmarks.harness.percentiles import median
 from benchmarks.harness.plots import Bar, Bars
-from benchmarks.harness.progress import say
+from benchmarks.harness.progress import log
+from benchmarks.harness.queue_programs import TRIOBOSS
 from benchmarks.harness.report import Report
+from benchmarks.harness.runs import measure_steady
 from benchmarks.harness.server import Server, Template
 from benchmarks.harness.tables import Spread, Table
-from benchmarks.harness.workloads import measure_steady
 
 __all__ = ["measure"]
 
 _WORKER: dict[str, Any] = {"concurrency": 10, "prefetch": 1000}
 _IN_ORDER: dict[str, Any] = {**_WORKER, "policy": "key_strict_fifo"}
-_SHORT = 5_000  # jobs that are drained to the end
+_SHORT = 5_000  # a backlog of fewer jobs is drained to the end
 _CLAIMS = 100
 
 Result = dict[str, Any]
@@ -33,20 +40,20 @@ Result = dict[str, Any]
 
 @attrs.frozen
 class _Situation:
-    """A database in some state. `base` names the situation that it is compared with."""
+    """A content of the database. `base` names the situation that it is compared with."""
 
     name: str
     base: str
     settings: dict[str, Any]
     jobs: int
-    """How many can be claimed."""
+    """How many jobs can be claimed."""
     fill: Callable[[str], None]
     drains: bool = True
-    """Whether it can be drained to the end."""
+    """Whether all jobs can be drained."""
 
 
 def measure(server: Server, options: Options) -> Report:
-    """Claims and drains in databases that are fuller and fuller, and throughput beside an old transaction."""
+    """Measure claims and drains in each situation, and throughput beside an old transaction."""
     report = Report("growth")
     situations = [each for each in _situations(options) if options.wants(each.name)]
     results: dict[str, list[Result]] = {each.name: [] for each in situations}
@@ -56,7 +63,7 @@ def measure(server: Server, options: Options) -> Report:
             results[each.name].append(result)
             report.noise.add(each.name, result["noise"])
             found = f"claim {result['claim_ms']:.2f} ms, {result['speed']:,.0f} jobs/s"
-            say(f"{repeat + 1}/{options.repeats} {each.name}: {found}")
+            log(f"{repeat + 1}/{options.repeats} {each.name}: {found}")
     table = _table(situations, results)
     if options.wants("transaction"):
         _add_old_transaction(server, options, report, table)
@@ -87,14 +94,14 @@ def _table(situations: list[_Situation], results: dict[str, list[Result]]) -> Ta
             _spread(result["postgres_us"] for result in found),
         )
     table.notes += [
-        "batched (prefetch 1000); jobs/s: the first 10,000 handler entries after a warm-up of 1000",
+        "batched (prefetch 1000); jobs/s: the first 10,000 handler entries after a warm-up of 1,000",
         f"fewer than {_SHORT:,} jobs are drained to their last durable completion instead",
     ]
     return table
 
 
 def _spread(values: Iterable[float | None]) -> Spread | None:
-    """None: the drain was over before its meter was read."""
+    """Return the spread of the known values; a drain that ended before its meter was read has none."""
     known = [value for value in values if value is not None]
     return Spread.of(known) if known else None
 
@@ -106,7 +113,7 @@ def _bars(table: Table, column: int) -> Iterator[Bar]:
 
 
 def _situations(options: Options) -> Iterator[_Situation]:
-    """What the others are compared with comes first, or early."""
+    """Yield the situations; a base comes before those that are compared with it."""
     size = options.size
     some = size(12_000, 1_200)
     few = f"{some:,} jobs"
@@ -151,7 +158,7 @@ def _measure_situation(server: Server, situation: _Situation) -> Result:
 
 @contextmanager
 def _old_transaction(dsn: str) -> Iterator[None]:
-    """Somebody who looked at the jobs and went to lunch: nothing that was deleted since can be cleaned up."""
+    """Hold a snapshot open: vacuum cannot remove any row that was deleted after it was taken."""
     with psycopg.connect(dsn) as connection:
         connection.execute("set transaction isolation level repeatable read")
         connection.execute("select count(*) from trioboss.job")
@@ -166,7 +173,7 @@ def _add_old_transaction(server: Server, options: Options, report: Report, table
     result = measure_steady(server, TRIOBOSS, _WORKER, seconds=seconds, beside=_old_transaction)
     first = sum(1 for at in result["at"] if 0 <= at < share) / share
     last = sum(1 for at in result["at"] if at >= seconds - share) / share
-    say(f"beside an old transaction: {first:,.0f} jobs/s at first, {last:,.0f} at last, {base:,.0f} without")
+    log(f"beside an old transaction: {first:,.0f} jobs/s at first, {last:,.0f} at last, {base:,.0f} without")
     table.add("10 senders and a worker", None, None, base, 1.0, None)
     name = f"the same for {seconds:g} s beside an old transaction: first sixth"
     table.add(name, None, None, first, first / base, None)

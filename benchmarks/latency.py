@@ -1,4 +1,15 @@
-"""How long does a job wait? From the call of `send` in one process to the handler's first line in another."""
+"""How long does a job wait?
+
+idle      send to handler on an idle queue, one job each 20 ms
+load      send to handler at 10, 50 and 90 % of the rate that 10 senders and one worker reach together
+deferred, retry, cron   how late a job starts after its due time
+cancel    call of `cancel` to the cancellation of the handler
+wait_for  end of a handler to the return of `wait_for` in another process
+fifo      end of one job of a key to the start of the key's next one, under key_strict_fifo
+
+Send to handler is the time from the call of `send` in one process to the first line of the handler in another one, with
+concurrency 10 and no prefetch. `--only` takes these names. Takes about 6 minutes.
+"""
 
 import time
 from collections.abc import Iterator
@@ -6,44 +17,44 @@ from typing import Any
 
 import psycopg
 
-from benchmarks.harness.contenders import TRIOBOSS
 from benchmarks.harness.meters import Meter
 from benchmarks.harness.options import Options
 from benchmarks.harness.percentiles import curve, summarize
 from benchmarks.harness.plots import Curve, Curves
 from benchmarks.harness.processes import ProgramFailed, python_module, started
-from benchmarks.harness.progress import say
+from benchmarks.harness.progress import log
+from benchmarks.harness.queue_programs import TRIOBOSS
 from benchmarks.harness.report import Report
+from benchmarks.harness.runs import measure_latency, measure_steady
 from benchmarks.harness.server import Server
 from benchmarks.harness.tables import Table
-from benchmarks.harness.workloads import measure_latency, measure_steady
-from benchmarks.programs.moments import KINDS
+from benchmarks.programs.waits import KINDS
 
 __all__ = ["measure"]
 
 _WORKER = {"concurrency": 10}
 _LOADS = (0.1, 0.5, 0.9)
-_MOMENTS = {
+_WAITS = {
     "deferred": "deferred job, after its due time",
     "retry": "retry, after its due time",
     "cron": "cron tick (each second), after its time",
     "cancel": "cancel → handler cancelled",
-    "wait_for": "handler done → wait_for returns",
-    "fifo": "strict FIFO: job done → next of its key starts",
+    "wait_for": "handler returned → wait_for returns",
+    "fifo": "strict FIFO: job ended → next job of its key starts",
 }
-_PROGRAM = "benchmarks.programs.moments"
+_PROGRAM = "benchmarks.programs.waits"
 
 Samples = dict[str, list[float]]
 
 
 def measure(server: Server, options: Options) -> Report:
-    """Everything a job waits for."""
+    """Measure all waits."""
     report = Report("latency")
     samples: Samples = {}
     for repeat in range(options.repeats):
         for name, values in _round(server, options, report):
             samples.setdefault(name, []).extend(values)
-            say(f"{repeat + 1}/{options.repeats} {name}: p50 {summarize(values).p50:.2f} ms")
+            log(f"{repeat + 1}/{options.repeats} {name}: p50 {summarize(values).p50:.2f} ms")
     report.tables.append(_table(samples, options, report))
     sends = [Curve(name, curve(values)) for name, values in samples.items() if name.startswith("send")]
     others = [Curve(name, curve(values)) for name, values in samples.items() if not name.startswith("send")]
@@ -65,8 +76,8 @@ def _table(samples: Samples, options: Options, report: Report) -> Table:
             f"100 % load is {capacity:,.0f} jobs/s: 10 senders and this worker, all at full speed"
         )
     table.notes += [
-        "sender and worker are two processes; concurrency 10, no prefetch; one commit a send, one a claim",
-        f"counted from when a job should have been sent; rounds measured together: {options.repeats}",
+        "sender and worker are two processes; concurrency 10, no prefetch; each send and each claim is one commit",
+        f"counted from the time at which a job should have been sent; samples of {options.repeats} rounds",
         *report.noise.notes(),
     ]
     return table
@@ -80,7 +91,7 @@ def _round(server: Server, options: Options, report: Report) -> Iterator[tuple[s
         yield from _under_load(server, options, report)
     for kind in KINDS:
         if options.wants(kind):
-            yield _MOMENTS[kind], _moment(server, options, report, kind)
+            yield _WAITS[kind], _wait(server, options, report, kind)
 
 
 def _paced(server: Server, report: Report, name: str, count: int, rate: float) -> list[float]:
@@ -92,7 +103,7 @@ def _paced(server: Server, report: Report, name: str, count: int, rate: float) -
 
 
 def _under_load(server: Server, options: Options, report: Report) -> Iterator[tuple[str, list[float]]]:
-    """At shares of what the worker and 10 senders reach together; that is found in the first round."""
+    """Measure at shares of the capacity of 10 senders and the worker, which the first round finds."""
     if "capacity" not in report.measures:
         full = measure_steady(server, TRIOBOSS, _WORKER, seconds=options.size(5.0, 1.0))
         report.measures["capacity"] = full["handled"]
@@ -104,8 +115,8 @@ def _under_load(server: Server, options: Options, report: Report) -> Iterator[tu
         yield name, _paced(server, report, name, count, rate)
 
 
-def _moment(server: Server, options: Options, report: Report, kind: str) -> list[float]:
-    """One of the other waits, in milliseconds."""
+def _wait(server: Server, options: Options, report: Report, kind: str) -> list[float]:
+    """Return the milliseconds of one of the other waits."""
     count = options.size(20 if kind == "cron" else 200, 2 if kind == "cron" else 20)
     spec = {"kind": kind, "n": count, "server_ahead": _server_ahead(server)}
     command = python_module(_PROGRAM)
@@ -115,7 +126,7 @@ def _moment(server: Server, options: Options, report: Report, kind: str) -> list
             started(command, {**spec, "role": "send", "dsn": dsn}) as sender,
             Meter(server.postmaster, lambda: worker.cpu() + sender.cpu()) as meter,
         ):
-            sent = sender.wait("noted", timeout=120)
+            sent = sender.wait("recorded", timeout=120)
             time.sleep(count if kind == "cron" else 0.0)
             values = _collect(kind, worker, sent, count)
     report.noise.add(kind, meter.noise)
@@ -123,19 +134,19 @@ def _moment(server: Server, options: Options, report: Report, kind: str) -> list
 
 
 def _collect(kind: str, worker: Any, sent: dict[str, Any], count: int) -> list[float]:
-    """Ask the worker until it has seen everything."""
+    """Request the worker's times until it has recorded all jobs."""
     values: list[float] = []
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        values = _join(kind, worker.ask({"do": "report"}, "noted")["times"], sent["times"])
+        values = _join(kind, worker.request({"do": "report"}, "recorded")["times"], sent["times"])
         if len(values) >= count - (kind == "fifo"):
             return values[:count]
         time.sleep(0.05)
-    raise ProgramFailed(f"{kind}: {len(values)} of {count} jobs were seen")
+    raise ProgramFailed(f"{kind}: {len(values)} of {count} jobs were recorded")
 
 
 def _join(kind: str, worker: dict[str, dict[str, float]], sender: dict[str, dict[str, float]]) -> list[float]:
-    """Milliseconds between what one side noted and what the other did."""
+    """Return the milliseconds between the times of one side and those of the other."""
     none: dict[str, float] = {}
     if kind == "cancel":
         pairs = _pairs(sender.get("asked", none), worker.get("cancelled", none))
@@ -154,7 +165,7 @@ def _pairs(begins: dict[str, float], ends: dict[str, float]) -> list[tuple[float
 
 
 def _server_ahead(server: Server) -> float:
-    """Seconds by which the server's clock is ahead of ours. Its own machine is ours, unless --dsn names it."""
+    """Return the seconds by which the server's clock is ahead of ours; 0 for the benchmark's own server."""
     if server.own is not None:
         return 0.0
     best = (float("inf"), 0.0)

@@ -1,24 +1,35 @@
-"""`python -m benchmarks pipeline`: history and bulk loads on Spark, beside what Spark brings itself."""
+"""How fast does Spark read history and load jobs?
+
+read    1,000,000 archived jobs: all columns, four columns, one queue of eight; compared with Spark's JDBC source
+write   a load of 1,000,000 jobs; compared with Spark's JDBC writer
+beside  the waits of a worker at 500 jobs/s, alone and while `trioboss pipeline archive` runs on the same cores
+report  a report over 1,000,000 and over 10,000,000 jobs
+audit   an audit over the same
+
+The JDBC driver is found where the Debian package libpostgresql-jdbc-java installs it, or by --jdbc; without it the
+comparisons are left out. Takes about 60 minutes.
+"""
 
 import argparse
 import json
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.harness.environment import describe, in_words
-from benchmarks.harness.progress import say
+from benchmarks.harness.environment import as_text, describe
+from benchmarks.harness.options import RESULTS
+from benchmarks.harness.progress import log
 from benchmarks.harness.report import Report
 from benchmarks.harness.server import open_server
 from benchmarks.harness.tables import Table
 from benchmarks.pipelines.beside import measure_beside
+from benchmarks.pipelines.context import PipelineContext, find_jar, open_spark
 from benchmarks.pipelines.reading import measure_reading
 from benchmarks.pipelines.reporting import measure_auditing, measure_reporting
-from benchmarks.pipelines.setting import Setting, find_jar, open_spark
 from benchmarks.pipelines.writing import measure_writing
 
 __all__ = ["main"]
 
-MEASURES: dict[str, Callable[[Setting], Table]] = {
+MEASURES: dict[str, Callable[[PipelineContext], Table]] = {
     "read": measure_reading,
     "write": measure_writing,
     "beside": measure_beside,
@@ -28,46 +39,53 @@ MEASURES: dict[str, Callable[[Setting], Table]] = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Measure what was asked for."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks pipeline", description=__doc__)
-    parser.add_argument(
-        "--only", choices=tuple(MEASURES), action="append", help="only this measure; may be repeated"
+    """Measure the selected parts."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks pipeline",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--dsn", help="a server to use, on TCP (default: one of our own)")
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="show that it works, not how fast")
     parser.add_argument(
-        "--jdbc", metavar="JAR", help="PostgreSQL's JDBC driver, if it is not where Debian puts it"
+        "--only", choices=tuple(MEASURES), action="append", help="only this part; may be repeated"
     )
-    parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--dsn", help="a Postgres on TCP in which databases are created (default: start one)")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="how many jobs (default: 1,000,000)")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="rounds; tables show median and range (default: 3)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="20,000 rows, one round: shows that it works, not how fast"
+    )
+    parser.add_argument("--jdbc", metavar="JAR", help="PostgreSQL's JDBC driver")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the raw JSON files")
     parser.add_argument(
         "--append",
         type=Path,
         metavar="FILE",
-        help="keep the results in this file, with what it has of others",
+        help="add to the tables of this file, in place of those measured again",
     )
     given = parser.parse_args(argv)
     rows, repeats = (20_000, 1) if given.quick else (given.rows, given.repeats)
     jar = find_jar(given.jdbc)
     with open_server(given.dsn) as server:
         environment = describe(server)
-        print(in_words(environment), end="\n\n", flush=True)
-        setting = Setting(server, open_spark(jar), jar, rows, repeats)
+        print(as_text(environment), end="\n\n", flush=True)
+        context = PipelineContext(server, open_spark(jar), jar, rows, repeats)
         report = Report("pipeline")
         for name in given.only or MEASURES:
-            say(name)
-            report.tables.append(MEASURES[name](setting))
+            log(name)
+            report.tables.append(MEASURES[name](context))
         print(report.render(), flush=True)
         report.tables[:0] = _read_others(given.append, report.tables)
-        say(f"kept as {report.save(given.results, environment, given.append)}")
-        setting.spark.stop()
+        log(f"stored in {report.save(given.results, environment, given.append)}")
+        context.spark.stop()
     return 0
 
 
 def _read_others(path: Path | None, measured: list[Table]) -> list[Table]:
-    """The tables of earlier runs that were not measured again."""
+    """Return the tables of earlier runs that were not measured again."""
     if path is None or not path.exists():
         return []
     titles = {table.title for table in measured}
-    return [Table(**kept) for kept in json.loads(path.read_text())["tables"] if kept["title"] not in titles]
+    stored = [Table.from_json(table) for table in json.loads(path.read_text())["tables"]]
+    return [table for table in stored if table.title not in titles]

@@ -1,4 +1,10 @@
-"""Where do the microseconds of one job go? Python by layer, psycopg, Postgres by statement, and waiting."""
+"""Where do the microseconds of one job go?
+
+One job's CPU in the worker by layer and by function (sampled), Postgres's by kind of process and by statement, and
+the time in which the worker waits; for three kinds of drain: "concurrency 10", "prefetch 1000" and "nothing kept".
+Then each step of a single job through an idle queue ("steps"), from the call of send to the durable completion.
+`--only` takes these names. Takes about 2 minutes.
+"""
 
 import re
 import time
@@ -7,31 +13,31 @@ from typing import Any
 
 import attrs
 
-from benchmarks.harness.contenders import TRIOBOSS, Contender, wait_drained
 from benchmarks.harness.idling import log_statements
 from benchmarks.harness.meters import Meter, children_of, cpu_of
 from benchmarks.harness.options import Options
 from benchmarks.harness.percentiles import median, percentile
 from benchmarks.harness.plots import Bar, Bars
 from benchmarks.harness.processes import Program, ProgramFailed, python_module
-from benchmarks.harness.progress import say
+from benchmarks.harness.progress import log
+from benchmarks.harness.queue_programs import TRIOBOSS, QueueProgram, wait_drained
 from benchmarks.harness.report import Report
 from benchmarks.harness.server import Server
 from benchmarks.harness.tables import Table
 
 __all__ = ["measure"]
 
-_PROFILED = attrs.evolve(TRIOBOSS, command=tuple(python_module("benchmarks.programs.profiled")))
+_PROFILED = attrs.evolve(TRIOBOSS, command=tuple(python_module("benchmarks.programs.profiled_worker")))
 _WORKERS: dict[str, dict[str, Any]] = {
     "concurrency 10": {"concurrency": 10},
     "prefetch 1000": {"concurrency": 10, "prefetch": 1000},
     "prefetch 1000, nothing kept": {"concurrency": 10, "prefetch": 1000, "keep_completed": False},
 }
 _STEPS = (
-    ("send called → the worker's listener hears of it", "called", "heard"),
-    ("heard → claim sent", "heard", "asked"),
-    ("claim sent → answered", "asked", "answered"),
-    ("answered → handler entered", "answered", "entered"),
+    ("send called → the worker receives the notification", "called", "notified"),
+    ("notification received → claim sent", "notified", "claim_sent"),
+    ("claim sent → answered", "claim_sent", "claimed"),
+    ("answered → handler entered", "claimed", "entered"),
     ("send called → handler entered", "called", "entered"),
     ("send called → returned to the caller", "called", "returned"),
     ("handler entered → completion durable", "entered", "settled"),
@@ -43,7 +49,7 @@ Split = dict[str, float]
 
 
 def measure(server: Server, options: Options) -> Report:
-    """Three drains of each kind: undisturbed for the sums, sampled for the layers, logged for the statements."""
+    """Drain three times for each kind: plainly for the sums, sampled for the layers, logged for the statements."""
     report = Report("profile")
     jobs = options.size(22_000, 3_000)
     parts: dict[str, Split] = {}
@@ -58,7 +64,7 @@ def measure(server: Server, options: Options) -> Report:
         report.measures[name] = {**sums, "functions": _functions(sums, sampled)}
         if server.log is not None:
             statements[name] = _drain(server, TRIOBOSS, settings, jobs, logged=True)["statements"]
-        say(f"{name}: {sums['worker_us']:.1f} µs in the worker, {sums['postgres_us']:.1f} in Postgres")
+        log(f"{name}: {sums['worker_us']:.1f} µs in the worker, {sums['postgres_us']:.1f} in Postgres")
     report.tables.append(_table(parts, report))
     report.tables.append(_function_table(report))
     if statements:
@@ -81,7 +87,7 @@ class _Reading:
     count: int
     worker: float
     postgres: dict[str, float]
-    """By what the processes do."""
+    """CPU seconds by kind of process."""
 
 
 def _read(server: Server, worker: Program) -> _Reading:
@@ -89,20 +95,20 @@ def _read(server: Server, worker: Program) -> _Reading:
     for pid in [] if server.postmaster is None else children_of(server.postmaster):
         kind = _kind_of(pid)
         postgres[kind] = postgres.get(kind, 0.0) + cpu_of(pid)
-    return _Reading(time.monotonic(), worker.count, worker.cpu(), postgres)
+    return _Reading(time.monotonic(), worker.entries, worker.cpu(), postgres)
 
 
 def _drain(
-    server: Server, contender: Contender, settings: dict[str, Any], jobs: int, *, logged: bool = False
+    server: Server, queue: QueueProgram, settings: dict[str, Any], jobs: int, *, logged: bool = False
 ) -> Result:
-    """What one job took between a tenth and nine tenths of the way, in microseconds."""
-    template = contender.template(server, settings, jobs)
+    """Return the microseconds a job, measured between a tenth and nine tenths of the jobs."""
+    template = queue.template(server, settings, jobs)
     with server.database(template.name) as dsn:
         if logged:
             log_statements(server, server.name(dsn))
         begin = 0 if server.log is None else server.log.stat().st_size
         with (
-            contender.run("work", dsn, settings, progress=True) as worker,
+            queue.run("work", dsn, settings, progress=True) as worker,
             Meter(server.postmaster, worker.cpu) as meter,
         ):
             worker.wait("ready")
@@ -110,7 +116,7 @@ def _drain(
             last = _wait_for(server, worker, jobs * 9 // 10)
             meter.stop()
             wait_drained(dsn, template, 60.0, pause=0.05)
-            recorded = worker.ask({"do": "report"}, "recorded")
+            recorded = worker.request({"do": "report"}, "recorded")
         result = _result(first, last, recorded)
         if logged and server.log is not None:
             result["statements"] = _read_statements(server.log, begin, server.name(dsn), jobs)
@@ -119,9 +125,9 @@ def _drain(
 
 def _wait_for(server: Server, worker: Program, count: int) -> _Reading:
     deadline = time.monotonic() + 120
-    while worker.count < count:
+    while worker.entries < count:
         if time.monotonic() > deadline:
-            raise ProgramFailed(f"{worker.count} of {count} jobs in two minutes")
+            raise ProgramFailed(f"{worker.entries} of {count} jobs in two minutes")
         time.sleep(0.002)
     return _read(server, worker)
 
@@ -143,11 +149,11 @@ def _result(first: _Reading, last: _Reading, recorded: Result) -> Result:
 
 
 def _kind_of(pid: int) -> str:
-    """What a process of Postgres does, by the title that it gives itself."""
+    """Return the kind of a Postgres process, from its title."""
     try:
         title = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
     except OSError:
-        return "gone"
+        return "ended"
     found = re.match(
         r"postgres: (walwriter|checkpointer|background writer|autovacuum|io worker|logical)", title
     )
@@ -155,7 +161,7 @@ def _kind_of(pid: int) -> str:
 
 
 def _split(sums: Result, sampled: Result) -> Split:
-    """The sums, divided as the samples are."""
+    """Divide the sums in proportion to the samples."""
     parts: Split = {}
     total = sum(sampled["layers"].values()) or 1
     for layer, count in sorted(sampled["layers"].items(), key=lambda item: -item[1]):
@@ -163,7 +169,7 @@ def _split(sums: Result, sampled: Result) -> Split:
     for kind, used in sorted(sums["postgres"].items(), key=lambda item: -item[1]):
         if used >= 0.05:
             parts[f"Postgres: {kind}"] = used
-    parts["worker waits"] = max(0.0, sums["wall_us"] - sums["worker_us"])
+    parts["worker waiting"] = max(0.0, sums["wall_us"] - sums["worker_us"])
     return parts
 
 
@@ -178,15 +184,15 @@ def _functions(sums: Result, sampled: Result) -> dict[str, float]:
 def _table(parts: dict[str, Split], report: Report) -> Table:
     table = Table("Where one job's time goes, µs", ("where", *parts))
     names = list(dict.fromkeys(name for split in parts.values() for name in split))
-    for prefix in ("worker: ", "Postgres: ", "worker waits"):
+    for prefix in ("worker: ", "Postgres: ", "worker waiting"):
         for name in names:
             if name.startswith(prefix):
                 table.add(name, *(split.get(name, 0.0) for split in parts.values()))
     for title, key in (("worker CPU", "worker_us"), ("Postgres CPU", "postgres_us"), ("wall", "wall_us")):
         table.add(f"sum: {title}", *(report.measures[name][key] for name in parts))
     table.notes += [
-        "no-op jobs, drained by one worker; sums from an undisturbed run, their division from a sampled one",
-        "worker waits: wall time a job in which the worker has no CPU; the others run side by side with it",
+        "no-op jobs, drained by one worker; the sums are from a plain run, their division is from a sampled run",
+        "worker waiting: wall time a job in which the worker uses no CPU; Postgres runs at the same time as the worker",
         *report.noise.notes(),
     ]
     return table
@@ -201,12 +207,12 @@ def _function_table(report: Report) -> Table:
             busiest[function] = max(busiest.get(function, 0.0), used)
     for function in sorted(busiest, key=busiest.__getitem__, reverse=True)[:15]:
         table.add(function, *(report.measures[name]["functions"].get(function, 0.0) for name in names))
-    table.notes.append("with the C functions that each one calls itself")
+    table.notes.append("including the C functions that a function calls directly")
     return table
 
 
 def _read_statements(log: Path, begin: int, database: str, jobs: int) -> dict[str, tuple[float, float]]:
-    """For each statement: executions a job, and microseconds of the server a job."""
+    """Return for each statement the executions a job and the server's microseconds a job."""
     counts: dict[str, int] = {}
     spent: Split = {}
     with log.open("rb") as file:
@@ -230,13 +236,13 @@ def _statement_table(statements: dict[str, dict[str, tuple[float, float]]]) -> T
         cells = [value for found in statements.values() for value in found.get(name, (0.0, 0.0))]
         table.add(name, *cells)
     table.notes.append(
-        "bind and execute, from the server's log; without the commit, and with the cost of logging"
+        "bind and execute, from the server's log; without the commit, with the cost of logging"
     )
     return table
 
 
 def _step_table(server: Server, options: Options, report: Report) -> Table:
-    """The way of single jobs through an idle queue."""
+    """Measure the steps of single jobs through an idle queue."""
     count = options.size(500, 40)
     settings = {"concurrency": 10, "trace": True}
     template = _PROFILED.template(server, settings)
@@ -249,22 +255,25 @@ def _step_table(server: Server, options: Options, report: Report) -> Table:
         worker.wait("ready")
         producer.wait("ready")
         time.sleep(0.5)
-        sent = producer.ask({"do": "go"}, "produced", timeout=count / 50 + 60)
+        sent = producer.request({"do": "go"}, "produced", timeout=count / 50 + 60)
         wait_drained(dsn, template, 20.0, pause=0.05)
-        recorded = worker.ask({"do": "report"}, "recorded")
+        recorded = worker.request({"do": "report"}, "recorded")
     steps: dict[str, Split] = {**recorded["steps"], "returned": sent["steps"]["returned"]}
-    # Both lists are in the order of entry.
+    # Both are in the order of the handler entries.
     steps["called"] = dict(zip(steps["entered"], recorded["called"], strict=True))
     table = Table("The steps of one job through an idle queue, µs", ("step", "p50", "p95"))
     for title, begin, end in _STEPS:
         if spans := _spans(steps[begin], steps[end]):
             table.add(title, median(spans), percentile(spans, 0.95))
-    table.notes.append("one job each 20 ms; from the worker and the sender, which note the times themselves")
+    table.notes.append("one job each 20 ms; the worker and the sender record the times themselves")
     report.measures["steps"] = [attrs.asdict(table)]
     return table
 
 
 def _spans(begins: Split, ends: Split) -> list[float]:
-    """Microseconds between two steps, of all jobs but those of the warm-up; a dispatcher awake hears nothing."""
+    """Return the microseconds between two steps, without the warm-up.
+
+    A span is negative where the dispatcher was claiming already and the job needed no notification: those are left out.
+    """
     jobs = [job for job in begins if job in ends and not job.startswith("-")]
     return sorted(span for job in jobs if (span := (ends[job] - begins[job]) * 1e6) >= 0)

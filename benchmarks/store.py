@@ -1,4 +1,15 @@
-"""What do the verbs and connections cost below the runtime, and what does a job cost in Python?"""
+"""What do the operations and connections below the runtime cost?
+
+claim   claims of 10 jobs from queues of all sizes, to a claim from a queue that has only those 10
+send    `send` to a bare prepared INSERT
+bulk    `insert` to a bare COPY
+select  a round trip to blocking psycopg's, and to psycopg's under trio-asyncio; wake-ups of a listening connection
+job     the worker's CPU for a job that does nothing
+memory  the worker's memory after many jobs to that after few
+queues  start, CPU and memory of a worker of 10,000 queues
+
+`--only` takes these names. Takes about 10 minutes.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,17 +19,22 @@ from typing import Any
 import attrs
 import trio
 
-from benchmarks.harness.basics import compare_bulk, compare_round_trips, compare_sends, count_wakeups
-from benchmarks.harness.contenders import TRIOBOSS
+from benchmarks.harness.bare_connections import (
+    compare_bulk,
+    compare_round_trips,
+    compare_sends,
+    count_wakeups,
+)
 from benchmarks.harness.draining import drain
-from benchmarks.harness.filling import block_key, fill_jobs, measure_claims, place_all
-from benchmarks.harness.idling import Watched, watch
+from benchmarks.harness.filling import admit_all, block_key, fill_jobs, measure_claims
+from benchmarks.harness.idling import IdleProgram, observe
 from benchmarks.harness.meters import Meter, resident_of
 from benchmarks.harness.options import Options
 from benchmarks.harness.percentiles import median
 from benchmarks.harness.plots import Bar, Bars
 from benchmarks.harness.processes import python_module, started
-from benchmarks.harness.progress import say
+from benchmarks.harness.progress import log
+from benchmarks.harness.queue_programs import TRIOBOSS
 from benchmarks.harness.report import Report
 from benchmarks.harness.server import Server
 from benchmarks.harness.tables import Spread, Table
@@ -32,20 +48,20 @@ _IN_ORDER: dict[str, Any] = {**_WORKER, "policy": "key_strict_fifo"}
 
 @attrs.frozen
 class _Found:
-    """A value, what it is compared with, and what it should be: a ratio, or the value itself."""
+    """A value, the value it is compared with, and the target for their ratio or for the value itself."""
 
     name: str
     unit: str
     value: float
     against: float | None = None
-    aim: str = ""
+    target: str = ""
 
 
 Measure = Callable[[Server, Options], Iterator[_Found]]
 
 
 def measure(server: Server, options: Options) -> Report:
-    """Each measure in its turn, and all of them again with --repeats."""
+    """Take all measures, and repeat that."""
     report = Report("store")
     found: dict[str, list[_Found]] = {}
     for repeat in range(options.repeats):
@@ -55,22 +71,22 @@ def measure(server: Server, options: Options) -> Report:
             with Meter(server.postmaster) as meter:
                 for each in take(server, options):
                     found.setdefault(each.name, []).append(each)
-                    say(f"{repeat + 1}/{options.repeats} {each.name}: {each.value:,.3g} {each.unit}")
+                    log(f"{repeat + 1}/{options.repeats} {each.name}: {each.value:,.3g} {each.unit}")
             report.noise.add(name, meter.noise)
     report.tables.append(_table(found, report))
-    report.plots.append(Bars("The store", "ratio to what each is compared with", list(_bars(found))))
+    report.plots.append(Bars("The store", "ratio to the reference", list(_bars(found))))
     report.measures |= {name: [attrs.asdict(each) for each in values] for name, values in found.items()}
     return report
 
 
 def _table(found: dict[str, list[_Found]], report: Report) -> Table:
-    table = Table("The store, and the Python of a job", ("measure", "found", "unit", "ratio", "aim"))
+    table = Table("The store, and the Python of a job", ("measure", "value", "unit", "ratio", "target"))
     for name, values in found.items():
         ratios = [each.value / each.against for each in values if each.against]
         spread = Spread.of(each.value for each in values)
-        table.add(name, spread, values[0].unit, Spread.of(ratios) if ratios else None, values[0].aim)
+        table.add(name, spread, values[0].unit, Spread.of(ratios) if ratios else None, values[0].target)
     table.notes += [
-        "ratios are to the first row of the same kind, taken in the same run",
+        "a ratio is to the first row of the same kind, measured in the same run",
         *report.noise.notes(),
     ]
     return table
@@ -80,11 +96,11 @@ def _bars(found: dict[str, list[_Found]]) -> Iterator[Bar]:
     for name, values in found.items():
         if ratios := [each.value / each.against for each in values if each.against]:
             spread = Spread.of(ratios)
-            yield Bar(f"{name} ({values[0].aim})", spread.median, spread.low, spread.high)
+            yield Bar(f"{name} ({values[0].target})", spread.median, spread.low, spread.high)
 
 
 def _claims(server: Server, options: Options) -> Iterator[_Found]:
-    """A claim of 10 from queues of all sizes, against one that has those 10 and nothing else."""
+    """Measure claims of 10 jobs, compared with claims from a queue that has only those 10."""
     empty = TRIOBOSS.template(server, _IN_ORDER)
     count = options.size(120, 30)
     blocked, many = options.size(100_000, 2_000), options.size(1_000_000, 3_000)
@@ -93,9 +109,9 @@ def _claims(server: Server, options: Options) -> Iterator[_Found]:
         with server.database(template) as dsn:
             return median(trio.run(measure_claims, dsn, count, refill))
 
-    def placed(dsn: str) -> None:
+    def fill_admitted(dsn: str) -> None:
         fill_jobs(many, keyed=True)(dsn)
-        place_all(dsn)
+        admit_all(dsn)
 
     base = claims(empty.name, refill=True)
     yield _Found("claim of 10, nothing else queued (strict FIFO)", "ms", base)
@@ -103,10 +119,10 @@ def _claims(server: Server, options: Options) -> Iterator[_Found]:
         f"{blocked} blocked", lambda dsn: block_key(dsn, blocked, 10 * count), empty.name
     )
     yield _Found(f"claim of 10, {blocked:,} behind one blocked key", "ms", claims(behind.name), base, "≤ 2")
-    ready = server.template(f"{many} keys", placed, empty.name)
+    ready = server.template(f"{many} keys", fill_admitted, empty.name)
     yield _Found(f"claim of 10, {many:,} jobs on as many keys", "ms", claims(ready.name), base, "≤ 2")
     new = server.template(f"{many} new keys", fill_jobs(many, keyed=True), empty.name)
-    yield _Found(f"claim of 10, {many:,} jobs just inserted, to be placed", "ms", claims(new.name), base)
+    yield _Found(f"claim of 10, {many:,} jobs just inserted, not yet admitted", "ms", claims(new.name), base)
 
 
 def _sends(server: Server, options: Options) -> Iterator[_Found]:
@@ -149,7 +165,7 @@ def _job_cost(server: Server, options: Options) -> Iterator[_Found]:
 
 
 def _memory(server: Server, options: Options) -> Iterator[_Found]:
-    """Resident memory of a worker after a tenth of the jobs, and after all of them."""
+    """Measure the resident memory of a worker after a tenth of the jobs, and after all of them."""
     jobs = options.size(200_000, 5_000)
     template = TRIOBOSS.template(server, _WORKER, jobs)
     with (
@@ -158,9 +174,9 @@ def _memory(server: Server, options: Options) -> Iterator[_Found]:
     ):
         seen: dict[int, int] = {}
         deadline = time.monotonic() + 300
-        while worker.count < jobs and time.monotonic() < deadline:
+        while worker.entries < jobs and time.monotonic() < deadline:
             for tenth in range(1, 10):
-                if worker.count >= tenth * jobs // 10:
+                if worker.entries >= tenth * jobs // 10:
                     seen.setdefault(tenth, resident_of(worker.pid))
             time.sleep(0.01)
         last = resident_of(worker.pid) / 2**20
@@ -175,14 +191,14 @@ def _many_queues(server: Server, options: Options) -> Iterator[_Found]:
     with ExitStack() as stack:
         dsn = stack.enter_context(server.database(with_queues(server, count)))
         spec = {"dsn": dsn, "queues": count}
-        program = stack.enter_context(started(python_module("benchmarks.programs.idler"), spec))
+        program = stack.enter_context(started(python_module("benchmarks.programs.idle_worker"), spec))
         ready = program.wait("ready", timeout=300)
         time.sleep(options.size(8.0, 1.0))
-        found = watch(server, [Watched("it", program, server.name(dsn))], seconds)["it"]
+        found = observe(server, [IdleProgram("it", program, server.name(dsn))], seconds)["it"]
     yield _Found(f"start of a worker of {count:,} queues", "s", ready["seconds"], None, "≤ 10")
     scale = 20.0 / found["seconds"]
     yield _Found(
-        f"its CPU in 20 s at rest, {count:,} queues", "s", found["worker_cpu"] * scale, None, "≤ 0.02"
+        f"its CPU in 20 s without jobs, {count:,} queues", "s", found["worker_cpu"] * scale, None, "≤ 0.02"
     )
     yield _Found(f"its memory, {count:,} queues", "MB", found["resident_mb"])
 

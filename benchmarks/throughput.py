@@ -1,20 +1,29 @@
-"""How many jobs a second? Sending, bulk, draining, steady state, each policy. Batched and unbatched apart."""
+"""How many jobs a second?
+
+send    single sends, one after the other and 10 concurrent
+insert  bulk
+drain   jobs that are queued already: unbatched (concurrency 10) and batched (prefetch 1000, or handlers that take
+        lists), with and without history, by one process and by two, under each policy
+steady  10 senders and a worker at full speed
+
+`--only` takes parts of the row names, such as "drain, policy" or "send". Takes about 7 minutes.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
 
-from benchmarks.harness.contenders import TRIOBOSS
 from benchmarks.harness.draining import drain
 from benchmarks.harness.options import Options
 from benchmarks.harness.percentiles import summarize
 from benchmarks.harness.plots import Bar, Bars
-from benchmarks.harness.progress import say
+from benchmarks.harness.progress import log
+from benchmarks.harness.queue_programs import TRIOBOSS
 from benchmarks.harness.report import Report
+from benchmarks.harness.runs import measure_bulk, measure_sends, measure_steady
 from benchmarks.harness.server import Server
 from benchmarks.harness.tables import Spread, Table
-from benchmarks.harness.workloads import measure_bulk, measure_sends, measure_steady
 
 __all__ = ["measure"]
 
@@ -22,7 +31,7 @@ _UNBATCHED: dict[str, Any] = {"concurrency": 10}
 _BATCHED: dict[str, Any] = {"concurrency": 10, "prefetch": 1000}
 _LEAN: dict[str, Any] = {**_BATCHED, "keep_completed": False}
 _POLICIES = ("standard", "short", "singleton", "stately", "exclusive", "key_strict_fifo")
-_NO = "no"  # one statement, one commit a job
+_NO = "no"  # one statement and one commit for each job
 _YES = "yes"
 
 Result = dict[str, Any]
@@ -38,7 +47,7 @@ class _Measure:
 
 
 def measure(server: Server, options: Options) -> Report:
-    """Everything that can be counted in jobs a second."""
+    """Measure all rows."""
     report = Report("throughput")
     measures = [each for each in _measures(server, options) if options.wants(each.name)]
     results: dict[str, list[Result]] = {each.name: [] for each in measures}
@@ -47,7 +56,7 @@ def measure(server: Server, options: Options) -> Report:
             result = each.run()
             results[each.name].append(result)
             report.noise.add(each.name, result["noise"])
-            say(f"{repeat + 1}/{options.repeats} {each.name}: {result['rate']:,.0f} jobs/s")
+            log(f"{repeat + 1}/{options.repeats} {each.name}: {result['rate']:,.0f} jobs/s")
     report.tables.append(_table(measures, results, report))
     report.plots += _plots(measures, results)
     report.measures |= results
@@ -55,7 +64,7 @@ def measure(server: Server, options: Options) -> Report:
 
 
 def _table(measures: list[_Measure], results: dict[str, list[Result]], report: Report) -> Table:
-    columns = ("work", "batched", "jobs/s", "µs CPU a job: trioboss", "Postgres", "wait p50 ms")
+    columns = ("work", "batched", "jobs/s", "trioboss CPU µs a job", "Postgres CPU µs a job", "wait p50 ms")
     table = Table("Throughput", columns)
     for each in sorted(measures, key=lambda each: each.batched):
         found = results[each.name]
@@ -68,8 +77,8 @@ def _table(measures: list[_Measure], results: dict[str, list[Result]], report: R
             _spread(found, "wait_ms"),
         )
     table.notes += [
-        "batched: many jobs in one statement and one commit; the handlers still run each for itself, 10 at a time",
-        "drain: from the 1000th handler entry to the last completion that is durable",
+        "batched: many jobs in one statement and one commit; each job still has its own handler call, 10 at a time",
+        "drain: from the 1000th handler entry to the last durable completion",
         *report.noise.notes(),
     ]
     return table
@@ -118,7 +127,7 @@ def _measures(server: Server, options: Options) -> Iterator[_Measure]:
         yield _Measure(f"drain, policy {policy}, each job its own key", _YES, draining(settings))
     for keys in (1, 100, 10_000):
         settings = {**_BATCHED, "policy": "key_strict_fifo", "keys": keys}
-        # One key is one job at a time: what counts is the way from one job to the next.
+        # With one key only one job runs at a time: the row measures the latency from one job to the next.
         count = jobs if keys > 1 else jobs // 10
         yield _Measure(
             f"drain, strict FIFO on {keys:,} keys", _YES if keys > 1 else _NO, draining(settings, 1, count)

@@ -1,8 +1,8 @@
-"""Job queues that do the same work, each behind the few methods of `base.Adapter`, each in its own process.
+"""Queues behind the few methods of `base.Adapter`, each run in a process of its own.
 
-catalogue    which queues, with which settings for which work, and what they promise
-install      puts peers from PyPI and npm into folders of their own
-base         the protocol; pacing and recording are the same for all, so an adapter has only calls of its queue
-pacing       when to send
-node         the same for queues written for Node
+base        the protocol, and its parts that are the same for all queues
+pacing      when a producer sends
+trioboss    this queue
+procrastinate, pgqueuer, oban, chancy   queues for Python; chancy_job is the job that chancy imports
+node        the same protocol for pg-boss and graphile-worker
 """

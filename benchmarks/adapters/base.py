@@ -1,14 +1,14 @@
-"""The protocol that every queue speaks with the harness, and the parts of it that are the same for all.
+"""The protocol between a queue's program and the harness, and its parts that are the same for all queues.
 
-A program gets one line that says its role:
+The specification of a program names its role:
 
-    setup     install the schema; answer with the version and a query that counts the jobs not durably finished
-    fill      add n ready jobs, as send would
-    produce   say `ready`, wait for a line, send in the way that is asked for, say `produced`
-    work      say `ready`, handle jobs until standard input ends; at the command `report` say what was recorded.
-              With `hold`: say `up` first, and wait for a line, so that several workers begin together
+    setup     install the schema; emit the version and a query that counts the jobs not durably finished
+    fill      add n ready jobs, like those of `send`
+    produce   emit `ready`, wait for a command, send in the specified mode, emit `produced`
+    work      emit `ready`, handle jobs until standard input is closed; at the command `report` emit `recorded`.
+              With `hold`: emit `up` first and wait for a command, so that several workers begin together
 
-Only the standard library: this runs in the peers' own environments.
+Standard library only: this module runs in the peers' own environments.
 """
 
 import abc
@@ -23,7 +23,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from benchmarks.adapters.pacing import Data, Runtime, Sent, at_full_speed, at_rate, in_bulk
-from benchmarks.programs.link import Spec, cpu_seconds, emit, follow, now, read_spec
+from benchmarks.programs.protocol import Spec, cpu_seconds, emit, handle_commands, now, read_spec
 
 __all__ = ["QUEUE", "Adapter", "Hit", "Recorder", "main"]
 
@@ -34,35 +34,35 @@ Hit = Callable[[Data], None]
 
 
 class Recorder:
-    """What handlers note: first thing, when they were entered."""
+    """Records when handlers were entered."""
 
     def __init__(self, *, keep: bool = True) -> None:
         self.count = 0
-        self.hit: Hit = self._note if keep else self._count
+        self.hit: Hit = self._record if keep else self._count
         self.entered = array("d")
         self.called = array("d")
         self.due = array("d")
 
-    def _note(self, data: Data) -> None:
-        """A handler was entered with this payload."""
+    def _record(self, data: Data) -> None:
+        """Record the entry of a handler with this payload."""
         self.entered.append(now())
         self.called.append(data["t"])
         self.due.append(data["due"])
         self.count += 1
 
     def _count(self, data: Data) -> None:
-        """The same, without keeping anything: for the measurement of memory."""
+        """Count the entry only, so that the recorder does not grow when memory is measured."""
         self.count += 1
 
     def as_json(self) -> dict[str, list[float]]:
-        """For the harness, from its own thread: handlers may go on meanwhile, and count last."""
+        """Return the recorded times. Handlers may run meanwhile: they increase `count` last, so it bounds all lists."""
         count = self.count
-        notes = {"entered": self.entered, "called": self.called, "due": self.due}
-        return {name: list(values[:count]) for name, values in notes.items()}
+        times = {"entered": self.entered, "called": self.called, "due": self.due}
+        return {name: list(values[:count]) for name, values in times.items()}
 
 
 class AsyncioRuntime:
-    """The event loop of most peers."""
+    """asyncio, which most peers use."""
 
     now = staticmethod(now)
 
@@ -71,12 +71,12 @@ class AsyncioRuntime:
         await asyncio.sleep(seconds)
 
     async def in_thread(self, function: Callable[[], str]) -> str:
-        """Run something that blocks."""
+        """Run a blocking function."""
         return await asyncio.to_thread(function)
 
     @asynccontextmanager
     async def tasks(self) -> AsyncIterator[Callable[..., object]]:
-        """A block that waits for the tasks started in it."""
+        """Yield a function that starts tasks; wait for them at the end of the block."""
         async with asyncio.TaskGroup() as group:
             yield lambda function, *arguments: group.create_task(function(*arguments))
 
@@ -90,7 +90,7 @@ class AsyncioRuntime:
 
 
 class Adapter(abc.ABC):
-    """One queue. `settings` come from the catalogue."""
+    """One queue. The catalogue has its `settings`."""
 
     runtime: Runtime = AsyncioRuntime()
 
@@ -99,7 +99,7 @@ class Adapter(abc.ABC):
         self.settings = settings
 
     def findings(self) -> dict[str, Any]:
-        """What else it has to tell, along with what was recorded or produced."""
+        """Return further results, which are emitted along with `recorded` or `produced`."""
         return {}
 
     @abc.abstractmethod
@@ -108,11 +108,11 @@ class Adapter(abc.ABC):
 
     @abc.abstractmethod
     async def fill(self, count: int) -> None:
-        """Add so many ready jobs, like those that `send` makes."""
+        """Add so many ready jobs, like those of `send`."""
 
     @abc.abstractmethod
     def producing(self, connections: int) -> AbstractAsyncContextManager[None]:
-        """A block in which `send` and `send_many` work."""
+        """Return a block in which `send` and `send_many` may be called."""
 
     @abc.abstractmethod
     async def send(self, data: Data) -> None:
@@ -120,11 +120,11 @@ class Adapter(abc.ABC):
 
     @abc.abstractmethod
     async def send_many(self, rows: Sequence[Data]) -> None:
-        """Send jobs by the queue's way for many."""
+        """Send jobs by the queue's bulk interface."""
 
     @abc.abstractmethod
     async def work(self, hit: Hit, ready: Callable[[], None]) -> None:
-        """Handle jobs for ever; say when it is up, or about to be."""
+        """Handle jobs for ever; call `ready` when the worker is started."""
 
 
 async def _produce(adapter: Adapter, spec: Spec) -> None:
@@ -155,7 +155,7 @@ async def _work(adapter: Adapter, spec: Spec) -> None:
         sys.stdin.readline()
     recorder = Recorder(keep=spec.get("record", True))
 
-    def obey(command: Spec) -> None:
+    def report(command: Spec) -> None:
         emit("recorded", cpu=cpu_seconds(), **recorder.as_json(), **adapter.findings())
 
     def report_progress() -> None:
@@ -166,18 +166,18 @@ async def _work(adapter: Adapter, spec: Spec) -> None:
                 reported = count
                 emit("progress", n=count)
 
-    follow(obey)
+    handle_commands(report)
     if spec.get("progress"):
         threading.Thread(target=report_progress, daemon=True).start()
     await adapter.work(recorder.hit, lambda: emit("ready"))
 
 
 def main(make: Callable[[str, dict[str, Any]], Adapter]) -> None:
-    """Play the role that the first line asks for."""
+    """Run the role of the specification."""
     spec = read_spec()
     adapter = make(spec["dsn"], spec.get("settings", {}))
 
-    async def play() -> None:
+    async def run_role() -> None:
         if spec["role"] == "setup":
             emit("done", **await adapter.set_up())
         elif spec["role"] == "fill":
@@ -188,4 +188,4 @@ def main(make: Callable[[str, dict[str, Any]], Adapter]) -> None:
         else:
             await _work(adapter, spec)
 
-    adapter.runtime.run(play)
+    adapter.runtime.run(run_role)

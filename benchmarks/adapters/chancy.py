@@ -1,7 +1,7 @@
 """chancy: a psycopg pool, LISTEN/NOTIFY, batched fetches; completions are written in batches, once a second.
 
-Its AsyncExecutor, because the default one starts processes; `eager_polling`, its own switch for speed. Setting
-`outgoing`: seconds between writes of completions.
+It runs with AsyncExecutor, because its default executor starts processes, and with `eager_polling`, its option for
+speed. Setting `outgoing`: seconds between writes of completions.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from benchmarks.adapters.base import Adapter, Hit, main
 from benchmarks.adapters.chancy_job import JOB, recorder
 from benchmarks.adapters.pacing import Data
 
-_QUEUE = "default"  # a worker always serves this one, and no other unless told
+_QUEUE = "default"  # a worker always serves this queue, and others only if they are declared
 _FILL = """
     insert into chancy_jobs (id, queue, func, kwargs, limits, meta, priority, max_attempts, scheduled_at)
     select (lpad(to_hex(i), 12, '0') || '70008000000000000000')::uuid, %s, %s,
@@ -27,7 +27,7 @@ _FILL = """
 
 
 class ChancyAdapter(Adapter):
-    """Calls of chancy's own interface."""
+    """The public interface of chancy."""
 
     _chancy: Any
 
@@ -54,13 +54,13 @@ class ChancyAdapter(Adapter):
         return {"version": version("chancy"), "pending_sql": pending}
 
     async def fill(self, count: int) -> None:
-        """Rows as `push` makes them."""
+        """Insert rows like those of `push`."""
         async with await psycopg.AsyncConnection.connect(self.dsn) as connection:
             await connection.execute(_FILL, [_QUEUE, JOB.func, count])
 
     @asynccontextmanager
     async def producing(self, connections: int) -> AsyncIterator[None]:
-        """A client without a worker."""
+        """Open a client without a worker."""
         async with self._make(connections) as self._chancy:
             yield
 
@@ -75,7 +75,7 @@ class ChancyAdapter(Adapter):
             pass
 
     async def work(self, hit: Hit, ready: Callable[[], None]) -> None:
-        """One worker."""
+        """Run one worker."""
         recorder.hit = hit
         async with self._make() as chancy:
             await chancy.declare(self._queue(), upsert=True)

@@ -1,4 +1,4 @@
-"""The job that chancy runs. It imports functions by their path, so this one cannot be in the program itself."""
+"""The job of chancy's adapter. chancy imports functions by their path, so it cannot be in the program itself."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +11,7 @@ recorder = SimpleNamespace(hit=None)
 
 
 async def bench(*, i: int, t: float, due: float) -> None:
-    """Note the entry, and be done."""
+    """Record the entry."""
     recorder.hit({"i": i, "t": t, "due": due})
 
 

@@ -21,12 +21,12 @@ _FILL = """
 
 
 class Handler:
-    """What oban calls for each job; `hit` is set by the worker."""
+    """The class whose `process` oban calls for each job; the worker sets `hit`."""
 
     hit: Hit
 
     async def process(self, job: Any) -> None:
-        """Note the entry, and be done."""
+        """Record the entry."""
         Handler.hit(job.args)
 
 
@@ -34,7 +34,7 @@ Job: Any = worker(queue=QUEUE)(Handler)
 
 
 class ObanAdapter(Adapter):
-    """Calls of oban's own interface."""
+    """The public interface of oban."""
 
     _oban: Any
 
@@ -47,14 +47,14 @@ class ObanAdapter(Adapter):
         return {"version": version("oban"), "pending_sql": pending}
 
     async def fill(self, count: int) -> None:
-        """Rows as `enqueue` makes them."""
+        """Insert rows like those of `enqueue`."""
         name = f"{Handler.__module__}.{Handler.__qualname__}"
         async with await psycopg.AsyncConnection.connect(self.dsn) as connection:
             await connection.execute(_FILL, [QUEUE, name, count])
 
     @asynccontextmanager
     async def producing(self, connections: int) -> AsyncIterator[None]:
-        """An instance without queues."""
+        """Open an instance without queues."""
         pool = await Oban.create_pool(self.dsn, min_size=connections, max_size=connections)
         self._oban = await Oban(pool=pool).start()
         yield
@@ -68,7 +68,7 @@ class ObanAdapter(Adapter):
         await self._oban.enqueue_many(Job.new(row) for row in rows)
 
     async def work(self, hit: Hit, ready: Callable[[], None]) -> None:
-        """One instance with one queue, and its default pool of 1 to 10 connections."""
+        """Run one instance with one queue and the default pool of 1 to 10 connections."""
         Handler.hit = staticmethod(hit)
         pool = await Oban.create_pool(self.dsn)
         async with Oban(pool=pool, queues={QUEUE: self.settings["concurrency"]}):

@@ -1,6 +1,6 @@
-"""When to send: one loop after the other at full speed, in bulk, or at a steady rate whatever happens.
+"""When a producer sends: at full speed, in bulk, or at a steady rate that does not depend on the queue.
 
-Written once for asyncio and trio, on the few things of `Runtime`. Only the standard library.
+The same code runs on asyncio and on trio, behind the few methods of `Runtime`. Standard library only.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +15,7 @@ SendMany = Callable[[Sequence[Data]], Awaitable[None]]
 
 
 class Runtime(Protocol):
-    """What an event loop has to offer."""
+    """What the pacing needs of an event loop."""
 
     def now(self) -> float:
         """Seconds of CLOCK_MONOTONIC."""
@@ -24,17 +24,17 @@ class Runtime(Protocol):
         """Wait."""
 
     async def in_thread(self, function: Callable[[], str]) -> str:
-        """Run something that blocks."""
+        """Run a blocking function."""
 
     def tasks(self) -> AbstractAsyncContextManager[Callable[..., object]]:
-        """A block that gives a function to start tasks with, and waits for them at its end."""
+        """Yield a function that starts tasks; wait for them at the end of the block."""
 
     def run(self, main: Callable[[], Awaitable[None]]) -> None:
         """Run a program."""
 
 
 class Sent:
-    """How many were sent, when, and how late the sender was at worst."""
+    """How many jobs were sent, when, and how late the sender was at most."""
 
     def __init__(self, begin: float) -> None:
         self.begin = begin
@@ -43,12 +43,12 @@ class Sent:
         self.late = 0.0
 
     def as_json(self) -> dict[str, float]:
-        """For the harness."""
+        """Return the values for the harness."""
         return {"n": self.count, "begin": self.begin, "end": self.end, "late": self.late}
 
 
 async def at_full_speed(runtime: Runtime, send: Send, senders: int, seconds: float) -> Sent:
-    """So many senders, each sending its next job as soon as its last one is sent."""
+    """Run several senders, each of which sends its next job as soon as the last one is sent."""
     sent = Sent(runtime.now())
     deadline = sent.begin + seconds
 
@@ -65,7 +65,7 @@ async def at_full_speed(runtime: Runtime, send: Send, senders: int, seconds: flo
 
 
 async def in_bulk(runtime: Runtime, send_many: SendMany, count: int, chunk: int) -> Sent:
-    """All at once, or in chunks, after a warm-up."""
+    """Send all jobs at once, or in chunks, after a warm-up."""
     rows: list[Data] = [{"i": i, "t": 0, "due": 0} for i in range(count)]
     await send_many(rows[: min(1000, count)])
     sent = Sent(runtime.now())
@@ -77,11 +77,11 @@ async def in_bulk(runtime: Runtime, send_many: SendMany, count: int, chunk: int)
 
 
 async def at_rate(runtime: Runtime, send: Send, count: int, rate: float) -> Sent:
-    """At exactly this rate, without waiting for earlier sends: what is late is late, and says so."""
+    """Send at exactly this rate without waiting for earlier sends (an open loop), and record lateness."""
     sent = Sent(runtime.now())
 
     async def call(i: int, due: float) -> None:
-        called = runtime.now()  # in its own task: to start that is the pacing's business, not the queue's
+        called = runtime.now()  # in the task itself: starting the task is not the queue's work
         sent.late = max(sent.late, called - due)
         sent.count += 1
         await send({"i": i, "t": called, "due": due})

@@ -1,8 +1,8 @@
 """pgqueuer, on asyncpg or psycopg (setting `driver`).
 
-Its tuning guide: one connection for the worker, `pgq autovac` once. It has a pool for asyncpg only, so each
-concurrent sender on psycopg has a connection of its own. `concurrency` is its batch size, the only bound it has
-that costs no extra query.
+Its tuning guide recommends one connection for the worker and `pgq autovac` once. It has a pool for asyncpg only, so
+each concurrent sender on psycopg has its own connection. `concurrency` is its batch size, the only limit it has that
+needs no extra query.
 """
 
 import itertools
@@ -32,7 +32,7 @@ _FILL = """
 
 
 class PgqueuerAdapter(Adapter):
-    """Calls of pgqueuer's own interface."""
+    """The public interface of pgqueuer."""
 
     _queries: list[Any]
     _next: Iterator[Any]
@@ -47,17 +47,17 @@ class PgqueuerAdapter(Adapter):
         queries = Queries(await self._driver())
         await queries.install()
         await queries.optimize_autovacuum()
-        # Finished jobs leave the table.
+        # Ended jobs leave the table.
         return {"version": version("pgqueuer"), "pending_sql": "select count(*) from pgqueuer"}
 
     async def fill(self, count: int) -> None:
-        """Rows as `enqueue` makes them."""
+        """Insert rows like those of `enqueue`."""
         async with await psycopg.AsyncConnection.connect(self.dsn) as connection:
             await connection.execute(_FILL, [QUEUE, count])
 
     @asynccontextmanager
     async def producing(self, connections: int) -> AsyncIterator[None]:
-        """A pool, or as many connections."""
+        """Open a pool, or as many connections."""
         if self.settings["driver"] == "asyncpg":
             pool = await asyncpg.create_pool(self.dsn, min_size=connections, max_size=max(2, connections))
             self._queries = [Queries(AsyncpgPoolDriver(pool))]
@@ -76,7 +76,7 @@ class PgqueuerAdapter(Adapter):
         await self._queries[0].enqueue([QUEUE] * len(rows), payloads, [0] * len(rows))
 
     async def work(self, hit: Hit, ready: Callable[[], None]) -> None:
-        """One worker."""
+        """Run one worker."""
 
         async def handle(job: Any) -> None:
             hit(json.loads(job.payload))

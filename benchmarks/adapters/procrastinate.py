@@ -17,7 +17,7 @@ _FILL = """
 
 
 class ProcrastinateAdapter(Adapter):
-    """Calls of procrastinate's own interface."""
+    """The public interface of procrastinate."""
 
     _task: Any
 
@@ -37,16 +37,16 @@ class ProcrastinateAdapter(Adapter):
         }
 
     async def fill(self, count: int) -> None:
-        """Rows as `defer` makes them."""
+        """Insert rows like those of `defer`."""
         async with await psycopg.AsyncConnection.connect(self.dsn) as connection:
             await connection.execute(_FILL, [QUEUE, QUEUE, count])
 
     @asynccontextmanager
     async def producing(self, connections: int) -> AsyncIterator[None]:
-        """An app with a task that is only sent."""
+        """Open an app with a task that is only sent."""
 
         async def nothing(**_: Any) -> None:
-            """Runs in another process."""
+            """The worker process has the real task."""
 
         async with self._app(connections).open_async() as app:
             self._task = app.task(name=QUEUE, queue=QUEUE)(nothing)
@@ -61,7 +61,7 @@ class ProcrastinateAdapter(Adapter):
         await self._task.batch_defer_async(*rows)
 
     async def work(self, hit: Hit, ready: Callable[[], None]) -> None:
-        """One worker."""
+        """Run one worker."""
 
         async def handle(**data: Any) -> None:
             hit(data)

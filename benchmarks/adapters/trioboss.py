@@ -1,7 +1,7 @@
-"""trioboss itself, by the same protocol as its peers.
+"""trioboss, by the same protocol as its peers.
 
-Settings: `concurrency`, `prefetch`, `batch_size` as in `boss.work`; `keep_completed` and `policy` of the queue;
-`keys`: give each job one of so many keys; `seconds`: how long a handler takes.
+Settings: `concurrency`, `prefetch` and `batch_size` of `boss.work`; `keep_completed` and `policy` of the queue; `keys`:
+how many keys the jobs have; `seconds`: how long a handler takes.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -13,16 +13,16 @@ import trio
 import trioboss
 from benchmarks.adapters.base import QUEUE, Adapter, Hit, main
 from benchmarks.adapters.pacing import Data, Runtime
-from benchmarks.programs.link import now
+from benchmarks.programs.protocol import now
 
 __all__ = ["PENDING_SQL", "TriobossAdapter"]
 
-# Finished jobs leave this table.
+# Ended jobs leave this table.
 PENDING_SQL = "select count(*) from trioboss.job"
 
 
 class TrioRuntime:
-    """trio, as the pacing needs it."""
+    """trio behind the interface of the pacing."""
 
     now = staticmethod(now)
 
@@ -31,12 +31,12 @@ class TrioRuntime:
         await trio.sleep(seconds)
 
     async def in_thread(self, function: Callable[[], str]) -> str:
-        """Run something that blocks."""
+        """Run a blocking function."""
         return await trio.to_thread.run_sync(function, abandon_on_cancel=True)
 
     @asynccontextmanager
     async def tasks(self) -> AsyncIterator[Callable[..., object]]:
-        """A block that waits for the tasks started in it."""
+        """Yield a function that starts tasks; wait for them at the end of the block."""
         async with trio.open_nursery() as nursery:
             yield nursery.start_soon
 
@@ -46,7 +46,7 @@ class TrioRuntime:
 
 
 class TriobossAdapter(Adapter):
-    """Calls of trioboss's own interface."""
+    """trioboss's public interface."""
 
     runtime: Runtime = TrioRuntime()
     _boss: trioboss.Boss
@@ -55,7 +55,7 @@ class TriobossAdapter(Adapter):
         return trioboss.open_boss(self.dsn, migrate=False, **options)
 
     async def set_up(self) -> dict[str, str]:
-        """Install the schema, make the queue."""
+        """Install the schema and create the queue."""
         async with trioboss.open_boss(self.dsn) as boss:
             await boss.create_queue(
                 QUEUE,
@@ -65,7 +65,7 @@ class TriobossAdapter(Adapter):
         return {"version": trioboss.__version__, "pending_sql": PENDING_SQL}
 
     async def fill(self, count: int) -> None:
-        """Add ready jobs by the bulk verb."""
+        """Add ready jobs by `insert`."""
         async with self._open(supervise=False, schedule=False) as boss:
             await boss.insert(QUEUE, map(self._row, range(count)))
 
@@ -78,7 +78,7 @@ class TriobossAdapter(Adapter):
 
     @asynccontextmanager
     async def producing(self, connections: int) -> AsyncIterator[None]:
-        """A boss that only sends."""
+        """Open a boss that only sends."""
         async with self._open(supervise=False, schedule=False, pool_size=connections) as self._boss:
             yield
 
@@ -91,7 +91,7 @@ class TriobossAdapter(Adapter):
         await self._boss.insert(QUEUE, ({"data": row, **self._key(row["i"])} for row in rows))
 
     async def work(self, hit: Hit, ready: Callable[[], None]) -> None:
-        """One worker."""
+        """Run one worker."""
 
         async def handle(job: Any) -> None:
             hit(job.data)

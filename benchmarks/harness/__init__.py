@@ -1,11 +1,21 @@
-"""What all questions share.
+"""What all benchmarks share.
 
-options      the command line
-server       a Postgres of our own, or the one named by --dsn; fresh databases in it
-environment  the machine, the versions, the settings: what a number was measured on
-meters       CPU seconds of our processes, of Postgres, and of everybody else
-processes    programs beside this one that speak lines of JSON
-percentiles  latencies, counted from when a job should have been sent
-tables       numbers as text; plots has them as SVG; report prints and keeps both
-contenders   queues as programs; workloads and draining are the runs that several questions share
+options           the command line
+server            a Postgres of the benchmark's own, or the one of --dsn; a fresh database for each run
+environment       machine, versions and settings: a figure without them cannot be read
+meters            CPU time of our programs, of Postgres, and of all other processes; WAL
+processes         programs that run beside the harness and exchange lines of JSON with it
+proxy             a TCP proxy that breaks connections; the tests use it, too
+queue_programs    queues that are run as programs: trioboss and its peers
+runs              measurements that several benchmarks share: latency, sends, bulk, steady state
+draining          the measurement of a drain
+filling           databases with a backlog, a blocked key, an archive; claims from them
+floor             what the same Postgres reaches without a queue
+bare_connections  statements and connections without a queue, which `store` compares with
+idling            what programs use that have nothing to do
+percentiles       percentiles, and latencies free of coordinated omission
+tables, plots     figures as Markdown and as SVG
+report            prints, stores and draws what a command measured
+summary           the small file of a published run
+progress          one line on standard error for each step
 """

@@ -1,4 +1,4 @@
-"""Draining a queue: how fast are jobs done that are already there?"""
+"""The measurement of a drain: how fast are jobs done that are queued already?"""
 
 import contextlib
 import time
@@ -8,16 +8,16 @@ from typing import Any
 import attrs
 import psycopg
 
-from benchmarks.harness.contenders import Contender, count_pending, wait_drained
 from benchmarks.harness.meters import Meter
 from benchmarks.harness.processes import Program, ProgramFailed
+from benchmarks.harness.queue_programs import QueueProgram, count_pending, wait_drained
 from benchmarks.harness.server import Server, Template
 
 __all__ = ["drain"]
 
-_WARM = 1000  # handler entries after which it is measured
-_ENTRIES = 10_000  # of a backlog that is not drained to its end
-_START_UP = 60.0  # seconds until the first entries
+_WARM = 1000  # handler entries before the measurement begins
+_ENTRIES = 10_000  # handler entries that are measured in a backlog too long to drain
+_START_UP = 60.0  # seconds within which the warm-up must be over
 
 Result = dict[str, Any]
 Settings = Mapping[str, Any]
@@ -25,7 +25,7 @@ Settings = Mapping[str, Any]
 
 def drain(
     server: Server,
-    contender: Contender,
+    queue: QueueProgram,
     settings: Settings,
     template: Template,
     *,
@@ -34,17 +34,17 @@ def drain(
     cap: float = 12.0,
     entries_only: bool = False,
 ) -> Result:
-    """Jobs a second from the 1000th handler entry to the last completion that is durable.
+    """Return the jobs a second from the 1000th handler entry to the last durable completion.
 
-    A slow queue is stopped `cap` seconds after that, and what it has durably finished counts. `entries_only` is
-    for backlogs too long to drain: then handler entries count, as many as `entry_rate` counts everywhere.
+    A slow queue is stopped `cap` seconds after that entry, and its durable completions count. `entries_only` is for
+    backlogs too long to drain: then handler entries count, and `rate` is None.
     """
     warm = min(_WARM, jobs // 10)
     goal = min(jobs, warm + _ENTRIES) if entries_only else jobs
     with (
         server.database(template.name) as dsn,
         psycopg.connect(dsn, autocommit=True) as connection,
-        _workers(contender, dsn, settings, workers) as programs,
+        _workers(queue, dsn, settings, workers) as programs,
     ):
         deadline = _begin(programs)
         warmed_up = _wait_for_entries(programs, warm, deadline)
@@ -53,7 +53,7 @@ def drain(
             reached = warmed_up and _wait_for_entries(programs, goal, time.monotonic() + cap)
             left = 0 if reached or entries_only else count_pending(connection, template)
             end = time.monotonic() if left or entries_only else wait_drained(dsn, template, 60.0)
-        entries = [program.ask({"do": "report"}, "recorded")["entered"] for program in programs]
+        entries = [program.request({"do": "report"}, "recorded")["entered"] for program in programs]
     if reached and not entries_only and sum(map(len, entries)) != jobs:
         raise ProgramFailed(f"{sum(map(len, entries))} handler entries for {jobs} jobs")
     run = _Run(entries, warm)
@@ -86,24 +86,24 @@ class _Run:
         return len(self._ordered)
 
     def rate(self, finished: int, end: float) -> float:
-        """Jobs finished by `end` that began after the warm-up, and after every worker had begun."""
+        """Return the rate of the jobs that were finished by `end` and began after every worker had begun."""
         began = [each[0] for each in self.entries if each]
         begin = max(self._ordered[self.warm - 1], *began)
         before = sum(1 for time_ in self._ordered if time_ <= begin)
         return (finished - before) / (end - begin)
 
     def entry_rate(self) -> float:
-        """Handler entries a second after the warm-up, of at most so many."""
+        """Return the handler entries a second of the first entries after the warm-up."""
         last = min(self.count, self.warm + _ENTRIES)
         return (last - self.warm) / (self._ordered[last - 1] - self._ordered[self.warm - 1])
 
 
 @contextlib.contextmanager
-def _workers(contender: Contender, dsn: str, settings: Settings, count: int) -> Iterator[list[Program]]:
-    """So many workers that begin together: starting an interpreter takes longer than some drains."""
+def _workers(queue: QueueProgram, dsn: str, settings: Settings, count: int) -> Iterator[list[Program]]:
+    """Start workers that wait for `_begin`, because starting an interpreter takes longer than some drains."""
     with contextlib.ExitStack() as stack:
         workers = [
-            stack.enter_context(contender.run("work", dsn, settings, progress=True, hold=True))
+            stack.enter_context(queue.run("work", dsn, settings, progress=True, hold=True))
             for _ in range(count)
         ]
         for worker in workers:
@@ -112,20 +112,20 @@ def _workers(contender: Contender, dsn: str, settings: Settings, count: int) -> 
 
 
 def _begin(programs: list[Program]) -> float:
-    """Let them work; return when the first entries are overdue."""
+    """Let all workers begin; return the deadline of the warm-up."""
     for program in programs:
-        program.tell({"do": "go"})
+        program.send({"do": "go"})
     for program in programs:
         program.wait("ready")
     return time.monotonic() + _START_UP
 
 
 def _entries(programs: list[Program]) -> int:
-    return sum(program.count for program in programs)
+    return sum(program.entries for program in programs)
 
 
 def _wait_for_entries(programs: list[Program], goal: int, deadline: float) -> bool:
-    """Until so many handlers were entered; False if that takes too long."""
+    """Wait for so many handler entries; return False at the deadline."""
     while _entries(programs) < goal:
         if time.monotonic() > deadline:
             return False

@@ -1,11 +1,11 @@
-"""What a number was measured on: machine, versions, settings. A number without them says nothing."""
+"""Machine, versions and settings of a run. A figure without them cannot be compared with anything."""
 
 import importlib.metadata
 import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from psycopg import pq
 
 from benchmarks.harness.server import Server, run_sql
 
-__all__ = ["describe", "in_words"]
+__all__ = ["as_text", "describe", "public_arguments"]
 
 _PRIVATE = frozenset({"--dsn", "--cache", "--results", "--append", "--jdbc", "--peer-python", "--plot"})
 _CHANGED = """
@@ -27,7 +27,7 @@ _CHANGED = """
 
 
 def describe(server: Server) -> dict[str, Any]:
-    """Everything about the place, as JSON."""
+    """Return machine, versions and settings as JSON."""
     fsync = run_sql(server.dsn, "show fsync")[0][0]
     commit = run_sql(server.dsn, "show synchronous_commit")[0][0]
     return {
@@ -52,12 +52,12 @@ def describe(server: Server) -> dict[str, Any]:
             **dict(run_sql(server.dsn, _CHANGED)),
         },
         "connection": _connection(server.dsn),
-        "command": " ".join(["python -m benchmarks", *_public(sys.argv[1:])]),
+        "command": " ".join(["python -m benchmarks", *public_arguments(sys.argv[1:])]),
     }
 
 
-def in_words(found: dict[str, Any]) -> str:
-    """The same in three lines."""
+def as_text(found: dict[str, Any]) -> str:
+    """Return the same as three lines of text."""
     machine, versions = found["machine"], found["versions"]
     settings = ", ".join(f"{name} {value}" for name, value in found["postgres_settings"].items())
     return "\n".join(
@@ -71,8 +71,8 @@ def in_words(found: dict[str, Any]) -> str:
     )
 
 
-def _public(arguments: list[str]) -> Iterator[str]:
-    """The arguments without places and passwords: results are shown to others."""
+def public_arguments(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield the arguments without paths and passwords, because results are published."""
     hides = False
     for argument in arguments:
         name, _, value = argument.partition("=")
@@ -91,7 +91,7 @@ def _cpu_model() -> str:
 
 
 def _file_system(folder: Path) -> str | None:
-    """The kind of file system: on a tmpfs a commit costs nothing, and says nothing."""
+    """Return the kind of file system: on a tmpfs a commit costs nothing, and its cost cannot be measured."""
     try:
         mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
     except OSError:

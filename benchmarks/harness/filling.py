@@ -1,4 +1,4 @@
-"""Databases in some state: so many jobs, a blocked key, an archive. And claims from them."""
+"""Databases with many jobs, a blocked key, an archive or many queues; and the time of claims from them."""
 
 import time
 from collections.abc import Callable, Set
@@ -8,16 +8,16 @@ import trioboss
 from benchmarks.adapters.base import QUEUE
 from benchmarks.harness.server import run_sql
 
-__all__ = ["block_key", "fill_archive", "fill_jobs", "fill_queues", "measure_claims", "place_all"]
+__all__ = ["admit_all", "block_key", "fill_archive", "fill_jobs", "fill_queues", "measure_claims"]
 
-_COLD = 20  # claims that are not counted
-# In a queue without workers a claim of a priority that no job has takes nothing, but places.
-_NOBODYS = 2**31 - 1
-_PLACED_AT_ONCE = 50_000
+_COLD = 20  # claims before the measurement begins
+# A claim of a priority that no job has takes no job, but it admits jobs of keyed queues.
+_UNUSED_PRIORITY = 2**31 - 1
+_ADMITTED_AT_ONCE = 50_000
 
 
 def fill_jobs(count: int, *, keyed: bool = False) -> Callable[[str], None]:
-    """So many jobs, each with a key of its own if they have one."""
+    """Return a function that fills a database with so many jobs, each with its own key if `keyed`."""
 
     def fill(dsn: str) -> None:
         with trioboss.SyncBoss(dsn, migrate=False) as boss:
@@ -31,24 +31,24 @@ def _row(i: int, key: str | None = None) -> dict[str, Any]:
 
 
 def block_key(dsn: str, blocked: int, free: int) -> None:
-    """One key whose first job is under way and stays there; the others of it come before everything else."""
+    """Insert a key whose first job stays active, with many jobs behind it, and then jobs of free keys."""
     with trioboss.SyncBoss(dsn, migrate=False) as boss:
         boss.insert(QUEUE, ({**_row(i, "blocked"), "expire_in": 86_400} for i in range(blocked)))
         boss.fetch(QUEUE)
         boss.insert(QUEUE, (_row(i, str(i)) for i in range(free)))
-    place_all(dsn)
+    admit_all(dsn)
 
 
-def place_all(dsn: str) -> None:
-    """Let the new jobs of a keyed queue find their places, which otherwise happens along with the claims."""
+def admit_all(dsn: str) -> None:
+    """Admit the new jobs of a keyed queue, which otherwise happens along with the measured claims."""
     waiting = "select exists (select from trioboss.job where gate = 1 and state < 'active')"
     with trioboss.SyncBoss(dsn, migrate=False) as boss:
         while run_sql(dsn, waiting)[0][0]:
-            boss.fetch(QUEUE, batch_size=_PLACED_AT_ONCE, min_priority=_NOBODYS)
+            boss.fetch(QUEUE, batch_size=_ADMITTED_AT_ONCE, min_priority=_UNUSED_PRIORITY)
 
 
 def fill_archive(dsn: str, archived: int, jobs: int) -> None:
-    """Copies of one completed job, all of today; and so many jobs."""
+    """Fill the archive with copies of one completed job, and the queue with jobs."""
     with trioboss.SyncBoss(dsn, migrate=False) as boss:
         boss.send(QUEUE, {"i": 0, "t": 0, "due": 0})
         boss.complete(QUEUE, boss.fetch(QUEUE))
@@ -57,7 +57,7 @@ def fill_archive(dsn: str, archived: int, jobs: int) -> None:
 
 
 def fill_queues(dsn: str, queues: int, jobs: int) -> None:
-    """So many queues, one of them with so many jobs."""
+    """Create many queues, one of them with jobs."""
     _copy_row(dsn, "queue", {"name": "'other/' || n"}, queues - 1)
     fill_jobs(jobs)(dsn)
 
@@ -65,7 +65,7 @@ def fill_queues(dsn: str, queues: int, jobs: int) -> None:
 def _copy_row(
     dsn: str, table: str, changed: dict[str, str], count: int, leave: Set[str] = frozenset()
 ) -> None:
-    """Copy the only row of a table so many times, with some columns changed."""
+    """Copy the only row of a table many times, with some columns changed."""
     rows = run_sql(
         dsn,
         "select column_name from information_schema.columns "
@@ -82,14 +82,14 @@ def _copy_row(
 
 
 async def measure_claims(dsn: str, count: int, refill: bool = False) -> list[float]:
-    """Milliseconds of each claim of 10 jobs, all placed. `refill`: there are never more than those 10."""
+    """Return the milliseconds of each claim of 10 admitted jobs. `refill`: the queue never has more than 10."""
     times: list[float] = []
     async with trioboss.open_boss(dsn, migrate=False, supervise=False, schedule=False, pool_size=1) as boss:
         await boss.wait_listening()
-        for turn in range(count):
+        for number in range(count):
             if refill:
-                await boss.insert(QUEUE, [_row(turn * 10 + i, str(turn * 10 + i)) for i in range(10)])
-                await boss.fetch(QUEUE, min_priority=_NOBODYS)
+                await boss.insert(QUEUE, [_row(number * 10 + i, str(number * 10 + i)) for i in range(10)])
+                await boss.fetch(QUEUE, min_priority=_UNUSED_PRIORITY)
             began = time.perf_counter()
             jobs = await boss.fetch(QUEUE, batch_size=10)
             times.append((time.perf_counter() - began) * 1000)

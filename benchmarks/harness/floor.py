@@ -1,4 +1,4 @@
-"""What the same Postgres gives without any queue: pgbench, and plain blocking psycopg."""
+"""The floor: what the same Postgres reaches without a queue, by pgbench and by blocking psycopg."""
 
 import re
 import shutil
@@ -13,18 +13,18 @@ import attrs
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from benchmarks.harness.contenders import Contender
 from benchmarks.harness.meters import Meter
 from benchmarks.harness.percentiles import curve, summarize
 from benchmarks.harness.processes import python_module
+from benchmarks.harness.queue_programs import QueueProgram
+from benchmarks.harness.runs import measure_latency
 from benchmarks.harness.server import Server
-from benchmarks.harness.workloads import measure_latency
-from benchmarks.programs.blocking import CLAIM, COMPLETE, SCHEMA
+from benchmarks.programs.blocking_psycopg import CLAIM, COMPLETE, SCHEMA
 from trioboss.postgres.embedded.binaries import find_binaries
 
 __all__ = ["floor_bulk", "floor_drain", "floor_latency", "floor_sends"]
 
-_BLOCKING = Contender("blocking psycopg", tuple(python_module("benchmarks.programs.blocking")))
+_BLOCKING = QueueProgram("blocking psycopg", tuple(python_module("benchmarks.programs.blocking_psycopg")))
 _INSERT = """insert into job (data) values ('{"i": 1, "t": 0, "due": 0}');\n"""
 _TPS = re.compile(r"tps = ([\d.]+)")
 
@@ -32,7 +32,7 @@ Result = dict[str, Any]
 
 
 def floor_latency(server: Server, count: int, rate: float) -> Result:
-    """Two blocking programs: insert and notify; listen, claim and complete."""
+    """Two blocking programs: one inserts and notifies, the other listens, claims and completes."""
     result = measure_latency(server, _BLOCKING, {}, count=count, rate=rate)
     found = attrs.asdict(summarize(result["ms"]))
     return {**found, "curve_ms": curve(result["ms"]), "noise": result["noise"]}
@@ -57,7 +57,7 @@ def _pgbench(server: Server, script: str, clients: int, seconds: float) -> float
     bundled = find_binaries().folder / "pgbench"
     program = str(bundled) if bundled.exists() else shutil.which("pgbench")
     if program is None:
-        raise FileNotFoundError("there is no pgbench")
+        raise FileNotFoundError("pgbench is not installed")
     with server.database(_table(server)) as dsn, tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "script.sql")
         file.write_text(script)
@@ -96,7 +96,7 @@ def floor_bulk(server: Server, count: int) -> Result:
 
 
 def floor_drain(server: Server, batch: int, jobs: int) -> Result:
-    """One blocking connection: claim so many, complete them, each in a transaction of its own."""
+    """One blocking connection that claims a batch and completes it, each in its own transaction."""
 
     def make(dsn: str) -> None:
         with psycopg.connect(dsn) as connection:

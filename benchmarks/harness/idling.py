@@ -1,4 +1,4 @@
-"""Watching programs that have nothing to do: CPU, wake-ups, memory, connections, statements."""
+"""What programs use that have nothing to do: CPU, wake-ups, memory, connections, statements."""
 
 import time
 from collections import defaultdict
@@ -13,17 +13,17 @@ from benchmarks.harness.percentiles import median
 from benchmarks.harness.processes import Program
 from benchmarks.harness.server import Server, run_sql
 
-__all__ = ["SETTLING", "Watched", "count_statements", "log_statements", "watch"]
+__all__ = ["SETTLING", "IdleProgram", "count_statements", "log_statements", "observe"]
 
 SETTLING = 20.0
-"""Seconds from its start until a worker is at rest: until then maintenance watches ours more closely, and tidies."""
-_LOOK_INTERVAL = 2.0  # pools may replace their connections meanwhile
+"""Seconds from its start until a worker is idle: before that, maintenance polls more often, and prunes."""
+_SAMPLE_INTERVAL = 2.0  # seconds between samples: pools replace their connections between them
 _BACKENDS = "select datname, pid from pg_stat_activity where backend_type = 'client backend'"
 
 
 @attrs.frozen
-class Watched:
-    """A program at rest, and the database that only it uses."""
+class IdleProgram:
+    """An idle program, and the database that only this program uses."""
 
     name: str
     program: Program
@@ -31,16 +31,16 @@ class Watched:
 
 
 @attrs.define
-class _Used:
-    """CPU seconds of processes that come and go."""
+class _CpuUse:
+    """CPU seconds of processes that start and end during the observation."""
 
     first: dict[int, float] = attrs.field(factory=dict)
     last: dict[int, float] = attrs.field(factory=dict)
 
-    def look(self, pids: Sequence[int], *, at_start: bool) -> None:
+    def sample(self, pids: Sequence[int], *, at_start: bool) -> None:
         for pid in pids:
             self.last[pid] = cpu_of(pid)
-            # One that came later has used all that it has used meanwhile.
+            # A process that started later has used all of its CPU time during the observation.
             self.first.setdefault(pid, self.last[pid] if at_start else 0.0)
 
     @property
@@ -50,24 +50,24 @@ class _Used:
 
 @attrs.define
 class _Tally:
-    """What was seen of one program."""
+    """The samples of one program."""
 
-    watched: Watched
-    worker: _Used = attrs.field(factory=_Used)
-    backends: _Used = attrs.field(factory=_Used)
+    observed: IdleProgram
+    worker: _CpuUse = attrs.field(factory=_CpuUse)
+    backends: _CpuUse = attrs.field(factory=_CpuUse)
     connections: list[int] = attrs.field(factory=list)
     woken: int = 0
 
-    def look(self, pids: Sequence[int], *, at_start: bool) -> None:
-        pid = self.watched.program.pid
-        self.worker.look([pid, *children_of(pid)], at_start=at_start)
-        self.backends.look(pids, at_start=at_start)
+    def sample(self, pids: Sequence[int], *, at_start: bool) -> None:
+        pid = self.observed.program.pid
+        self.worker.sample([pid, *children_of(pid)], at_start=at_start)
+        self.backends.sample(pids, at_start=at_start)
         self.connections.append(len(pids))
         if at_start:
             self.woken = wakeups_of(pid)
 
     def result(self, seconds: float) -> dict[str, Any]:
-        pid = self.watched.program.pid
+        pid = self.observed.program.pid
         return {
             "worker_cpu": self.worker.seconds,
             "postgres_cpu": self.backends.seconds,
@@ -78,9 +78,9 @@ class _Tally:
         }
 
 
-def watch(server: Server, programs: Sequence[Watched], seconds: float) -> dict[str, dict[str, Any]]:
-    """Watch programs side by side for so long; what each one used, by name, and the `noise`."""
-    tallies = [_Tally(watched) for watched in programs]
+def observe(server: Server, programs: Sequence[IdleProgram], seconds: float) -> dict[str, dict[str, Any]]:
+    """Observe programs side by side; return what each one used, by name, with the `noise`."""
+    tallies = [_Tally(program) for program in programs]
     end = time.monotonic() + seconds
     at_start = True
     with (
@@ -92,38 +92,38 @@ def watch(server: Server, programs: Sequence[Watched], seconds: float) -> dict[s
             for database, pid in connection.execute(_BACKENDS):
                 backends[database].append(pid)
             for tally in tallies:
-                tally.look(backends[tally.watched.database], at_start=at_start)
+                tally.sample(backends[tally.observed.database], at_start=at_start)
             at_start = False
             if (left := end - time.monotonic()) <= 0:
                 break
-            time.sleep(min(_LOOK_INTERVAL, left))
+            time.sleep(min(_SAMPLE_INTERVAL, left))
         meter.stop()
         return {
-            tally.watched.name: {**tally.result(meter.seconds), "noise": meter.noise} for tally in tallies
+            tally.observed.name: {**tally.result(meter.seconds), "noise": meter.noise} for tally in tallies
         }
 
 
 def log_statements(server: Server, database: str) -> None:
-    """Let the server log every statement in this database, of sessions that begin after this."""
+    """Let the server log every statement in this database, for sessions that begin after this call."""
     run_sql(server.dsn, f'alter database "{database}" set log_min_duration_statement = 0')
 
 
 def count_statements(server: Server, databases: Sequence[str], seconds: float) -> dict[str, float] | None:
-    """Statements a minute in each database while we wait; None if we cannot read the server's log.
+    """Return the statements a minute in each database; None if the server's log cannot be read.
 
-    BEGIN, COMMIT and the empty statements by which pools look after their connections count as well.
+    BEGIN, COMMIT and the empty statements by which pools check their connections are counted, too.
     """
     if server.log is None:
         return None
     prefix = run_sql(server.dsn, "show log_line_prefix")[0][0]
     if "@%d " not in prefix:
-        raise RuntimeError(f"log_line_prefix is {prefix!r}: it does not tell whose statement it was")
+        raise RuntimeError(f"log_line_prefix is {prefix!r}: it must have '@%d ', the database of a statement")
     begin = server.log.stat().st_size
     time.sleep(seconds)
     with server.log.open("rb") as log:
         log.seek(begin)
         lines = log.read().decode(errors="replace").splitlines()
-    # The extended protocol logs parse, bind and execute; the last one is the statement.
+    # The extended protocol logs parse, bind and execute; only execute is counted.
     ran = [
         line for line in lines if "LOG:  duration" in line and (" statement: " in line or " execute " in line)
     ]

@@ -1,6 +1,6 @@
-"""CPU time: of our processes, of Postgres, and of everybody else on the machine. Read from Linux's /proc.
+"""CPU time of our programs, of Postgres and of all other processes of the machine, from Linux's /proc.
 
-Elsewhere, and for a server on another machine, the answers are None or 0: numbers are then shown without them.
+On other systems, and for a server on another machine, the results are None or 0, and tables leave them out.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ __all__ = [
     "wakeups_of",
 ]
 
-NOISY = 0.3  # cores that others used on average during a run, from which on its numbers are doubtful
+NOISY = 0.3  # cores used by other processes, on average; a run with more than that is marked as noisy
 
 _PROC = Path("/proc")
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -39,7 +39,7 @@ def _tasks(pid: int) -> list[Path]:
 
 
 def cpu_of(pid: int) -> float:
-    """CPU seconds that a living process has used so far, to the nanosecond, over all its threads."""
+    """Return the CPU seconds of a living process, all threads, to the nanosecond."""
     total = 0
     for task in _tasks(pid):
         with contextlib.suppress(OSError, IndexError):
@@ -48,7 +48,7 @@ def cpu_of(pid: int) -> float:
 
 
 def _reaped_by(pid: int) -> float:
-    """CPU seconds of the children that a process has waited for."""
+    """Return the CPU seconds of the children that a process has waited for, to the clock tick."""
     try:
         fields = (_PROC / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()
     except OSError:
@@ -57,12 +57,12 @@ def _reaped_by(pid: int) -> float:
 
 
 def cpu_with_reaped(pid: int) -> float:
-    """CPU seconds of a process and of the children that it has waited for."""
+    """Return the CPU seconds of a process and of the children that it has waited for."""
     return cpu_of(pid) + _reaped_by(pid)
 
 
 def children_of(pid: int) -> list[int]:
-    """The living children of a process."""
+    """Return the living children of a process."""
     found: list[int] = []
     for task in _tasks(pid):
         with contextlib.suppress(OSError):
@@ -71,12 +71,12 @@ def children_of(pid: int) -> list[int]:
 
 
 def tree_cpu(pid: int) -> float:
-    """CPU seconds of a process and all its descendants, dead or alive."""
+    """Return the CPU seconds of a process and all its descendants, ended ones included."""
     return cpu_with_reaped(pid) + sum(tree_cpu(child) for child in children_of(pid))
 
 
 def machine_cpu() -> float:
-    """CPU seconds that were not idle, over all cores."""
+    """Return the CPU seconds that were not idle, over all cores."""
     try:
         fields = [int(field) for field in (_PROC / "stat").read_text().split("\n", 1)[0].split()[1:]]
     except OSError:
@@ -85,7 +85,7 @@ def machine_cpu() -> float:
 
 
 def wakeups_of(pid: int) -> int:
-    """How often a process, in any of its threads, went to sleep by itself: so often it was woken."""
+    """Return the voluntary context switches of a process, all threads: how often it was woken."""
     total = 0
     for task in _tasks(pid):
         with contextlib.suppress(OSError):
@@ -96,7 +96,7 @@ def wakeups_of(pid: int) -> int:
 
 
 def resident_of(pid: int) -> int:
-    """Bytes of memory that a process holds."""
+    """Return the resident memory of a process in bytes."""
     with contextlib.suppress(OSError):
         for line in (_PROC / str(pid) / "status").read_text().splitlines():
             if line.startswith("VmRSS"):
@@ -106,10 +106,10 @@ def resident_of(pid: int) -> int:
 
 @attrs.define(eq=False)
 class Meter:
-    """Measures a block: wall time, the CPU of Postgres, and what others used meanwhile.
+    """Measures a block: wall time, CPU of Postgres, CPU of our programs, and the noise of other processes.
 
-    `ours` gives the CPU seconds that the programs in question have used so far. Without it all programs that this
-    process has started count; this process itself always does.
+    `ours` returns the CPU seconds that our programs have used so far. Without it, all programs that this process has
+    started are ours. This process itself is never counted as noise.
     """
 
     postmaster: int | None
@@ -141,12 +141,12 @@ class Meter:
             self.stop()
 
     def stop(self) -> None:
-        """Take the readings now, and not at the end of the block."""
+        """Take the final readings now instead of at the end of the block."""
         spent = [end - start for end, start in zip(self._read(), self._start, strict=True)]
         self.seconds, self.postgres, self.programs, self._all, self._self = spent
 
     @property
     def noise(self) -> float:
-        """Cores that everybody else used, on average."""
+        """The cores that other processes used, on average."""
         others = self._all - self.postgres - self.programs - self._self
         return max(0.0, others / self.seconds) if self.seconds else 0.0

@@ -1,9 +1,9 @@
 """Percentiles of latencies, free of coordinated omission.
 
-A sender that is held up sends late, and a latency counted from its late call hides the hold-up. So in open-loop
-runs a latency counts from the time when the job should have been sent. Timers of trio, asyncio and Node tick in
-milliseconds: a call that is late by no more than `TIMER_SLACK` is taken for on time, because that lateness is the
-timer's and not the queue's.
+A sender that is delayed sends late, and a latency counted from its late call hides the delay. In open-loop runs a
+latency therefore counts from the time at which the job should have been sent. Timers of trio, asyncio and Node have a
+resolution of a millisecond: a call that is late by at most `TIMER_SLACK` counts as on time, because the timer caused
+that, not the queue.
 """
 
 import math
@@ -19,7 +19,7 @@ _SHARES = (0.5, 0.95, 0.99, 0.999)
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that is not exceeded by at least this share of the values (nearest rank)."""
+    """Return the smallest value that at least this share of the values does not exceed (nearest rank)."""
     if not ordered:
         raise ValueError("percentile: there are no values")
     # Rounded first: 0.55 * 100 is 55.00000000000001, which is rank 55 and not 56.
@@ -28,7 +28,7 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 
 
 def median(values: Iterable[float]) -> float:
-    """The middle value, or the mean of the two in the middle."""
+    """Return the middle value, or the mean of the two in the middle."""
     ordered = sorted(values)
     if not ordered:
         raise ValueError("median: there are no values")
@@ -38,7 +38,7 @@ def median(values: Iterable[float]) -> float:
 
 @attrs.frozen
 class Summary:
-    """What became of so many samples, in their unit."""
+    """Percentiles of samples, in their unit."""
 
     count: int
     p50: float
@@ -49,7 +49,7 @@ class Summary:
 
 
 def summarize(values: Iterable[float]) -> Summary:
-    """The percentiles that people ask for."""
+    """Return the usual percentiles."""
     ordered = sorted(values)
     p50, p95, p99, p999 = (percentile(ordered, share) for share in _SHARES)
     return Summary(len(ordered), p50, p95, p99, p999, ordered[-1])
@@ -58,9 +58,9 @@ def summarize(values: Iterable[float]) -> Summary:
 def latencies(
     arrived: Sequence[float], called: Sequence[float], due: Sequence[float], slack: float = TIMER_SLACK
 ) -> list[float]:
-    """Seconds from when each job should have been sent until it arrived.
+    """Return the seconds from the time at which each job should have been sent to its arrival.
 
-    `called` is when it was sent, `due` when it should have been. A due time of 0 means: whenever it was called.
+    `called` is the time of the send, `due` the time planned for it. A due time of 0 means that no time was planned.
     """
     return [
         end - (begin if begin - planned <= slack or not planned else planned)
@@ -69,7 +69,7 @@ def latencies(
 
 
 def curve(values: Iterable[float]) -> list[tuple[float, float]]:
-    """The points of a percentile curve: dense at the end, as far as there are samples to tell."""
+    """Return the points of a percentile curve, which are denser towards the largest values."""
     ordered = sorted(values)
     nines = math.log10(len(ordered)) if ordered else 0.0
     steps = max(2, round(nines * 20))

@@ -1,4 +1,4 @@
-"""Plots as SVG, written by hand: percentile curves and bars. No library, and readable in any browser."""
+"""Percentile curves and bars as SVG, without a plotting library."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ _WIDTH = 960
 _LEFT, _TOP, _BOTTOM = 64, 36, 44
 _PLOT_HEIGHT = 260
 _BAR_HEIGHT, _BAR_GAP = 16, 8
-_LETTER = 6.7  # pixels of an average letter, a little more than it needs
+_LETTER = 6.7  # pixels of an average letter, rounded up
 _COLOURS = (
     "#3366aa",
     "#cc5533",
@@ -35,7 +35,7 @@ _STYLE = "font-family='system-ui,sans-serif' font-size='12'"
 
 @attrs.frozen
 class Curve:
-    """One line of a percentile plot: shares of the samples, and what they do not exceed."""
+    """One line of a percentile plot: points of a share of the samples and the value they do not exceed."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -43,18 +43,18 @@ class Curve:
 
 @attrs.frozen
 class Curves:
-    """Percentile curves. To the right, each step is one more nine: 90 %, 99 %, 99.9 %."""
+    """Percentile curves. Each step to the right is one more nine: 90 %, 99 %, 99.9 %."""
 
     title: str
     unit: str
     curves: Sequence[Curve]
 
     def height(self) -> int:
-        """Pixels it takes."""
+        """Return the height in pixels."""
         return _TOP + max(_PLOT_HEIGHT, len(self.curves) * 18) + _BOTTOM
 
     def render(self, top: float) -> Iterator[str]:
-        """Its elements, shifted down by `top`."""
+        """Yield the SVG elements, shifted down by `top`."""
         right = _WIDTH - _label_width(curve.name for curve in self.curves) - 36
         points = [point for curve in self.curves for point in curve.points]
         nines = max((_nines(share) for share, _ in points if share < 1), default=1.0) + 0.3
@@ -92,7 +92,7 @@ class Curves:
 
 @attrs.frozen
 class Bar:
-    """A measurement and, if it was repeated, how far it strayed."""
+    """A measurement and, if it was repeated, its range."""
 
     name: str
     value: float
@@ -102,18 +102,18 @@ class Bar:
 
 @attrs.frozen
 class Bars:
-    """Bars from zero, so that their lengths can be compared."""
+    """Bars that start at zero."""
 
     title: str
     unit: str
     bars: Sequence[Bar]
 
     def height(self) -> int:
-        """Pixels it takes."""
+        """Return the height in pixels."""
         return _TOP + len(self.bars) * (_BAR_HEIGHT + _BAR_GAP) + 16
 
     def render(self, top: float) -> Iterator[str]:
-        """Its elements, shifted down by `top`."""
+        """Yield the SVG elements, shifted down by `top`."""
         longest = max((bar.high or bar.value for bar in self.bars), default=1.0) or 1.0
         left = _label_width(bar.name for bar in self.bars) + 20
         scale = (_WIDTH - left - 90) / longest
@@ -136,7 +136,7 @@ Plot = Curves | Bars
 
 
 def draw(plots: Sequence[Plot]) -> str:
-    """One SVG with the plots below each other."""
+    """Return one SVG with the plots below each other."""
     parts: list[str] = []
     top = 0
     for plot in plots:
@@ -149,12 +149,12 @@ def draw(plots: Sequence[Plot]) -> str:
 
 
 def _label_width(names: Iterable[str]) -> float:
-    """Pixels that the longest of these names needs; one that is longer than half of the plot is cut off."""
+    """Return the pixels of the longest of these names, at most half of the plot's width."""
     return min(max((len(name) * _LETTER for name in names), default=0.0), _WIDTH / 2)
 
 
 def _nines(share: float) -> float:
-    """How many nines a share has: 0.9 has one, 0.99 two."""
+    """Return how many nines a share has: 0.9 has one, 0.99 has two."""
     return -math.log10(max(1 - share, 1e-9))
 
 

@@ -1,13 +1,13 @@
-"""What is going on, on standard error: standard output has the tables only."""
+"""Progress on standard error. Standard output has only the tables."""
 
 import sys
 import time
 
-__all__ = ["say"]
+__all__ = ["log"]
 
 _BEGAN = time.monotonic()
 
 
-def say(text: str) -> None:
-    """One line, with the seconds since the start."""
+def log(text: str) -> None:
+    """Print one line, with the seconds since the start."""
     print(f"[{time.monotonic() - _BEGAN:6.1f} s] {text}", file=sys.stderr, flush=True)

@@ -1,4 +1,8 @@
-"""What a command found: printed as tables, kept as JSON, drawn as SVG."""
+"""What a command measured: printed as tables, stored as raw JSON, drawn as SVG.
+
+The raw files stay in `benchmarks/results/`, which git ignores. `benchmarks publish` makes the small summary of a run
+that is kept in git (`summary`).
+"""
 
 import json
 import time
@@ -16,16 +20,16 @@ __all__ = ["Noise", "Report"]
 
 @attrs.define
 class Noise:
-    """How much others used the machine while we measured."""
+    """How much other processes used the machine during each run."""
 
     runs: list[tuple[str, float]] = attrs.field(factory=list)
 
     def add(self, name: str, cores: float) -> None:
-        """Note one run."""
+        """Record one run."""
         self.runs.append((name, cores))
 
     def notes(self) -> list[str]:
-        """What a reader must know of it."""
+        """Return the note of a table whose runs were disturbed."""
         noisy = [(name, cores) for name, cores in self.runs if cores > NOISY]
         if not noisy:
             return []
@@ -33,12 +37,12 @@ class Noise:
         names = list(dict.fromkeys(name for name, _ in noisy))
         listed = f": {'; '.join(names)}" if len(names) <= 4 else ""
         runs = f"{len(noisy)} of {len(self.runs)} runs"
-        return [f"noisy: others used up to {worst:.1f} cores during {runs}{listed}"]
+        return [f"noisy: other processes used up to {worst:.1f} cores during {runs}{listed}"]
 
 
 @attrs.define
 class Report:
-    """The answer to one question."""
+    """The result of one command."""
 
     command: str
     tables: list[Table] = attrs.field(factory=list)
@@ -47,11 +51,11 @@ class Report:
     noise: Noise = attrs.field(factory=Noise)
 
     def render(self) -> str:
-        """Everything a reader needs."""
+        """Return all tables as Markdown."""
         return "\n\n".join(table.render() for table in self.tables) + "\n"
 
     def save(self, folder: Path, environment: dict[str, Any], append: Path | None = None) -> Path:
-        """Keep it as JSON, under a name of its own or in the place of the file that it was added to."""
+        """Store everything as JSON, in a new file of the folder or in place of the file that was appended to."""
         path = append or folder / f"{self.command}-{time.strftime('%Y%m%d-%H%M%S')}.json"
         earlier = json.loads(path.read_text())["runs"] if path.exists() else []
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,6 +77,6 @@ class Report:
         return path
 
     def plot(self, path: Path) -> None:
-        """Draw it."""
+        """Draw the plots into an SVG file."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(draw(self.plots))

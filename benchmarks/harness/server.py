@@ -1,6 +1,7 @@
-"""The Postgres that is measured: one of our own, durable, on a loopback port without TLS; or the one --dsn names.
+"""The Postgres that is measured: the benchmark's own, durable, on a loopback port without TLS; or the one of --dsn.
 
-Every run has a database of its own, cloned from a template after a CHECKPOINT, so that no run pays for another.
+Every run has a database of its own, cloned from a template and followed by a CHECKPOINT, so that a run does not pay for
+the dead rows, the statistics or the dirty pages of an earlier one.
 """
 
 import contextlib
@@ -21,14 +22,14 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 import trioboss
-from benchmarks.harness.progress import say
+from benchmarks.harness.progress import log
 from trioboss.postgres.databases import create_database, drop_database
 from trioboss.postgres.embedded import EmbeddedPostgres
 from trioboss.postgres.embedded.postmaster import find_postmaster
 
 __all__ = ["Server", "Template", "open_server", "run_sql"]
 
-# As on a small real server; everything else is Postgres's default. The prefix tells whose statement was logged.
+# As on a small production server; everything else is Postgres's default. The prefix names the database of a statement.
 SETTINGS: dict[str, str | int | bool] = {
     "shared_buffers": "512MB",
     "max_connections": 200,
@@ -38,7 +39,7 @@ SETTINGS: dict[str, str | int | bool] = {
 
 
 def run_sql(dsn: str, *statements: str) -> list[tuple[Any, ...]]:
-    """Execute statements, each in a transaction of its own; return the rows of the last one."""
+    """Execute statements, each in its own transaction; return the rows of the last one."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         rows: list[tuple[Any, ...]] = []
         for statement in statements:
@@ -49,7 +50,7 @@ def run_sql(dsn: str, *statements: str) -> list[tuple[Any, ...]]:
 
 @attrs.frozen
 class Template:
-    """A database to clone, and what its maker said about it."""
+    """A database to clone, and the facts that the program that filled it returned."""
 
     name: str
     facts: Mapping[str, Any]
@@ -57,7 +58,7 @@ class Template:
 
 @attrs.define(eq=False)
 class Server:
-    """Where databases for runs come from."""
+    """A Postgres server, and the databases that runs get from it."""
 
     dsn: str
     own: EmbeddedPostgres | None = None
@@ -73,7 +74,7 @@ class Server:
 
     @property
     def log(self) -> Path | None:
-        """What the server logs, if we can read it."""
+        """The server's log file, if this process can read it."""
         return None if self.own is None else self.own.log
 
     @property
@@ -85,8 +86,12 @@ class Server:
             return int((self.own.data / "postmaster.pid").read_text().split()[0])
         return None
 
+    def wal_position(self) -> int:
+        """Return the position of the WAL in bytes: the difference of two readings is what was written between them."""
+        return int(run_sql(self.dsn, "select pg_current_wal_insert_lsn() - '0/0'")[0][0])
+
     def name(self, dsn: str) -> str:
-        """The name of the database of one of our dsns."""
+        """Return the name of the database of a dsn."""
         return str(conninfo_to_dict(dsn)["dbname"])
 
     def _dsn_of(self, name: str) -> str:
@@ -96,9 +101,9 @@ class Server:
     def template(
         self, key: str, make: Callable[[str], Mapping[str, Any] | None], parent: str | None = None
     ) -> Template:
-        """A database that `make` filled: made at the first call, and never connected to again."""
+        """Return a database that `make` filled. It is created by the first call and never connected to again."""
         if key not in self._templates:
-            say(f"template {key}")
+            log(f"template {key}")
             name = f"{self._prefix}_t{next(self._numbers)}"
             create_database(self.dsn, name, parent)
             facts = make(self._dsn_of(name)) or {}
@@ -107,12 +112,12 @@ class Server:
         return self._templates[key]
 
     def migrated(self) -> str:
-        """The name of the template with nothing but trioboss's schema."""
+        """Return the name of the template that has trioboss's schema and no jobs."""
         return self.template("trioboss", _migrate).name
 
     @contextlib.contextmanager
     def database(self, template: str | None = None) -> Iterator[str]:
-        """A fresh database, by default with trioboss's schema; gives its dsn, and drops it at the end."""
+        """Yield the dsn of a fresh database, by default with trioboss's schema, and drop it at the end."""
         source = template or self.migrated()
         name = f"{self._prefix}_{next(self._numbers)}"
         self._clone(name, source)
@@ -123,7 +128,7 @@ class Server:
 
     def _clone(self, name: str, source: str) -> None:
         with psycopg.connect(self.dsn, autocommit=True) as connection:
-            # Copying files is not logged, so the server has nothing to catch up with during the run.
+            # Copied files are not in the WAL, so the server has nothing left to write during the run.
             strategy = " strategy file_copy" if connection.info.server_version >= 150000 else ""
             statement = sql.SQL("create database {} template {}" + strategy)
             connection.execute(statement.format(sql.Identifier(name), sql.Identifier(source)))
@@ -131,19 +136,19 @@ class Server:
                 connection.execute("checkpoint")
 
     def drop_template(self, key: str) -> None:
-        """Give back the room of a template that is no longer needed."""
+        """Drop a template that is no longer needed."""
         if (found := self._templates.pop(key, None)) is not None:
             drop_database(self.dsn, found.name)
 
     def drop_templates(self) -> None:
-        """Leave nothing behind in somebody else's server."""
+        """Drop all templates: a server of --dsn is left as it was found."""
         for key in list(self._templates):
             self.drop_template(key)
 
     def crash(self) -> float:
-        """Stop the server at once, as a crash would, and start it again; return when it was killed."""
+        """Stop the server immediately, as a crash does, and start it again; return the time of the crash."""
         if self.own is None or self.postmaster is None:
-            raise RuntimeError("crash: only our own server is stopped; run without --dsn")
+            raise RuntimeError("crash: only the benchmark's own server is crashed; run without --dsn")
         pid = self.postmaster
         crashed_at = time.monotonic()
         os.kill(pid, signal.SIGQUIT)
@@ -159,7 +164,7 @@ def _migrate(dsn: str) -> None:
 
 
 def _find_postmaster(dsn: str) -> int | None:
-    """The parent of a backend of ours, if both run on this machine."""
+    """Return the parent of one of our backends, if it runs on this machine."""
     with psycopg.connect(dsn) as connection:
         stat = Path(f"/proc/{connection.info.backend_pid}/stat")
         try:
@@ -171,7 +176,7 @@ def _find_postmaster(dsn: str) -> int | None:
 
 @contextlib.contextmanager
 def open_server(dsn: str | None, settings: Mapping[str, str | int | bool] | None = None) -> Iterator[Server]:
-    """The server that is named, or one of our own, with settings of its own, for the length of the block."""
+    """Yield the server of the dsn, or start one with these settings, for the length of the block."""
     if dsn is not None:
         server = Server(dsn if "://" in dsn else _as_uri(dsn))
         try:
@@ -179,14 +184,14 @@ def open_server(dsn: str | None, settings: Mapping[str, str | int | bool] | None
         finally:
             server.drop_templates()
         return
-    # A port of our choice, because it has to stay the same when the server is restarted.
+    # The port is chosen here, because it must stay the same when the server is restarted.
     chosen = {**SETTINGS, **(settings or {}), "port": _find_free_port()}
     with EmbeddedPostgres(keep_data=False, durable=True, tcp=True, settings=chosen) as own:
         yield Server(_portable(own.dsn), own)
 
 
 def _find_free_port() -> int:
-    # Below those that systems hand out for outgoing connections, so that it is still free after a restart.
+    # Below the ports that the system gives to outgoing connections, so that it is still free after a restart.
     for port in random.sample(range(20_000, 32_000), 100):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
@@ -195,7 +200,7 @@ def _find_free_port() -> int:
 
 
 def _as_uri(conninfo: str) -> str:
-    """The form that asyncpg and Node read as well. A folder of sockets goes where they look for it."""
+    """Return the form that asyncpg and Node accept, too; a socket folder becomes the parameter `host`."""
     found = {name: str(value) for name, value in conninfo_to_dict(conninfo).items()}
     database, user = found.pop("dbname", "postgres"), found.pop("user", "")
     password = found.pop("password", "")
@@ -204,7 +209,7 @@ def _as_uri(conninfo: str) -> str:
 
 
 def _portable(dsn: str) -> str:
-    """The dsn with its password in it: asyncpg and Node read no passfile from a dsn."""
+    """Return the dsn with its password, because asyncpg and Node do not read a passfile from a dsn."""
     found = conninfo_to_dict(dsn)
     password = Path(str(found["passfile"])).read_text().strip().rsplit(":", 1)[1]
     place = f"{found['host']}:{found['port']}/{found['dbname']}"

@@ -1,6 +1,7 @@
-"""Numbers as text: one table that reads well in a terminal and in Markdown."""
+"""Figures as text: tables that are readable in a terminal and valid Markdown."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -20,7 +21,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> "Spread":
-        """The spread of these values."""
+        """Return the spread of these values."""
         found = list(values)
         return cls(median(found), min(found), max(found), len(found))
 
@@ -34,7 +35,7 @@ Cell = str | int | float | Spread | None
 
 
 def spell(number: float) -> str:
-    """A number with the three digits that matter."""
+    """Return a number with three significant digits."""
     if number != number:
         return "–"  # noqa: RUF001
     size = abs(number)
@@ -55,21 +56,29 @@ def _text(cell: Cell) -> str:
 
 @attrs.define
 class Table:
-    """Rows under a heading. Notes stand below, and say what a reader must know to read the numbers."""
+    """Rows under a heading. The notes below them state what a reader needs to interpret the figures."""
 
     title: str
     columns: Sequence[str]
     rows: list[list[Cell]] = attrs.field(factory=list)
     notes: list[str] = attrs.field(factory=list)
 
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Table":
+        """Return the table that a raw file of results holds."""
+        rows: list[list[Cell]] = [
+            [Spread(**cell) if isinstance(cell, dict) else cell for cell in row] for row in stored["rows"]
+        ]
+        return cls(stored["title"], stored["columns"], rows, stored["notes"])
+
     def add(self, *cells: Cell) -> None:
-        """Add a row, which has a cell for each column."""
+        """Add a row with a cell for each column."""
         if len(cells) != len(self.columns):
             raise ValueError(f"{self.title}: {len(cells)} cells for {len(self.columns)} columns")
         self.rows.append(list(cells))
 
     def render(self) -> str:
-        """The table as Markdown, its columns aligned."""
+        """Return the table as Markdown with aligned columns."""
         texts = [[_text(cell) for cell in row] for row in self.rows]
         widths = [
             max(len(row[place]) for row in (self.columns, *texts)) for place in range(len(self.columns))

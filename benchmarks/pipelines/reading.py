@@ -1,4 +1,4 @@
-"""How fast is history read? Beside Spark's own JDBC source, on the same table with the same number of partitions."""
+"""How fast is history read, compared with Spark's JDBC source on the same table, with as many partitions?"""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from benchmarks.harness.percentiles import median
-from benchmarks.harness.progress import say
+from benchmarks.harness.progress import log
 from benchmarks.harness.server import run_sql
 from benchmarks.harness.tables import Spread, Table
-from benchmarks.pipelines.setting import Setting, discard, jdbc_options, timed
+from benchmarks.pipelines.context import PipelineContext, discard, jdbc_options, timed
 from trioboss.pipeline.tables import TABLES, Column
 
 __all__ = ["fill_history", "measure_reading"]
@@ -30,7 +30,7 @@ from generate_series(1, %s) n, lateral (select now() - interval '1 hour' + n * i
 
 
 def fill_history(rows: int) -> Callable[[str], None]:
-    """Archived jobs of eight queues."""
+    """Return a function that fills the archive with jobs of eight queues."""
 
     def fill(dsn: str) -> None:
         run_sql(dsn, FILL.replace("%s", str(rows)), "vacuum (freeze, analyze) trioboss.archive")
@@ -38,28 +38,28 @@ def fill_history(rows: int) -> Callable[[str], None]:
     return fill
 
 
-def measure_reading(setting: Setting) -> Table:
-    """All columns, some columns, one queue of eight."""
-    template = setting.server.template(
-        f"{setting.rows:,} archived", fill_history(setting.rows), setting.server.migrated()
+def measure_reading(context: PipelineContext) -> Table:
+    """Read all columns, some columns, one queue of eight."""
+    template = context.server.template(
+        f"{context.rows:,} archived", fill_history(context.rows), context.server.migrated()
     )
     table = Table(
-        f"Reading {setting.rows:,} archived jobs, {setting.partitions} partitions",
+        f"Reading {context.rows:,} archived jobs, {context.partitions} partitions",
         ("read", "trioboss, s", "rows/s", "JDBC, s", "times as fast"),
     )
-    with setting.server.database(template.name) as dsn:
-        ways = {"trioboss": _ours(setting, dsn), "JDBC": _jdbc(setting, dsn) if setting.jar else {}}
+    with context.server.database(template.name) as dsn:
+        ways = {"trioboss": _ours(context, dsn), "JDBC": _jdbc(context, dsn) if context.jar else {}}
         for case in ways["trioboss"]:
             found: dict[str, list[float]] = {name: [] for name, cases in ways.items() if case in cases}
-            for turn in range(setting.repeats + 1):
+            for number in range(context.repeats + 1):
                 for name, seconds in found.items():
                     took = timed(lambda name=name, case=case: discard(ways[name][case]()))  # type: ignore[misc]
-                    if turn:  # the first is to warm up
+                    if number:  # the first round is the warm-up
                         seconds.append(took)
-            _add(table, case, setting.rows if case != "one queue of 8" else setting.rows // 8, found)
-    if setting.jar is None:
+            _add(table, case, context.rows if case != "one queue of 8" else context.rows // 8, found)
+    if context.jar is None:
         table.notes.append(
-            "no JDBC driver: install the Debian package libpostgresql-jdbc-java, or give --jdbc JAR"
+            "no JDBC driver: install the Debian package libpostgresql-jdbc-java, or use --jdbc JAR"
         )
     return table
 
@@ -68,13 +68,13 @@ def _add(table: Table, case: str, rows: int, found: dict[str, list[float]]) -> N
     ours, theirs = found["trioboss"], found.get("JDBC")
     ratio = median(theirs) / median(ours) if theirs else None
     table.add(case, Spread.of(ours), rows / median(ours), Spread.of(theirs) if theirs else None, ratio)
-    say(f"read {case}: {median(ours):.2f} s" + (f", JDBC {median(theirs):.2f} s" if theirs else ""))
+    log(f"read {case}: {median(ours):.2f} s" + (f", JDBC {median(theirs):.2f} s" if theirs else ""))
 
 
-def _ours(setting: Setting, dsn: str) -> dict[str, Callable[[], DataFrame]]:
+def _ours(context: PipelineContext, dsn: str) -> dict[str, Callable[[], DataFrame]]:
     def read(**more: Any) -> DataFrame:
-        options = {"dsn": dsn, "table": "archive", "numPartitions": setting.partitions, **more}
-        return setting.spark.read.format("trioboss").options(**options).load()
+        options = {"dsn": dsn, "table": "archive", "numPartitions": context.partitions, **more}
+        return context.spark.read.format("trioboss").options(**options).load()
 
     return {
         "all columns": read,
@@ -83,25 +83,25 @@ def _ours(setting: Setting, dsn: str) -> dict[str, Callable[[], DataFrame]]:
     }
 
 
-def _as_jdbc_takes(column: Column) -> str:
+def _select_for_jdbc(column: Column) -> str:
     return f'{column.quoted}::text::bigint AS "{column.name}"' if column.kind == "xid" else column.selected
 
 
-def _jdbc(setting: Setting, dsn: str) -> dict[str, Callable[[], DataFrame]]:
-    """At its best: large fetches, ranges of a number, and what it has no type for turned into what it has."""
-    columns = ", ".join(_as_jdbc_takes(column) for column in TABLES["archive"].columns)
+def _jdbc(context: PipelineContext, dsn: str) -> dict[str, Callable[[], DataFrame]]:
+    """Configure it for speed: large fetches, ranges of a number, and casts of the types that it does not support."""
+    columns = ", ".join(_select_for_jdbc(column) for column in TABLES["archive"].columns)
     options = jdbc_options(
         dsn,
         dbtable=f"(select {columns} from trioboss.archive) history",
         fetchsize="10000",
         partitionColumn="seq",
         lowerBound="1",
-        upperBound=str(setting.rows),
-        numPartitions=str(setting.partitions),
+        upperBound=str(context.rows),
+        numPartitions=str(context.partitions),
     )
 
     def read() -> DataFrame:
-        return setting.spark.read.format("jdbc").options(**options).load()
+        return context.spark.read.format("jdbc").options(**options).load()
 
     return {
         "all columns": read,

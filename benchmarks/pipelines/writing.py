@@ -1,13 +1,13 @@
-"""How fast is a queue loaded? Beside Spark's own JDBC writer into the same table, which may double rows."""
+"""How fast are jobs loaded, compared with Spark's JDBC writer, which may insert a row twice?"""
 
 from pyspark.sql import DataFrame
 
 import trioboss
 from benchmarks.harness.percentiles import median
-from benchmarks.harness.progress import say
+from benchmarks.harness.progress import log
 from benchmarks.harness.server import run_sql
 from benchmarks.harness.tables import Spread, Table
-from benchmarks.pipelines.setting import Setting, discard, jdbc_options, timed
+from benchmarks.pipelines.context import PipelineContext, discard, jdbc_options, timed
 
 __all__ = ["measure_writing"]
 
@@ -17,45 +17,45 @@ _ROWS = (
 )
 
 
-def measure_writing(setting: Setting) -> Table:
-    """One million rows of JSON, in memory, into a queue."""
+def measure_writing(context: PipelineContext) -> Table:
+    """Load rows of JSON that are cached in memory into a queue."""
     columns = ("by", "s", "rows/s", "times as fast as JDBC")
-    table = Table(f"Loading {setting.rows:,} jobs, {setting.partitions} partitions", columns)
-    rows = setting.spark.range(setting.rows, numPartitions=setting.partitions)
+    table = Table(f"Loading {context.rows:,} jobs, {context.partitions} partitions", columns)
+    rows = context.spark.range(context.rows, numPartitions=context.partitions)
     jobs = rows.selectExpr(f"{_ROWS[0]} as data", f"{_ROWS[1]} as priority").cache()
     discard(jobs)
     found: dict[str, list[float]] = {
-        name: [] for name in (("trioboss", "JDBC") if setting.jar else ("trioboss",))
+        name: [] for name in (("trioboss", "JDBC") if context.jar else ("trioboss",))
     }
-    for turn in range(setting.repeats + 1):
+    for number in range(context.repeats + 1):
         for name, seconds in found.items():
-            took = _load(setting, jobs, name)
-            say(f"{turn}/{setting.repeats} load by {name}: {took:.2f} s")
-            if turn:  # the first is to warm up
+            took = _load(context, jobs, name)
+            log(f"{number}/{context.repeats} load by {name}: {took:.2f} s")
+            if number:  # the first round is the warm-up
                 seconds.append(took)
     jobs.unpersist()
     theirs = median(found["JDBC"]) if "JDBC" in found else None
     for name, seconds in found.items():
         ratio = theirs / median(seconds) if theirs else None
-        table.add(name, Spread.of(seconds), setting.rows / median(seconds), ratio)
-    if setting.jar is None:
+        table.add(name, Spread.of(seconds), context.rows / median(seconds), ratio)
+    if context.jar is None:
         table.notes.append(
-            "no JDBC driver: install the Debian package libpostgresql-jdbc-java, or give --jdbc JAR"
+            "no JDBC driver: install the Debian package libpostgresql-jdbc-java, or use --jdbc JAR"
         )
     table.notes.append(
-        "trioboss: exactly once, all in one commit; JDBC: at least once, batchsize 10000, rewritten"
+        "trioboss: exactly once, in one commit; JDBC: at least once, batches of 10,000, rewritten to multi-row inserts"
     )
     return table
 
 
-def _load(setting: Setting, jobs: DataFrame, name: str) -> float:
-    with setting.server.database() as dsn:
+def _load(context: PipelineContext, jobs: DataFrame, name: str) -> float:
+    with context.server.database() as dsn:
         with trioboss.SyncBoss(dsn, migrate=False) as boss:
             boss.create_queue("bulk")
         took = timed(lambda: (_by_trioboss if name == "trioboss" else _by_jdbc)(jobs, dsn))
         ((count,),) = run_sql(dsn, "select count(*) from trioboss.job where name = 'bulk' and gate = 0")
-        if count != setting.rows:
-            raise AssertionError(f"{name} loaded {count} of {setting.rows} rows")
+        if count != context.rows:
+            raise AssertionError(f"{name} loaded {count} of {context.rows} rows")
     return took
 
 
@@ -64,7 +64,7 @@ def _by_trioboss(jobs: DataFrame, dsn: str) -> None:
 
 
 def _by_jdbc(jobs: DataFrame, dsn: str) -> None:
-    """Complete rows, so that no trigger has to fill in anything."""
+    """Write complete rows, so that the trigger has no column to fill in."""
     complete = jobs.selectExpr(
         "uuid() as id", "'bulk' as name", "data", "priority", "2 as retry_limit", "0D as retry_delay",
         "false as retry_backoff", "0D as retry_jitter", "'900 s' as expire_in", "true as auto_heartbeat",

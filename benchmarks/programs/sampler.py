@@ -1,7 +1,8 @@
-"""Where a process spends its CPU: a sample each millisecond of CPU time, by layer and by function.
+"""Where a process spends its CPU: one sample for each millisecond of CPU time, by layer and by function.
 
-A signal handler runs when the C function that was interrupted has returned, so time in C belongs to the line that
-called it. Which call that was tells its instruction: calls of libpq and of psycopg's generators count as psycopg's.
+Python runs a signal handler only after the interrupted C function has returned, so the time of C code is counted for
+the line that called it. The sampler finds the called function by the frame's instruction: calls of libpq and of
+psycopg's generators are counted as psycopg's.
 """
 
 import linecache
@@ -30,7 +31,7 @@ _LAYERS = (
 
 
 class Sampler:
-    """Counts samples from the moment it is started. One for each process."""
+    """Counts samples from `start` on. A process has one sampler, because it has one profiling timer."""
 
     def __init__(self) -> None:
         self.layers: Counter[str] = Counter()
@@ -39,12 +40,12 @@ class Sampler:
         self._names: dict[str, str | None] = {}
 
     def start(self) -> None:
-        """Begin. Only from the main thread."""
+        """Begin to sample. Only the main thread may call it: Python delivers signals there."""
         signal.signal(signal.SIGPROF, self._tick)
         signal.setitimer(signal.ITIMER_PROF, _INTERVAL, _INTERVAL)
 
     def as_json(self) -> dict[str, dict[str, int]]:
-        """Samples by layer, and of the busiest functions."""
+        """Return the samples by layer, and those of the busiest functions."""
         return {"layers": dict(self.layers), "functions": dict(self.functions.most_common(40))}
 
     def _tick(self, number: int, frame: FrameType | None) -> None:
@@ -59,7 +60,7 @@ class Sampler:
                 self._count(layer, here)
                 return
             here = here.f_back
-        self._count("the rest", frame)
+        self._count("other", frame)
 
     def _count(self, layer: str, frame: FrameType) -> None:
         self.layers[layer] += 1
@@ -67,7 +68,7 @@ class Sampler:
         self.functions[f"{Path(code.co_filename).name}:{code.co_qualname}"] += 1
 
     def _layer(self, file: str) -> str | None:
-        """The layer that a file belongs to; None: the standard library, which works for whoever called it."""
+        """Return the layer of a file; None for the standard library, whose time is counted for its caller."""
         if file not in self._names:
             found = ((pattern.search(file), name) for pattern, name in _LAYERS)
             self._names[file] = next((match.expand(name) for match, name in found if match), None)
@@ -81,7 +82,7 @@ class Sampler:
 
 
 def _called_name(code: CodeType, instruction: int) -> str:
-    """The name of the function or method that an instruction calls, if it calls one."""
+    """Return the name of the function or method that an instruction calls, or an empty text."""
     for place, (line, last, begin, end) in enumerate(code.co_positions()):
         if place * 2 == instruction and line is not None and begin is not None and end is not None:
             text = linecache.getline(code.co_filename, line)

@@ -1,4 +1,4 @@
-"""The command line: what it offers, what it refuses, and that it really measures."""
+"""The command line of the benchmarks: help, errors, and two small measurements."""
 
 import importlib
 import json
@@ -11,31 +11,53 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.harness.environment import describe
-from benchmarks.harness.options import COMMANDS, parse
+from benchmarks.harness.options import COMMANDS, OTHER_COMMANDS, parse
 from benchmarks.harness.server import Server, open_server, run_sql
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "backlog", "all"])
-def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]):
+def read_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments, "--help"])
     with pytest.raises(SystemExit) as ended:
-        parse([command, "--help"])
+        main()
     assert ended.value.code == 0
-    text = capsys.readouterr().out
-    assert all(name in text for name in (*COMMANDS, "--dsn", "--plot", "--quick", "--only"))
+    return capsys.readouterr().out
+
+
+def test_the_help_lists_every_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    text = read_help(monkeypatch, capsys)
+    assert all(name in text for name in (*COMMANDS, *OTHER_COMMANDS))
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "backlog", "all"])
+def test_every_benchmark_has_a_help_with_its_options(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    text = read_help(monkeypatch, capsys, command)
+    assert all(name in text for name in ("--dsn", "--plot", "--quick", "--only", "--repeats"))
+    assert ("--append" in text) == (command in ("peers", "all"))
+
+
+@pytest.mark.parametrize("command", ["pipeline", "publish"])
+def test_commands_with_their_own_options_have_a_help(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    if command == "pipeline":
+        pytest.importorskip("pyspark")
+    assert f"usage: python -m benchmarks {command}" in read_help(monkeypatch, capsys, command)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_can_be_run(command: str):
+def test_every_benchmark_is_a_module_that_measures(command: str):
     assert callable(importlib.import_module(f"benchmarks.{command}").measure)
 
 
-def test_backlog_is_another_name_of_growth_and_all_is_everything():
+def test_backlog_is_another_name_of_growth_and_all_runs_every_benchmark():
     assert parse(["backlog"]).commands == ("growth",)
     assert parse(["all"]).commands == tuple(COMMANDS)
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], [], ["latency", "--repeats", "0"]])
-def test_what_makes_no_sense_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]):
+def test_wrong_arguments_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:
         parse(arguments)
     assert ended.value.code == 2
@@ -46,14 +68,14 @@ def test_a_quick_run_is_one_round_and_a_full_one_is_three():
     assert parse(["latency"]).repeats == 3
 
 
-def test_a_result_tells_neither_passwords_nor_places(server_dsn: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_result_contains_neither_passwords_nor_paths(server_dsn: str, monkeypatch: pytest.MonkeyPatch):
     arguments = ["latency", "--dsn", "postgresql://u:secret@h/d", "--results=/home/me", "--quick"]
     monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
-    told = describe(Server(server_dsn))["command"]
-    assert told == "python -m benchmarks latency --dsn … --results=… --quick"
+    command = describe(Server(server_dsn))["command"]
+    assert command == "python -m benchmarks latency --dsn … --results=… --quick"
 
 
-def test_the_cpu_of_a_server_on_this_machine_is_never_taken_for_noise(server_dsn: str):
+def test_the_cpu_of_a_server_on_this_machine_is_not_counted_as_noise(server_dsn: str):
     postmaster = Server(server_dsn).postmaster
     assert postmaster is not None
     assert Path(f"/proc/{postmaster}/comm").read_text().strip() == "postgres"
@@ -62,7 +84,7 @@ def test_the_cpu_of_a_server_on_this_machine_is_never_taken_for_noise(server_dsn
 @pytest.mark.parametrize(
     "conninfo", ["dbname=a user=u host=/tmp/x port=7", "postgresql://u@/a?host=/tmp/x&port=7"]
 )
-def test_a_server_is_named_by_any_kind_of_dsn(conninfo: str):
+def test_a_dsn_may_have_any_form(conninfo: str):
     with open_server(conninfo) as server:
         assert server.name(server._dsn_of("b")) == "b"
 
@@ -77,7 +99,7 @@ def read_result(folder: Path) -> dict[str, Any]:
     return dict(json.loads(path.read_text()))
 
 
-def test_latency_is_measured_printed_kept_and_drawn(
+def test_latency_is_measured_printed_stored_and_drawn(
     server_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     plot = tmp_path / "plot.svg"

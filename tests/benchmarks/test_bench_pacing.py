@@ -1,4 +1,4 @@
-"""An open loop keeps its rate whatever the queue does: a hold-up shows in all the jobs that it held up."""
+"""An open loop keeps its rate whatever the queue does, so a delay shows in all jobs that were due during it."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,14 +18,14 @@ STALL = 1.0
 
 
 class VirtualRuntime(TrioRuntime):
-    """trio with its virtual clock; `oversleep` at one sleep holds the whole sender up."""
+    """trio with its virtual clock; at one sleep the whole sender oversleeps."""
 
     def __init__(self, oversleep_at: int = -1) -> None:
         self._sleeps = 0
         self._oversleep_at = oversleep_at
 
     def now(self) -> float:  # type: ignore[override]
-        return trio.current_time() + 1.0  # a due time of 0 means: none
+        return trio.current_time() + 1.0  # a due time of 0 means that none was planned
 
     async def sleep(self, seconds: float) -> None:
         self._sleeps += 1
@@ -38,7 +38,7 @@ class VirtualRuntime(TrioRuntime):
 
 
 class Consumer:
-    """Handles one job after the other in no time, and stands still once."""
+    """Handles one job after the other in no time, and stalls once."""
 
     def __init__(self, runtime: VirtualRuntime, stalls_at: int = -1) -> None:
         self._runtime = runtime
@@ -57,7 +57,7 @@ class Consumer:
         return latencies(entered, called, due)
 
 
-async def test_without_a_hold_up_nobody_waits(autojump_clock: MockClock):
+async def test_without_a_delay_no_job_waits(autojump_clock: MockClock):
     runtime = VirtualRuntime()
     consumer = Consumer(runtime)
     sent = await at_rate(runtime, consumer.send, COUNT, RATE)
@@ -66,7 +66,7 @@ async def test_without_a_hold_up_nobody_waits(autojump_clock: MockClock):
     assert max(consumer.latencies()) == pytest.approx(0.0, abs=1e-9)
 
 
-async def test_a_consumer_that_stands_still_shows_in_every_job_due_meanwhile(
+async def test_a_stall_of_the_consumer_shows_in_every_job_due_during_it(
     autojump_clock: trio.testing.MockClock,
 ):
     runtime = VirtualRuntime()
@@ -77,7 +77,7 @@ async def test_a_consumer_that_stands_still_shows_in_every_job_due_meanwhile(
     assert summarize(waits).p95 == pytest.approx(0.85, abs=0.02)
 
 
-async def test_a_sender_that_was_held_up_does_not_hide_it(autojump_clock: MockClock):
+async def test_a_delay_of_the_sender_shows_in_the_latencies(autojump_clock: MockClock):
     runtime = VirtualRuntime(oversleep_at=100)
     consumer = Consumer(runtime)
     sent = await at_rate(runtime, consumer.send, COUNT, RATE)
@@ -85,7 +85,7 @@ async def test_a_sender_that_was_held_up_does_not_hide_it(autojump_clock: MockCl
     assert sum(wait > 0 for wait in consumer.latencies()) == pytest.approx(STALL * RATE, abs=1)
 
 
-async def test_a_slow_send_does_not_hold_up_the_next_one(autojump_clock: MockClock):
+async def test_a_slow_send_does_not_delay_the_next_one(autojump_clock: MockClock):
     async def send(data: dict[str, Any]) -> None:
         await trio.sleep(STALL)
 
@@ -93,7 +93,7 @@ async def test_a_slow_send_does_not_hold_up_the_next_one(autojump_clock: MockClo
     assert sent.late == pytest.approx(0.0, abs=1e-9)
 
 
-async def test_a_closed_loop_would_have_hidden_it(autojump_clock: MockClock):
+async def test_a_closed_loop_would_hide_the_delay(autojump_clock: MockClock):
     runtime = VirtualRuntime()
     consumer = Consumer(runtime, stalls_at=100)
 

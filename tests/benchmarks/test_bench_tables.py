@@ -1,4 +1,4 @@
-"""Numbers as text, and as pictures."""
+"""Figures as Markdown tables and as SVG plots."""
 
 import xml.etree.ElementTree as ElementTree
 
@@ -22,11 +22,11 @@ TEXT = "{http://www.w3.org/2000/svg}text"
         (7, "7"),
     ],
 )
-def test_a_number_has_the_digits_that_matter(number: float, text: str):
+def test_a_number_has_three_significant_digits(number: float, text: str):
     assert spell(number) == text
 
 
-def test_a_spread_shows_its_range_only_where_something_was_repeated():
+def test_a_spread_of_one_value_has_no_range():
     assert str(Spread.of([2.0])) == "2.00"
     assert str(Spread.of([3.0, 1.0, 2.0])) == "2.00 (1.00–3.00)"  # noqa: RUF001
 
@@ -52,7 +52,7 @@ def test_a_row_with_a_cell_too_few_is_refused():
         Table("Speed", ("queue", "jobs/s")).add("a")
 
 
-def test_plots_are_one_picture_that_names_everything():
+def test_all_plots_are_in_one_svg_with_their_titles_and_names():
     plots = (
         Curves("Waits", "ms", [Curve("idle & <quiet>", [(0.0, 1.0), (0.5, 2.0), (0.99, 9.0), (1.0, 20.0)])]),
         Bars("Speed", "jobs/s", [Bar("trioboss", 2000.0, 1900.0, 2100.0), Bar("other", 0.0)]),
@@ -63,12 +63,12 @@ def test_plots_are_one_picture_that_names_everything():
 
 
 @pytest.mark.parametrize("plots", [[], [Curves("Nothing", "ms", [])], [Bars("Nothing", "s", [])]])
-def test_a_plot_of_nothing_is_still_a_picture(plots: list[Curves | Bars]):
+def test_a_plot_without_values_is_a_valid_svg(plots: list[Curves | Bars]):
     ElementTree.fromstring(draw(plots))
 
 
-def test_every_label_lies_within_the_picture():
-    name = "a situation that takes many words to tell, and some more"
+def test_a_long_label_stays_within_the_svg():
+    name = "a long name of a situation, with many words in it, and more"
     root = ElementTree.fromstring(draw([Bars("Speed", "s", [Bar(name, 1.0)])]))
     (label,) = (element for element in root.iter(TEXT) if element.text == name)
     assert float(label.attrib["x"]) > 6 * len(name)

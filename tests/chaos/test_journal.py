@@ -1,15 +1,15 @@
-"""What a process wrote down is there, whatever became of the process."""
+"""The lines that a process wrote to its journal survive its death."""
 
 import os
 import signal
 import subprocess
 import sys
 
-from benchmarks.chaos.journal import Journal, read_journals
+from tests.chaos.harness.journal import Journal, read_journals
 
 WRITER = """
 import sys
-from benchmarks.chaos.journal import Journal
+from tests.chaos.harness.journal import Journal
 journal = Journal(sys.argv[1], "writer")
 number = 0
 while True:
@@ -33,4 +33,4 @@ def test_journals_are_read_in_the_order_of_what_happened(tmp_path):
     one, other = Journal(tmp_path, "one"), Journal(tmp_path, "other")
     for journal in (one, other, one):
         journal.write("step", by=os.getpid())
-    assert [entry["who"] for entry in read_journals(tmp_path)] == ["one", "other", "one"]
+    assert [entry["process"] for entry in read_journals(tmp_path)] == ["one", "other", "one"]

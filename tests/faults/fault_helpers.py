@@ -11,7 +11,6 @@ from typing import TypeVar
 
 import attrs
 import trio
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 T = TypeVar("T")
 
@@ -94,57 +93,3 @@ class Programs:
     async def victim(self, dsn: str, queue: str, place: str = "") -> Program:
         """Start a worker on a queue, which pauses at a place."""
         return await self.start("victim.py", dsn, queue, *([place] if place else []))
-
-
-@attrs.define(eq=False)
-class Wire:
-    """Between programs and the server: once a marker goes to the server, no answer comes back any more."""
-
-    dsn: str = ""
-    marker: bytes | None = None
-    hangs_up: bool = False
-    """Instead of silence, the connection breaks as soon as the answer would have come."""
-    lost: int = 0
-
-
-@asynccontextmanager
-async def open_wire(server_dsn: str) -> AsyncIterator[Wire]:
-    """A TCP port that leads to the server's Unix socket."""
-    params = conninfo_to_dict(server_dsn)
-    path = f"{params.pop('host')}/.s.PGSQL.{params.pop('port')}"
-    wire = Wire()
-
-    async def serve(client: trio.SocketStream) -> None:
-        swallow = False
-
-        async def up(server: trio.SocketStream) -> None:
-            nonlocal swallow
-            async for data in client:
-                swallow = swallow or (wire.marker is not None and wire.marker in data)
-                await server.send_all(data)
-            await server.send_eof()
-
-        async def down(server: trio.SocketStream) -> None:
-            async for data in server:
-                if not swallow:
-                    await client.send_all(data)
-                    continue
-                wire.lost += 1
-                if wire.hangs_up:
-                    await client.aclose()
-                    return
-            await client.aclose()
-
-        try:
-            async with client, await trio.open_unix_socket(path) as server, trio.open_nursery() as both:
-                both.start_soon(up, server)
-                both.start_soon(down, server)
-        except* (trio.BrokenResourceError, trio.ClosedResourceError, OSError):
-            pass
-
-    async with trio.open_nursery() as nursery:
-        listeners = await nursery.start(trio.serve_tcp, serve, 0)
-        port = listeners[0].socket.getsockname()[1]
-        wire.dsn = make_conninfo("", host="127.0.0.1", port=port, sslmode="disable", **params)
-        yield wire
-        nursery.cancel_scope.cancel()

@@ -9,10 +9,10 @@ from pathlib import Path
 import psycopg
 import pytest
 import trio
-from fault_helpers import open_wire
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import trioboss
+from benchmarks.harness.proxy import open_proxy
 from trioboss.model.job import make_id
 from trioboss.testing import temporary_server
 
@@ -51,13 +51,13 @@ async def test_D7_a_send_whose_answer_got_lost_is_unknown_and_the_same_id_again_
     with trio.fail_after(60), psycopg.connect(dsn, autocommit=True) as owner:
         with trioboss.SyncBoss(dsn, migrate=False) as boss:
             boss.create_queue("q")
-        async with open_wire(dsn) as wire, trioboss.open_boss(wire.dsn, migrate=False) as boss:
+        async with open_proxy(dsn) as proxy, trioboss.open_boss(proxy.dsn, migrate=False) as boss:
             await boss.get_queue("q")
             id = make_id()
-            wire.hangs_up, wire.marker = True, str(id).encode()
+            proxy.close_on_loss, proxy.lose_replies_to = True, str(id).encode()
             with pytest.raises(trioboss.OutcomeUnknown):
                 await boss.send("q", 1, id=id)
-            lost, wire.marker = wire.lost, None
+            lost, proxy.lose_replies_to = proxy.lost_replies, None
             there = owner.execute("select count(*) from trioboss.job where id = %s", [id]).fetchone()
             assert await boss.send("q", 1, id=id) == id
             still = owner.execute("select count(*) from trioboss.job where id = %s", [id]).fetchone()

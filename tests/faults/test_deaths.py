@@ -7,9 +7,10 @@ import attrs
 import psycopg
 import pytest
 import trio
-from fault_helpers import Programs, open_programs, open_wire, until
+from fault_helpers import Programs, open_programs, until
 
 import trioboss
+from benchmarks.harness.proxy import Proxy, open_proxy
 from trioboss.testing import temporary_database
 
 QUEUES = ("a1", "a2", "a4", "a5", "a6", "a7")
@@ -39,14 +40,14 @@ async def kill_and_recover(dsn: str) -> Aftermath:
         async with (
             trioboss.open_boss(dsn, migrate=False, presence_grace=2.0) as boss,
             open_programs() as programs,
-            open_wire(dsn) as wire,
+            open_proxy(dsn) as proxy,
         ):
             ids = await send_all(boss)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(die_while_claiming, programs, dsn, owner)
                 nursery.start_soon(die_at, programs, dsn, "a2", "after claim")
                 nursery.start_soon(die_at, programs, dsn, "a4", "before settling")
-                nursery.start_soon(die_while_completing, programs, wire, owner, story)
+                nursery.start_soon(die_while_completing, programs, proxy, owner, story)
                 zombie = await programs.victim(dsn, "a7")
                 await zombie.says("began")
                 zombie.process.send_signal(signal.SIGSTOP)
@@ -90,10 +91,10 @@ async def die_at(programs: Programs, dsn: str, queue: str, place: str) -> None:
     await victim.kill()
 
 
-async def die_while_completing(programs: Programs, wire, owner, story: Aftermath) -> None:
+async def die_while_completing(programs: Programs, proxy: Proxy, owner, story: Aftermath) -> None:
     """The commit of a completion is done, but its answer never arrives."""
-    wire.marker = b"\0complete\0"
-    victims = {queue: await programs.victim(wire.dsn, queue) for queue in ("a5", "a6")}
+    proxy.lose_replies_to = b"\0complete\0"
+    victims = {queue: await programs.victim(proxy.dsn, queue) for queue in ("a5", "a6")}
     done = "select id from trioboss.archive where name = %s"
     for queue, victim in victims.items():
         await until(lambda queue=queue: owner.execute(done, [queue]).fetchall())

@@ -1,11 +1,9 @@
 """Helpers for the tests of the package postgres."""
 
-from contextlib import asynccontextmanager
-
 import attrs
 import trio
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from benchmarks.harness.proxy import open_proxy as open_proxy
 from trioboss.postgres import BoundStatement, Connection
 from trioboss.sql import Statement
 
@@ -63,51 +61,3 @@ async def until_gone(admin, pid: int) -> None:
 async def is_usable(connection) -> bool:
     """Tell whether the connection returns the result of this statement, and not that of another one."""
     return as_int((await connection.run([[bind(ADD, 20, 22)]]))[0][0]) == 42
-
-
-@attrs.define(eq=False)
-class Proxy:
-    """A TCP proxy: refuses the first few clients, forwards the others, and forwards nothing while `mute`."""
-
-    dsn: str
-    mute: bool = False
-    hold_open: bool = False
-    """Forwards all data of the server, but not the end of its connection."""
-    refusals: int = 0
-    accepted: int = 0
-
-
-@asynccontextmanager
-async def open_proxy(server_dsn: str):
-    """Open a TCP port that leads to the server's Unix socket."""
-    params = conninfo_to_dict(server_dsn)
-    path = f"{params.pop('host')}/.s.PGSQL.{params.pop('port')}"
-
-    async def forward(source, target):
-        async for data in source:
-            if proxy.mute:
-                await trio.sleep_forever()
-            await target.send_all(data)
-        if proxy.hold_open:
-            await trio.sleep_forever()
-        await target.aclose()
-
-    async def serve(client):
-        proxy.accepted += 1
-        if proxy.accepted <= proxy.refusals:
-            return
-        if proxy.mute:
-            await trio.sleep_forever()
-        try:
-            async with client, await trio.open_unix_socket(path) as server, trio.open_nursery() as both:
-                both.start_soon(forward, client, server)
-                both.start_soon(forward, server, client)
-        except* (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass
-
-    async with trio.open_nursery() as nursery:
-        listeners = await nursery.start(trio.serve_tcp, serve, 0)
-        port = listeners[0].socket.getsockname()[1]
-        proxy = Proxy(make_conninfo("", host="127.0.0.1", port=port, **params))
-        yield proxy
-        nursery.cancel_scope.cancel()

@@ -312,7 +312,7 @@ async def test_a_task_cancelled_while_it_waits_for_the_connection_does_not_distu
 async def test_a_connection_whose_server_does_not_answer_is_closed_after_the_grace(server_dsn, caplog):
     async with open_proxy(server_dsn) as proxy, open_connection(proxy.dsn) as connection:
         connection.cancel_grace = 0.2
-        proxy.mute = True
+        proxy.silent = True
         with trio.fail_after(10), trio.move_on_after(0.05) as scope:
             await connection.run([[bind(SLEEP, 0)]])
 
@@ -326,7 +326,7 @@ async def test_a_rollback_without_an_answer_closes_the_connection_after_the_grac
         connection.cancel_grace = 0.2
         with trio.fail_after(10), trio.CancelScope() as scope:
             async with connection.transaction():
-                proxy.mute = True
+                proxy.silent = True
                 scope.cancel()
 
         assert connection.closed

@@ -32,7 +32,7 @@ async def test_a_ping_executes_no_statement(conn, admin):
 async def test_a_ping_without_an_answer_closes_the_connection(server_dsn):
     async with open_proxy(server_dsn) as proxy, open_connection(proxy.dsn) as connection:
         await connection.ping()
-        proxy.mute = True
+        proxy.silent = True
         with trio.fail_after(10), pytest.raises(psycopg.OperationalError, match="did not answer"):
             await connection.ping(timeout=0.05)
 

@@ -92,7 +92,7 @@ async def test_an_unreachable_server_is_retried_until_the_deadline(server_dsn):
 
 async def test_a_server_that_does_not_answer_is_unavailable_at_the_deadline(server_dsn):
     async with open_proxy(server_dsn) as proxy:
-        proxy.mute = True
+        proxy.silent = True
         async with open_pool(proxy.dsn, size=1) as pool:
             with trio.fail_after(5), pytest.raises(DatabaseUnavailable, match="no answer"):
                 async with pool.connection(timeout=0.1):
@@ -126,7 +126,7 @@ async def test_after_one_failed_ping_all_idle_connections_are_closed(server_dsn)
     async with open_proxy(server_dsn) as proxy, open_pool(proxy.dsn, **options) as pool:
         async with pool.connection(), pool.connection(), pool.connection():
             pass
-        proxy.mute = True
+        proxy.silent = True
         with trio.fail_after(5), pytest.raises(DatabaseUnavailable):
             async with pool.connection(timeout=0.3):
                 pass
@@ -140,7 +140,7 @@ async def test_a_transaction_that_cannot_be_rolled_back_does_not_keep_its_permit
             async with pool.connection() as connection:
                 connection.cancel_grace = 0.05
                 await connection.execute("begin")
-                proxy.mute = True
+                proxy.silent = True
 
         assert connection.closed
         assert pool.statistics().in_use == 0

@@ -1,4 +1,4 @@
-// The Node half of the protocol of ../base.py: the same roles, pacing, clocks and records.
+// The protocol of ../base.py for Node: the same roles, pacing, clock and recorded values.
 import readline from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -13,7 +13,7 @@ const cpuSeconds = () => {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1e6;
 };
-// Written when it has resolved: process.exit would cut off the rest of a long line.
+// The line is written when the promise resolves: process.exit would cut off the rest of a long line.
 const emit = (event, values = {}) =>
   new Promise((resolve) => process.stdout.write(JSON.stringify({ event, ...values }) + "\n", resolve));
 
@@ -41,7 +41,7 @@ async function atRate(send, n, rate) {
   let late = 0;
   for (let i = 0; i < n; i++) {
     const due = begin + i / rate;
-    // A timer never fires early, and its tick is a millisecond.
+    // A timer never fires early, and its resolution is a millisecond.
     if (due - now() > 0.0005) await sleep((due - now()) * 1000);
     const t = now();
     late = Math.max(late, t - due);

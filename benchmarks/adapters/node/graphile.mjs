@@ -17,7 +17,7 @@ main((dsn, settings) => {
     async setUp() {
       utils = await makeWorkerUtils({ connectionString: dsn, logger });
       await utils.migrate();
-      // Finished jobs leave the table.
+      // Ended jobs leave the table.
       return { version, pending_sql: "select count(*) from graphile_worker._private_jobs" };
     },
     async fill(n) {
@@ -42,7 +42,7 @@ main((dsn, settings) => {
       const worker = {
         connectionString: dsn,
         concurrentJobs: concurrency,
-        // Its advice: 10, or two more than concurrentJobs. Two workers have to fit into the server.
+        // Its documentation recommends 10, or two more than concurrentJobs. Two workers must fit into max_connections.
         maxPoolSize: Math.max(10, Math.min(concurrency + 2, 40)),
         logger,
       };

@@ -25,7 +25,7 @@ main((dsn, settings) => {
       await boss.createQueue(QUEUE, { notify });
       return { version, pending_sql: "select count(*) from pgboss.job where state < 'completed'" };
     },
-    // Copies of a job that was sent, so that every column is as pg-boss fills it.
+    // Copies of a sent job, so that every column has the value that pg-boss gives it.
     async fill(n) {
       boss = await openClient(2);
       const id = await boss.send(QUEUE, { i: 0, t: 0, due: 0 });

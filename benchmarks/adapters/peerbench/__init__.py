@@ -1,1 +1,0 @@
-"""trioboss in another harness: an adapter for peerbench, whose results ours have to agree with."""

@@ -1,0 +1,119 @@
+"""Sends the planned jobs through a bad network. Each job has an id from the plan, so sending it again is safe."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import attrs
+import psycopg
+
+import trioboss
+from benchmarks.programs.protocol import emit, handle_commands, read_spec
+from tests.chaos.harness.journal import Journal
+from tests.chaos.harness.plan import Plan, PlannedSend
+
+__all__ = ["LEDGER", "Producer", "open_boss"]
+
+# Lines are never updated, so the commit timestamp of a line's transaction gives the order of commits.
+LEDGER = "create table ledger (id uuid not null, line bigint generated always as identity)"
+_ENTER = "insert into ledger (id) values (%s)"
+_RETRY_DELAY = 0.05  # seconds between two tries
+
+
+class _RollBack(Exception):
+    """Raised to roll back a transaction."""
+
+
+@attrs.define(eq=False)
+class Producer:
+    """One of several producers."""
+
+    boss: trioboss.SyncBoss
+    journal: Journal
+
+    def send(self, planned: PlannedSend) -> None:
+        """Send a job, and record the answer."""
+        in_ledger = planned.mode in ("transaction", "rollback")
+        self.journal.write("send", id=planned.id, queue=planned.queue, key=planned.key, in_ledger=in_ledger)
+        answer = self._send_in_transaction(planned) if in_ledger else self._send_plainly(planned)
+        self.journal.write("sent", id=planned.id, answer=answer)
+
+    def _send_plainly(self, planned: PlannedSend) -> str:
+        outcome_unknown = False
+        while True:
+            try:
+                sent = self._send(planned)
+            except trioboss.DatabaseUnavailable:
+                if planned.mode == "forget":
+                    return "unknown"
+                outcome_unknown = True
+                time.sleep(_RETRY_DELAY)
+            except psycopg.errors.DeadlockDetected:
+                time.sleep(_RETRY_DELAY)  # with the nemesis, which locks tables: nothing was sent
+            else:
+                # An earlier try may still be executing: that this one is refused proves nothing about that one.
+                return "ok" if sent else "unknown" if outcome_unknown else "refused"
+
+    def _send_in_transaction(self, planned: PlannedSend) -> str:
+        """Send once, without a second try: the ledger must have one line for each job."""
+        sent = committing = False
+        try:
+            with self.boss.transaction() as conn:
+                conn.execute(_ENTER, [planned.id])
+                sent = self._send(planned, conn=conn)
+                time.sleep(planned.pause)
+                if planned.mode == "rollback":
+                    raise _RollBack
+                committing = True
+        except _RollBack:
+            return "rolled_back"
+        except (trioboss.DatabaseUnavailable, psycopg.OperationalError, psycopg.InterfaceError):
+            return ("unknown" if sent else "refused") if committing else "rolled_back"
+        return "ok" if sent else "refused"
+
+    def _send(self, planned: PlannedSend, **conn: Any) -> bool:
+        id = self.boss.send(
+            planned.queue,
+            planned.data,
+            id=planned.id,
+            singleton_key=planned.key,
+            **planned.options,
+            **conn,
+        )
+        return id is not None
+
+
+def main() -> None:
+    """Send everything, spread over the time of the plan."""
+    spec = read_spec()
+    handle_commands(lambda command: None)
+    plan = Plan(**spec["plan"])
+    journal = Journal(spec["folder"], f"producer-{spec['number']}")
+    sends = list(plan.sends(spec["number"]))
+    began = time.monotonic()
+    with open_boss(spec["dsn"]) as boss:
+        producer = Producer(boss, journal)
+        emit("ready")
+        for place, planned in enumerate(sends):
+            due = began + plan.seconds * place / len(sends)
+            time.sleep(max(0.0, due - time.monotonic()))
+            producer.send(planned)
+    emit("done")
+
+
+@contextmanager
+def open_boss(dsn: str) -> Iterator[trioboss.SyncBoss]:
+    """Open a boss, and try again while the database is unavailable."""
+    with ExitStack() as stack:
+        while True:
+            try:
+                boss = stack.enter_context(trioboss.SyncBoss(dsn, migrate=False))
+                break
+            except trioboss.DatabaseUnavailable:
+                time.sleep(_RETRY_DELAY)
+        yield boss
+
+
+if __name__ == "__main__":
+    main()
