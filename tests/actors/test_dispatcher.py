@@ -9,9 +9,9 @@ import trio
 import trio.testing
 from scripted_ports import Fault, ids, make_job, outputs
 
-from trioboss.actors.running import CancelReason
 from trioboss.errors import UnknownQueue
 from trioboss.events import ErrorEvent, JobCompleted, JobFailed, JobStarted, LeaseLostEvent
+from trioboss.machines.attempt import CancelReason
 
 
 async def do_nothing(job):

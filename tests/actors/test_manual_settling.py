@@ -4,9 +4,9 @@ import pytest
 import trio
 from scripted_ports import Fault, make_job
 
-from trioboss.actors.running import CancelReason
 from trioboss.errors import LeaseLost
 from trioboss.events import JobCompleted, JobFailed, JobStuck
+from trioboss.machines.attempt import CancelReason
 from trioboss.model.states import JobState
 
 

@@ -9,9 +9,9 @@ import trio
 from scripted_ports import ids, make_job, outputs
 
 from trioboss import BatchFailed
-from trioboss.actors.running import CancelReason
 from trioboss.errors import LeaseLost
 from trioboss.events import JobCompleted, JobFailed, JobReleased
+from trioboss.machines.attempt import CancelReason
 from trioboss.model.settle_and_claim import Failure
 
 

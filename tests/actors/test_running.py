@@ -14,7 +14,7 @@ NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 def run(job: Job, attempt: int, started_on: datetime) -> Running:
     claimed = attrs.evolve(job, attempt=attempt, started_on=started_on)
-    return Running(claimed, Lease(job.id, attempt, started_on), completer=None, began=0.0)
+    return Running(claimed, Lease(job.id, attempt, started_on), completer=None, claim_sent_at=0.0)
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -6,8 +6,8 @@ import attrs
 import trio
 from scripted_ports import Fault, ids, make_job, outputs
 
-from trioboss.actors.running import CancelReason
 from trioboss.events import JobStuck
+from trioboss.machines.attempt import CancelReason
 
 
 @attrs.define

@@ -7,8 +7,8 @@ import trio
 import trio.testing
 from scripted_ports import make_job
 
-from trioboss.actors.running import CancelReason
 from trioboss.errors import LeaseLost
+from trioboss.machines.attempt import CancelReason
 
 IN_REAL_TIME = True
 

@@ -1,4 +1,4 @@
-"""Are these jobs still ours? Asked when somebody says otherwise, and when words may have been missed."""
+"""Asks the database whether leases are still held: after a notification says otherwise, or may have been missed."""
 
 from collections.abc import Iterable
 
@@ -8,51 +8,54 @@ import trio
 from trioboss.actors.doorbell import PACE, Doorbell
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
-from trioboss.actors.running import CancelReason, Running, by_queue, superseded
+from trioboss.actors.running import Running, by_queue, superseded
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent
+from trioboss.machines.attempt import CancelReason
 
 __all__ = ["Checker"]
 
-_TIMEOUT = 5.0  # seconds a check may take
-_RETRY_DELAY = 0.5  # seconds until it is tried again
+_TIMEOUT = 5.0  # seconds that the database has to answer a check
+_RETRY_DELAY = 0.5  # seconds until an unanswered check is repeated
 
 
 @attrs.define(eq=False)
 class Checker:
-    """Asks the database, which alone knows: a word on the channel can be forged, and is only a hint."""
+    """Cancels attempts whose lease is gone. A notification alone cancels nothing: anybody can send one."""
 
     _port: WorkPort
     _reporter: Reporter
-    _unchecked: dict[Running, CancelReason] = attrs.field(factory=dict, init=False)
+    _requested: dict[Running, CancelReason] = attrs.field(factory=dict, init=False)
     _bell: Doorbell = attrs.field(factory=lambda: Doorbell(PACE), init=False)
 
-    def check(self, jobs: Iterable[Running], reason: CancelReason) -> None:
-        """Check these leases soon; cancel, for this reason, those that are not held."""
-        self._unchecked |= dict.fromkeys(jobs, reason)
-        if self._unchecked:
+    def check(self, attempts: Iterable[Running], reason: CancelReason) -> None:
+        """Check these leases soon; cancel, for this reason, the attempts whose lease is not held."""
+        self._requested |= dict.fromkeys(attempts, reason)
+        if self._requested:
             self._bell.ring()
 
     async def run(self) -> None:
-        """Check what is unchecked, all that came since the last answer in one statement."""
+        """Check what is requested: all that came since the last answer, in one statement."""
         while True:
             await self._bell.wait()
-            unchecked = {
-                r: reason for r, reason in self._unchecked.items() if not r.ended and r.reason is None
+            requested = {
+                running: reason for running, reason in self._requested.items() if running.is_uncancelled
             }
-            self._unchecked = {}
-            for running in superseded(unchecked):
+            self._requested = {}
+            for running in superseded(requested):
                 running.cancel(CancelReason.LEASE_LOST)
-                del unchecked[running]
+                del requested[running]
             try:
                 with trio.fail_after(_TIMEOUT):
-                    held = await self._port.check(by_queue(unchecked)) if unchecked else set()
+                    held = await self._port.check(by_queue(requested)) if requested else set()
             except (DatabaseUnavailable, trio.TooSlowError) as error:
-                self._reporter.report(ErrorEvent("lease check", str(error) or "no answer in time"))
+                self._reporter.report(
+                    ErrorEvent("lease check", str(error) or f"no answer within {_TIMEOUT:g} s")
+                )
                 await trio.sleep(_RETRY_DELAY)
-                self._unchecked = unchecked | self._unchecked
+                self._requested = requested | self._requested
                 self._bell.ring()
                 continue
-            for running, reason in unchecked.items():
+            for running, reason in requested.items():
                 if running.job.id not in held:
                     running.cancel(reason)

@@ -1,4 +1,4 @@
-"""Collects what has ended in one queue, and keeps it until the database has it."""
+"""Collects the outcomes of one queue until the database has them, and reports what became of each."""
 
 from collections.abc import Iterator, Mapping
 from typing import Literal
@@ -8,23 +8,23 @@ import attrs
 
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.reporter import Reporter
-from trioboss.actors.runner import Completed, Failed, Outcome, Released
-from trioboss.actors.running import ByHand, CancelReason, Running, superseded
+from trioboss.actors.running import Running, superseded
 from trioboss.events import JobCompleted, JobFailed, JobReleased, LeaseLostEvent
+from trioboss.machines.attempt import Action, Completed, Failed, Released
 from trioboss.model.job import Lease
 from trioboss.model.settle_and_claim import Failure, Settlements
 from trioboss.model.states import JobState
 
-__all__ = ["Completer", "waited"]
+__all__ = ["Completer"]
 
 _NOTHING = Settlements()
 
 
 @attrs.define(eq=False)
 class Completer:
-    """The completer in which slots put outcomes, and from which the dispatcher takes them to the database.
+    """Slots put attempts in when their handlers end; the dispatcher takes all that wait into one statement.
 
-    Nothing is dropped on the way: what could not be settled is put back, and goes with the next exchange.
+    No outcome is dropped: those of a statement that was not answered wait here again.
     """
 
     _bell: Doorbell
@@ -32,9 +32,9 @@ class Completer:
     completed: int = attrs.field(default=0, init=False)
     failed: int = attrs.field(default=0, init=False)
     lost: int = attrs.field(default=0, init=False)
-    _waiting: list[Running] = attrs.field(factory=list, init=False)
     has_failures: bool = attrs.field(default=False, init=False)
-    """Something in it may be tried again."""
+    """Whether settling may make a job ready: a failed or released one is queued again."""
+    _waiting: list[Running] = attrs.field(factory=list, init=False)
     _lost_any: bool = attrs.field(default=False, init=False)
 
     def __bool__(self) -> bool:
@@ -45,54 +45,40 @@ class Completer:
 
     @property
     def waits_since(self) -> float:
-        """When the first of those in it ended."""
+        """When the first of the outcomes became known."""
         return self._waiting[0].ended_at
 
-    def put(self, running: Running, outcome: Outcome, now: float) -> None:
-        """Take an outcome. What is settled already, or is nobody's any more, needs nothing."""
-        if running.by_hand is not None and running.settled:
-            self._settled_by_hand(running, now)
-        elif outcome is not None and not running.settled:
-            running.settle(outcome, now)
+    def put(self, running: Running, action: Action, now: float) -> None:
+        """Take an attempt about which something has to be settled, counted or reported."""
+        if action is Action.SETTLE:
+            running.ended_at = now
             self._waiting.append(running)
-            if type(outcome) is not Completed:
+            if type(running.outcome) is not Completed:
                 self.has_failures = True
-        elif running.reason is CancelReason.LEASE_LOST:
-            self._lost_any = True
-            self._lost_on_the_way(running, now)
+        elif action is not Action.NOTHING:
+            running.ended_at = now
+            self._report(running, action, None)
         self._bell.ring()
 
-    def _settled_by_hand(self, running: Running, now: float) -> None:
-        """By a verb, and for certain: counted once, although a handler that got stuck may still come to its end."""
-        if running.outcome is None:
-            running.ended_at = now
-            self.settled([running], {})
-
-    def _lost_on_the_way(self, running: Running, now: float) -> None:
-        """Given up before its end: counted once, although a handler that got stuck may still come to its end."""
-        if not running.ended_at:
-            running.ended_at = now
-            self._report_lost(running, "its lease was lost while it ran")
-
     def take_lost(self) -> bool:
-        """Whether leases were given up as lost since this was asked last."""
+        """Whether leases were given up since the last call."""
         lost, self._lost_any = self._lost_any, False
         return lost
 
     def take(self) -> tuple[list[Running], Settlements]:
-        """All that waits, and the same for the database. An attempt that a later one has outrun is lost here."""
+        """All that waits, as attempts and as the values for the statement."""
         if not self._waiting:
             return [], _NOTHING
         entries, self._waiting = self._waiting, []
         self.has_failures = False
         for running in superseded(entries):
             entries.remove(running)
-            self.settled([running], {})
+            self._report(running, running.refused(), None)
         completed: list[tuple[Lease, str]] = []
         failed: list[tuple[Lease, Failure]] = []
         released: list[Lease] = []
         for running in entries:
-            outcome = running.outcome
+            outcome = running.sent()
             if isinstance(outcome, Completed):
                 completed.append((running.lease, outcome.output))
             elif isinstance(outcome, Failed):
@@ -101,64 +87,74 @@ class Completer:
                 released.append(running.lease)
         return entries, Settlements(completed, failed, released)
 
-    def put_back(self, entries: list[Running]) -> None:
-        """The database did not answer: it may or may not have settled these."""
+    def unanswered(self, entries: list[Running]) -> None:
+        """The database did not answer: the attempts of the statement wait for the next one."""
         for running in entries:
-            running.unsure = True
+            running.unanswered()
         self._waiting += entries
         self.has_failures = bool(self._waiting)
 
-    def settled(self, entries: list[Running], states: Mapping[UUID, JobState]) -> None:
-        """The database has answered: count and report what became of each."""
-        tell = self._reporter.wants(JobCompleted)
+    def answered(self, entries: list[Running], states: Mapping[UUID, JobState]) -> None:
+        """The database has answered, with the states of the jobs that it has settled."""
+        reports_completed = self._reporter.wants(JobCompleted)
         for running in entries:
             state = states.get(running.job.id)
-            if state is None and running.by_hand is not None:
-                state = running.by_hand.state
-                running.outcome = _as_outcome(running.by_hand)
             if state is JobState.COMPLETED:
+                running.accepted()
                 self.completed += 1
-                if tell:
+                if reports_completed:
                     self._report_completed(running)
+            elif state is not None or type(running.outcome) is Released:
+                # A job that others have settled needs no release: the answer does not tell the two apart.
+                self._report(running, running.accepted(), state)
             else:
-                self._report(running, state)
+                self._report(running, running.refused(), None)
+
+    def _report(self, running: Running, action: Action, state: JobState | None) -> None:
+        match action:
+            case Action.REPORT_SETTLED:
+                self._report_settled(running, state)
+            case Action.REPORT_MANUAL:
+                self._report_manual(running)
+            case Action.REPORT_UNANSWERED:
+                # No event: nothing tells whether the first statement has settled it, or somebody else.
+                self.completed += isinstance(running.outcome, Completed)
+                self.failed += isinstance(running.outcome, Failed)
+            case Action.REPORT_REFUSED:
+                self._report_lost(running, "its lease had ended when its outcome came")
+            case Action.REPORT_LOST | Action.REPORT_LOST_AND_RECOVER:
+                self._report_lost(running, "its lease was lost while it ran")
+        if action in (Action.RECOVER, Action.REPORT_LOST_AND_RECOVER):
+            self._lost_any = True
+
+    def _report_settled(self, running: Running, state: JobState | None) -> None:
+        job, outcome = running.job, running.outcome
+        if isinstance(outcome, Failed):
+            self._report_failed(running, outcome.error, state)
+        else:
+            self._reporter.report(JobReleased(job.queue, job.id, job.attempt))
+
+    def _report_manual(self, running: Running) -> None:
+        manual = running.manual
+        assert manual is not None
+        if manual.state is JobState.COMPLETED:
+            self.completed += 1
+            self._report_completed(running)
+        else:
+            self._report_failed(running, manual.error, manual.state)
 
     def _report_completed(self, running: Running) -> None:
         job = running.job
-        ran = running.ended_at - running.started
-        self._reporter.report(JobCompleted(job.queue, job.id, job.attempt, waited(running), ran))
+        self._reporter.report(JobCompleted(job.queue, job.id, job.attempt, running.waited, running.ran))
 
-    def _report(self, running: Running, state: JobState | None) -> None:
-        job, outcome = running.job, running.outcome
-        if isinstance(outcome, Released):
-            self._reporter.report(JobReleased(job.queue, job.id, job.attempt))
-        elif state is None and running.unsure:
-            # Its first answer got lost, and with it whether that was the one that settled the job.
-            self.completed += isinstance(outcome, Completed)
-            self.failed += isinstance(outcome, Failed)
-        elif state is None:
-            self._report_lost(running, "its lease had ended when its outcome came")
-        elif isinstance(outcome, Failed):
-            self.failed += 1
-            ran = running.ended_at - running.started
-            end: Literal["failed", "retry"] = "failed" if state is JobState.FAILED else "retry"
-            event = JobFailed(job.queue, job.id, job.attempt, waited(running), ran, outcome.error, end)
-            self._reporter.report(event)
+    def _report_failed(self, running: Running, error: str, state: JobState | None) -> None:
+        self.failed += 1
+        job = running.job
+        end: Literal["failed", "retry"] = "failed" if state is JobState.FAILED else "retry"
+        event = JobFailed(job.queue, job.id, job.attempt, running.waited, running.ran, error, end)
+        self._reporter.report(event)
 
     def _report_lost(self, running: Running, reason: str) -> None:
         self.lost += 1
         job = running.job
         self._reporter.report(LeaseLostEvent(job.queue, job.id, job.attempt, reason))
-
-
-def _as_outcome(by_hand: ByHand) -> Outcome:
-    if by_hand.state is JobState.COMPLETED:
-        return Completed("null")
-    return Failed(Failure(None), by_hand.error)
-
-
-def waited(running: Running) -> float:
-    """Seconds from when the job could have started until it did: to its claim by the database's clock, then by ours."""
-    job = running.job
-    unclaimed = (running.lease.started_on - max(job.start_after, job.created_on)).total_seconds()
-    return max(0.0, unclaimed) + max(0.0, running.started - running.began)

@@ -14,10 +14,11 @@ from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import is_cancelled
-from trioboss.actors.running import CancelReason, ClaimedBatch, Running
+from trioboss.actors.running import ClaimedBatch, Running
 from trioboss.actors.slots import Slots
 from trioboss.errors import DatabaseUnavailable, UnknownQueue
 from trioboss.events import ErrorEvent
+from trioboss.machines.attempt import CancelReason
 from trioboss.machines.dispatch import Ask, DispatchMachine, Rest
 from trioboss.model.policy import KEYED
 from trioboss.model.settle_and_claim import Claim, ClaimRequest
@@ -197,7 +198,7 @@ class Dispatcher:
     def _plan(self, now: float) -> Ask | Rest:
         plan = Rest(math.inf) if self._stopping else self.machine.plan(now, self._slots.room())
         if isinstance(plan, Rest):
-            self._slots.wait_for_room(self.bell) if plan.for_room else self._slots.pass_on(self.bell)
+            self._slots.wait_for_room(self.bell) if plan.for_room else self._slots.needs_no_room(self.bell)
         return plan
 
     def _running(self) -> list[Running]:
@@ -239,7 +240,7 @@ class Dispatcher:
 
     def _promise(self, room: int) -> None:
         """Room in the slots for what the claim under way may bring."""
-        self._slots.promise(room - self._promised)
+        self._slots.reserve(room - self._promised)
         self._promised = room
 
     async def _settle_and_claim(self, ask: Ask | None, sent_at: float) -> None:
@@ -255,15 +256,15 @@ class Dispatcher:
                 notify=None if ask is None else self._busy.due_notification(sent_at),
             )
         except UnknownQueue:
-            self.completer.settled(entries, {})  # the queue is gone, and its jobs with it
+            self.completer.answered(entries, {})  # the queue is gone, and its jobs with it
             raise
         except BaseException:
-            self.completer.put_back(entries)
+            self.completer.unanswered(entries)
             raise
         now = trio.current_time()
         self.machine.answered(now)
         if entries:
-            self.completer.settled(entries, exchanged.settled)
+            self.completer.answered(entries, exchanged.settled)
         if ask is not None:
             self._received(exchanged.claim, sent_at, now)
 

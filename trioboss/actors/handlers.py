@@ -11,15 +11,14 @@ from typing import Any
 import attrs
 import trio
 
-from trioboss.actors.runner import Handler
-from trioboss.actors.running import RunningJob
+from trioboss.actors.runner import Handler, RunningJob
 from trioboss.errors import UsageError
 from trioboss.model.check import shown
 from trioboss.model.job import Duration, HandedJob, Job
 from trioboss.model.payload import Json
 from trioboss.model.states import JobState
 
-__all__ = ["ThreadJob", "asyncio_handler", "check_handler", "open_asyncio", "thread_handler"]
+__all__ = ["ThreadHandler", "ThreadJob", "asyncio_handler", "check_handler", "open_asyncio"]
 
 
 def check_handler(handler: object, *, thread: bool, asyncio: bool) -> None:
@@ -81,34 +80,42 @@ class ThreadJob(_WrappedJob):
         trio.from_thread.run(self._job.complete, output)
 
 
-def thread_handler(handler: Callable[[Any], Any]) -> Handler:
-    """Run a plain function in a thread. A thread cannot be stopped: when the job is, it is left to itself."""
-    limiter = trio.CapacityLimiter(
-        math.inf
-    )  # there are as many as slots, which wait for what they left behind
+@attrs.define(eq=False)
+class ThreadHandler:
+    """Runs a plain function in a thread. A thread cannot be cancelled: when its job is, it is left running."""
 
-    async def call(job: Any) -> Any:
+    _function: Callable[[Any], Any]
+    _left_behind: dict[Job, trio.Event] = attrs.field(factory=dict, init=False)
+    """The jobs of cancelled calls, with an event that is set when their thread ends."""
+    # No limit of its own: there is one call for each slot, and slots wait for the threads they left behind.
+    _limiter: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(math.inf), init=False)
+
+    async def __call__(self, job: RunningJob | list[RunningJob]) -> Any:
+        """Call the function with the job, or the list of jobs."""
         ended = trio.Event()
         token = trio.lowlevel.current_trio_token()
 
         def body() -> Any:
             try:
-                return handler(_for_thread(job))
+                return self._function(_for_thread(job))
             finally:
                 token.run_sync_soon(ended.set)
 
-        await trio.lowlevel.checkpoint_if_cancelled()  # from here on the thread starts, whatever happens
+        # A call that is cancelled already starts no thread; from here on the thread starts in any case.
+        await trio.lowlevel.checkpoint_if_cancelled()
         try:
-            return await trio.to_thread.run_sync(body, abandon_on_cancel=True, limiter=limiter)
+            return await trio.to_thread.run_sync(body, abandon_on_cancel=True, limiter=self._limiter)
         except trio.Cancelled:
-            for each in job if isinstance(job, list) else [job]:
-                each._running.lingering = ended
+            self._left_behind |= {each.job: ended for each in (job if isinstance(job, list) else [job])}
             raise
 
-    return call
+    async def wait_left_behind(self, jobs: list[Job]) -> None:
+        """Wait until the thread of a cancelled call has ended, if it was left running."""
+        for event in [self._left_behind.pop(job) for job in jobs if job in self._left_behind]:
+            await event.wait()
 
 
-def _for_thread(job: Any) -> Any:
+def _for_thread(job: RunningJob | list[RunningJob]) -> "ThreadJob | list[ThreadJob]":
     return [ThreadJob(each) for each in job] if isinstance(job, list) else ThreadJob(job)
 
 

@@ -5,8 +5,9 @@ from uuid import UUID
 import attrs
 
 from trioboss.actors.doorbell import PACE, Doorbell
-from trioboss.actors.running import CancelReason, Running
+from trioboss.actors.running import Running
 from trioboss.actors.worker import Worker
+from trioboss.machines.attempt import CancelReason
 
 __all__ = ["NotificationRouter"]
 

@@ -1,106 +1,204 @@
-"""Runs one job, or one batch: whatever a handler does becomes an outcome, and harms nobody else."""
+"""One call of a handler: what the handler gets, and the outcome that follows from whatever it does."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeAlias
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
 import attrs
 import trio
 
-from trioboss.actors.running import CancelReason, DeadLetterJob, RetryJob, Running, RunningJob
-from trioboss.errors import BatchFailed, PayloadError, UsageError
-from trioboss.model.payload import Unreadable, describe_error, encode, error_line
+from trioboss.actors.ports import LeasePort
+from trioboss.actors.running import Running
+from trioboss.errors import BatchFailed, LeaseLost, PayloadError, UsageError
+from trioboss.machines.attempt import CancelReason, Completed, Failed, ManualSettlement, Outcome
+from trioboss.model.check import check_duration
+from trioboss.model.job import Duration, HandedJob, Job
+from trioboss.model.payload import Json, Unreadable, describe_error, encode, error_line
 from trioboss.model.settle_and_claim import Failure
+from trioboss.model.states import JobState
 
 __all__ = [
-    "Completed",
-    "Failed",
+    "CallSettings",
+    "DeadLetterJob",
     "Handler",
-    "Outcome",
-    "Released",
+    "RetryJob",
+    "RunningJob",
+    "fail_leaked",
     "is_cancelled",
-    "judge_cancelled",
-    "judge_leaked",
     "run_batch",
     "run_job",
 ]
 
+T = TypeVar("T")
+
 Handler: TypeAlias = Callable[[Any], Awaitable[Any]]
 
-
-@attrs.frozen
-class Completed:
-    """The handler returned; its value is JSON text."""
-
-    output: str
-
-
-@attrs.frozen
-class Failed:
-    """The handler raised, or took too long."""
-
-    failure: Failure
-    error: str
-    """What went wrong, in one line."""
-
-
-@attrs.frozen
-class Released:
-    """The handler was stopped because this process stops."""
-
-
-Outcome: TypeAlias = Completed | Failed | Released | None
-"""What became of an attempt; None if there is nothing to settle."""
-
-_NOTHING = Completed("null")
+_NO_OUTPUT = Completed("null")
 _NOT_BY_ID = "output: a batch handler returns nothing, or a dict of outputs by the ids of its jobs"
-EXPIRED = Failed(Failure(describe_error("the job expired"), outcome="expired"), "the job expired")
+
+
+class RetryJob(Exception):
+    """Made by `job.retry` and raised by a handler: fail this attempt and try again."""
+
+    def __init__(self, delay: float | None, reason: str | None) -> None:
+        super().__init__(reason or "the handler asked for a retry")
+        self.delay = delay
+        self.reason = reason
+
+
+class DeadLetterJob(Exception):
+    """Made by `job.dead_letter` and raised by a handler: fail the job without further retries."""
+
+    def __init__(self, reason: str | None) -> None:
+        super().__init__(reason or "the handler gave the job up")
+        self.reason = reason
+
+
+@attrs.frozen
+class CallSettings:
+    """What all jobs of a worker share."""
+
+    port: LeasePort
+    token: trio.lowlevel.TrioToken
+    max_bytes: int
+    """The largest output, as JSON text."""
+
+
+@attrs.define(eq=False)
+class RunningJob(HandedJob):
+    """What a handler gets: the job, by its attributes (`job.data`, `job.attempt`, …), and what to do with it."""
+
+    job: Job
+    _running: Running
+    _settings: CallSettings
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.queue!r} {self.id} attempt {self.job.attempt}>"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.job, name)
+
+    @property
+    def id(self) -> UUID:
+        """The job's id."""
+        return self.job.id
+
+    @property
+    def queue(self) -> str:
+        """The queue it is in."""
+        return self.job.queue
+
+    @property
+    def data(self) -> Any:
+        """What was sent."""
+        return self.job.data
+
+    @property
+    def cancelled(self) -> CancelReason | None:
+        """Why the job was cancelled, or None."""
+        return self._running.reason
+
+    async def extend(self, seconds: Duration) -> None:
+        """Let the lease expire later. Counted against max_lease_extensions. Also a heartbeat."""
+        expire_in = await self._renew(
+            self._settings.port.extend(self.job.queue, self._running.lease, seconds)
+        )
+        self._running.lease_machine.extended(expire_in)
+
+    async def touch(self) -> None:
+        """Send a heartbeat now."""
+        await self._renew(self._settings.port.touch_one(self.job.queue, self._running.lease))
+
+    async def progress(self, value: Json) -> None:
+        """Record how far the job has come; readable as `Job.progress`. Also a heartbeat."""
+        await self._renew(self._settings.port.report_progress(self.job.queue, self._running.lease, value))
+
+    async def complete(self, output: Json = None) -> None:
+        """Settle the job now; what the handler returns afterwards does not count."""
+        await self._notice_loss(self._settings.port.complete(self.job.queue, self._running.lease, output))
+        self.settled_manually(JobState.COMPLETED, "", certain=True)
+
+    def settled_manually(self, state: JobState, error: str, *, certain: bool) -> None:
+        """A call of the handler has settled the attempt. Called by the store, from whichever thread it runs in."""
+        settle = partial(self._running.settled_manually, ManualSettlement(state, error), committed=certain)
+        token = self._settings.token
+        if trio.lowlevel.in_trio_run() and trio.lowlevel.current_trio_token() is token:
+            settle()
+            return
+        # The machine belongs to the worker's trio thread. trio keeps the order of such calls: this one arrives before
+        # the end of the handler. A thread that was left behind may outlive trio: then nothing is settled any more.
+        with suppress(trio.RunFinishedError):
+            token.run_sync_soon(settle)
+
+    def retry(self, delay: Duration | None = None, reason: str | None = None) -> RetryJob:
+        """To be raised: fail this attempt, and try again after ``delay`` instead of the job's own retry delay."""
+        seconds = None if delay is None else check_duration("delay", delay)
+        return RetryJob(seconds, reason)
+
+    def dead_letter(self, reason: str | None = None) -> DeadLetterJob:
+        """To be raised: fail the job for good, without the retries it has left."""
+        return DeadLetterJob(reason)
+
+    async def _renew(self, call: Awaitable[T]) -> T:
+        sent_at = trio.current_time()
+        answer = await self._notice_loss(call)
+        self._running.lease_machine.beat_confirmed(sent_at)
+        return answer
+
+    async def _notice_loss(self, call: Awaitable[T]) -> T:
+        try:
+            return await call
+        except LeaseLost:
+            self._running.cancel(CancelReason.LEASE_LOST)
+            raise
 
 
 async def run_job(job: RunningJob, handler: Handler, max_bytes: int) -> Outcome:
-    """Run the handler. Raises only cancellation, which is for the slot to judge."""
+    """Run the handler. Raises only cancellation, which the slot turns into an outcome."""
     if isinstance(job.job.data, Unreadable):
-        return _unreadable(job)
+        return _fail_unreadable(job)
     try:
         value = await handler(job)
     except BaseException as error:
         if is_cancelled(error):
             raise
-        return _judge(error)
-    return _NOTHING if value is None else _encoded(value, max_bytes)
+        return _fail(error)
+    return _NO_OUTPUT if value is None else _complete(value, max_bytes)
 
 
 async def run_batch(jobs: list[RunningJob], handler: Handler, max_bytes: int) -> dict[UUID, Outcome]:
     """Run the handler on several jobs at once. It may return outputs by id, or raise errors by id."""
-    if broken := {job.id: _unreadable(job) for job in jobs if isinstance(job.data, Unreadable)}:
-        readable = [job for job in jobs if job.id not in broken]
-        return broken | (await run_batch(readable, handler, max_bytes) if readable else {})
+    if unreadable := {job.id: _fail_unreadable(job) for job in jobs if isinstance(job.data, Unreadable)}:
+        readable = [job for job in jobs if job.id not in unreadable]
+        return unreadable | (await run_batch(readable, handler, max_bytes) if readable else {})
     ids = [job.id for job in jobs]
     try:
         value = await handler(jobs)
     except BaseException as error:
         if is_cancelled(error):
             raise
-        meant = _unwrapped(error)
-        errors = _sort_out(meant.errors, ids) if isinstance(meant, BatchFailed) else None
+        cause = _unwrapped(error)
+        errors = _by_id(cause.errors, ids) if isinstance(cause, BatchFailed) else None
         if errors is None:
-            return dict.fromkeys(ids, _judge(error))
-        return {id: _judge(errors[id]) if id in errors else _NOTHING for id in ids}
+            return dict.fromkeys(ids, _fail(error))
+        return {id: _fail(errors[id]) if id in errors else _NO_OUTPUT for id in ids}
     if value is None:
-        return dict.fromkeys(ids, _NOTHING)
-    outputs = _sort_out(value, ids)
+        return dict.fromkeys(ids, _NO_OUTPUT)
+    outputs = _by_id(value, ids)
     if outputs is None:
         return dict.fromkeys(ids, _failed(UsageError(_NOT_BY_ID)))
-    return {id: _encoded(outputs.get(id), max_bytes) for id in ids}
+    return {id: _complete(outputs.get(id), max_bytes) for id in ids}
 
 
-def _unreadable(job: RunningJob) -> Outcome:
-    """No handler can do anything with such a job, now or later."""
+def _fail_unreadable(job: RunningJob) -> Outcome:
+    """No handler can use such data, now or later: no retries."""
     return _failed(PayloadError("data", job.data.problem), dead=True)
 
 
-def _sort_out(value: object, ids: Sequence[UUID]) -> dict[UUID, Any] | None:
-    """What is said of each job; None if it is not about these jobs. An id may be given as text."""
+def _by_id(value: object, ids: Sequence[UUID]) -> dict[UUID, Any] | None:
+    """The values for each job; None if the keys are not ids of these jobs. An id may be given as text."""
     names: dict[object, UUID] = {id: id for id in ids} | {str(id): id for id in ids}
     if not isinstance(value, dict) or not value.keys() <= names.keys():
         return None
@@ -108,7 +206,7 @@ def _sort_out(value: object, ids: Sequence[UUID]) -> dict[UUID, Any] | None:
 
 
 def _unwrapped(error: object) -> object:
-    """What was raised, without the groups that nurseries put around it."""
+    """The exception without the groups that nurseries put around it."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
@@ -121,34 +219,25 @@ def is_cancelled(error: BaseException) -> bool:
     return isinstance(error, trio.Cancelled)
 
 
-def judge_leaked(error: BaseException) -> Outcome:
-    """A Cancelled that no cancellation explains is the handler's own mistake."""
+def fail_leaked(error: BaseException) -> Outcome:
+    """The outcome of a handler that raised a Cancelled which belongs to no scope of ours."""
     return _failed(error)
 
 
-def judge_cancelled(running: Running) -> Outcome:
-    """What a cancelled attempt comes to, by the reason it was cancelled for. Who never began, did not fail."""
-    if running.reason is CancelReason.EXPIRED:
-        return EXPIRED if running.has_begun else Released()
-    if running.reason is CancelReason.STOPPING:
-        return Released()
-    return None
-
-
-def _encoded(value: object, max_bytes: int) -> Outcome:
+def _complete(value: object, max_bytes: int) -> Outcome:
     try:
-        return _NOTHING if value is None else Completed(encode(value, "output", max_bytes))
+        return _NO_OUTPUT if value is None else Completed(encode(value, "output", max_bytes))
     except PayloadError as error:
         return _failed(error)
 
 
-def _judge(error: object) -> Outcome:
-    """An attempt that failed, with its error; nothing that can be raised or named as an error gets in the way."""
-    meant = _unwrapped(error)
-    if isinstance(meant, RetryJob):
-        return _failed(meant.args[0], delay=meant.delay)
-    if isinstance(meant, DeadLetterJob):
-        return _failed(meant.args[0], dead=True)
+def _fail(error: object) -> Outcome:
+    """The failure for anything that can be raised, or named as an error in BatchFailed."""
+    cause = _unwrapped(error)
+    if isinstance(cause, RetryJob):
+        return _failed(cause.args[0], delay=cause.delay)
+    if isinstance(cause, DeadLetterJob):
+        return _failed(cause.args[0], dead=True)
     return _failed(error)
 
 

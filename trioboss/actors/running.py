@@ -1,293 +1,168 @@
-"""A job that this process has leased, and what a handler can do with it."""
+"""An attempt that this process has leased: its state, and what the actors need to cancel it and to settle it."""
 
-import enum
-from collections.abc import Awaitable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 from uuid import UUID
 
 import attrs
 import trio
 
-from trioboss.actors.doorbell import Doorbell
-from trioboss.actors.ports import LeasePort
-from trioboss.errors import LeaseLost
+from trioboss.machines.attempt import Action, AttemptMachine, CancelReason, Outcome
 from trioboss.machines.lease import LeaseMachine
-from trioboss.model.check import check_duration
-from trioboss.model.job import Duration, HandedJob, Job, Lease
-from trioboss.model.payload import Json
-from trioboss.model.states import JobState
+from trioboss.model.job import Job, Lease
 
-__all__ = [
-    "ByHand",
-    "CancelReason",
-    "ClaimedBatch",
-    "DeadLetterJob",
-    "RetryJob",
-    "Running",
-    "RunningJob",
-    "by_queue",
-    "superseded",
-]
-
-T = TypeVar("T")
-
-
-class CancelReason(enum.StrEnum):
-    """Why a running job was told to stop."""
-
-    EXPIRED = "expired"
-    CANCELLED = "cancelled"
-    LEASE_LOST = "lease_lost"
-    STOPPING = "stopping"
-
-
-class RetryJob(Exception):
-    """Made by `job.retry` and raised by a handler: try again, when and why."""
-
-    def __init__(self, delay: float | None, reason: str | None) -> None:
-        super().__init__(reason or "the handler asked for a retry")
-        self.delay = delay
-        self.reason = reason
-
-
-class DeadLetterJob(Exception):
-    """Made by `job.dead_letter` and raised by a handler: no more retries."""
-
-    def __init__(self, reason: str | None) -> None:
-        super().__init__(reason or "the handler gave the job up")
-        self.reason = reason
+__all__ = ["ClaimedBatch", "HeartbeatHandle", "OutcomeSink", "Running", "by_queue", "superseded"]
 
 
 class OutcomeSink(Protocol):
-    """Where outcomes are put."""
+    """The completer of the queue from which a job was claimed."""
 
-    def put(self, running: "Running", outcome: Any, now: float) -> None:
-        """Take an outcome; None if there is nothing to settle."""
+    def put(self, running: "Running", action: Action, now: float) -> None:
+        """Take an attempt about which something has to be settled, counted or reported."""
 
 
-@attrs.frozen
-class ByHand:
-    """What a handler has made of its job with a verb, before its end."""
+class HeartbeatHandle(Protocol):
+    """The heartbeat of a job, as its attempt sees it."""
 
-    state: JobState
-    error: str
+    def wake(self) -> None:
+        """The attempt was cancelled: the lease needs something else next."""
+
+    def stop(self) -> None:
+        """The handler has ended."""
 
 
 @attrs.define(eq=False)
-class Running:
-    """One lease of ours, from the claim to its settlement. Has one slot and, if it lasts, one heartbeat."""
+class Running(AttemptMachine):
+    """One attempt of this process, from its claim to its settlement.
+
+    The machine decides, and this class carries out: its methods are commands, those of the machine events. It extends
+    the machine instead of holding one, because a second object for each job would cost 0.1 µs.
+    """
 
     job: Job
     lease: Lease
     completer: OutcomeSink
-    """Where its outcome goes."""
-    began: float
-    """When the claim was sent."""
+    claim_sent_at: float
     scope: trio.CancelScope | None = attrs.field(default=None, init=False)
-    """Its slot's, while its handler runs."""
+    """The scope of its slot, while its handler runs: afterwards the scope serves other jobs."""
     batch_members: "Sequence[Running]" = attrs.field(default=(), init=False)
-    """All jobs of the handler call, if it has several."""
-    started: float = attrs.field(default=0.0, init=False)
-    reason: CancelReason | None = attrs.field(default=None, init=False)
-    settled: bool = attrs.field(default=False, init=False)
-    """Its outcome is in the completer, or in the database, or nobody's business any more."""
-    by_hand: ByHand | None = attrs.field(default=None, init=False)
-    """Its handler has settled it with a verb; only if `settled`, too, for certain: the handler's own transaction may
-    come to nothing, and then what becomes of the handler counts after all."""
-    outcome: Any = attrs.field(default=None, init=False)
-    """What is to be settled."""
-    unsure: bool = attrs.field(default=False, init=False)
-    """Settled once already, but the answer got lost."""
-    ended: bool = attrs.field(default=False, init=False)
-    """Its handler is out of it."""
+    """All attempts of the handler's call, if it has several."""
+    started_at: float = attrs.field(default=0.0, init=False)
     ended_at: float = attrs.field(default=0.0, init=False)
-    bell: Doorbell | None = attrs.field(default=None, init=False)
-    """Its heartbeat's, once it has one: rung when it is cancelled and when it ends."""
-    lingering: trio.Event | None = attrs.field(default=None, init=False)
-    """Set when what the handler left running, a thread, has ended, too."""
-    _machine: LeaseMachine | None = attrs.field(default=None, init=False)
+    heartbeat: HeartbeatHandle | None = attrs.field(default=None, init=False)
+    """Only jobs that last have one."""
+    _lease_machine: LeaseMachine | None = attrs.field(default=None, init=False)
 
     def __repr__(self) -> str:
         return f"<Running {self.job.queue!r} {self.job.id} attempt {self.job.attempt}>"
 
     @property
-    def machine(self) -> LeaseMachine:
-        """The state of its lease. Jobs that are over at once never need one."""
-        if self._machine is None:
+    def lease_machine(self) -> LeaseMachine:
+        """The state of its lease. Jobs that end at once never need one."""
+        if self._lease_machine is None:
             job = self.job
-            self._machine = LeaseMachine(self.began, job.expire_in, job.heartbeat, job.auto_heartbeat)
-        return self._machine
+            self._lease_machine = LeaseMachine(
+                self.claim_sent_at, job.expire_in, job.heartbeat, job.auto_heartbeat
+            )
+        return self._lease_machine
 
     @property
-    def has_begun(self) -> bool:
-        """Whether its handler was called; before that it waits in the buffer."""
-        return self.ended or self.scope is not None
+    def waited(self) -> float:
+        """Seconds from when the job could have started until it did: until its claim by the database's clock, from
+        then on by ours, so that the two clocks are never compared.
+        """
+        job = self.job
+        unclaimed = (self.lease.started_on - max(job.start_after, job.created_on)).total_seconds()
+        return max(0.0, unclaimed) + max(0.0, self.started_at - self.claim_sent_at)
 
-    def begin(self, scope: trio.CancelScope, batch: "Sequence[Running]", now: float) -> None:
-        """Its handler starts, in the scope of a slot; a call for several is cancelled only when all of them are."""
+    @property
+    def ran(self) -> float:
+        """Seconds that its handler took."""
+        return self.ended_at - self.started_at
+
+    def start(self, scope: trio.CancelScope, batch: "Sequence[Running]", now: float) -> None:
+        """Its handler is called, in the scope of a slot."""
+        self.started()
         self.scope = scope
-        self.started = now
+        self.started_at = now
         if len(batch) > 1:
             self.batch_members = tuple(batch)
 
     def cancel(self, reason: CancelReason) -> None:
-        """Tell the handler to stop; the first reason counts. Its slot's scope is not its own once it has ended."""
-        if self.reason is not None or self.ended:
+        """Cancel the handler; an attempt in the buffer is settled at once. A call for several jobs is cancelled only
+        when all of them are: there is one scope for all.
+        """
+        action = self.cancelled(reason)
+        if action is Action.NOTHING:
             return
-        gone = reason in (CancelReason.CANCELLED, CancelReason.LEASE_LOST)
-        if gone and self.by_hand is not None:
-            return  # by the handler itself, which has the rest of its time to clean up
-        self.reason = reason
-        self.machine.cancelled(trio.current_time())
-        if gone:
-            self.settled = True  # somebody else has settled it, or will
-        if self.scope is not None and all(member.reason is not None for member in self.batch_members):
-            self.scope.cancel()
-        if self.bell is not None:
-            self.bell.ring()
+        if action is Action.CANCEL_HANDLER:
+            self.lease_machine.cancelled(trio.current_time())
+            assert self.scope is not None
+            if all(member.reason is not None for member in self.batch_members):
+                self.scope.cancel()
+        else:
+            self.completer.put(self, action, trio.current_time())
+        if self.heartbeat is not None:
+            self.heartbeat.wake()
 
-    def settle_by_hand(self, state: JobState, error: str, *, certain: bool) -> None:
-        """Its handler has settled it with a verb. May be called from any thread."""
-        self.by_hand = ByHand(state, error)
-        if certain:
-            self.settled = True
-
-    def settle(self, outcome: Any, now: float) -> None:
-        """Its outcome is known, and counts."""
-        self.settled = True
-        self.outcome = outcome
-        self.ended_at = now
-
-    def finish(self) -> None:
-        """The handler is out of it."""
-        self.ended = True
+    def end(self, outcome: Outcome | None, now: float) -> None:
+        """Its handler has ended, with no outcome if it was cancelled."""
+        action = self.ended(outcome)
         self.scope = None
-        if self.bell is not None:
-            self.bell.ring()
+        if self.heartbeat is not None:
+            self.heartbeat.stop()
+        # Also if there is nothing to do: a dispatcher that stops waits for the last of its attempts to end.
+        self.completer.put(self, action, now)
+
+    def give_up(self) -> None:
+        """Its handler was cancelled and does not end: settle the attempt without it."""
+        self.completer.put(self, self.given_up(), trio.current_time())
 
 
 @attrs.frozen(eq=False)
 class ClaimedBatch:
-    """Jobs that one claim has leased, not looked at yet; how many there are is known."""
+    """The jobs of one claim. Their number is known before they are decoded."""
 
     jobs: Sequence[Job]
     completer: OutcomeSink
-    began: float
-    """When the claim was sent."""
+    claim_sent_at: float
 
     def __len__(self) -> int:
         return len(self.jobs)
 
-    def open(self) -> list[Running]:
-        """Read the jobs."""
-        return [self._begin(job) for job in self.jobs]
-
-    def _begin(self, job: Job) -> Running:
-        assert job.started_on is not None
-        return Running(job, Lease(job.id, job.attempt, job.started_on), self.completer, self.began)
+    def unpack(self) -> list[Running]:
+        """Decode the jobs."""
+        completer, sent_at = self.completer, self.claim_sent_at
+        return [Running(job, _lease_of(job), completer, sent_at) for job in self.jobs]
 
 
-def superseded(jobs: Collection[Running]) -> set[Running]:
-    """Those of whose job a later attempt is among them: they are lost, whatever becomes of the job.
+def _lease_of(job: Job) -> Lease:
+    assert job.started_on is not None
+    return Lease(job.id, job.attempt, job.started_on)
 
-    The database is asked by job, so it must not be asked for two attempts of one at the same time.
+
+def superseded(attempts: Collection[Running]) -> set[Running]:
+    """The attempts for whose job there is a later attempt among them: their leases are lost.
+
+    The database is asked by job, so it must not be asked for two attempts of one job at the same time.
     """
     latest: dict[UUID, Running] = {}
-    for running in jobs:
+    for running in attempts:
         other = latest.setdefault(running.job.id, running)
-        # The number alone may have been issued twice, if a crash of the server forgot a claim.
         if other is not running and _age(running) > _age(other):
             latest[running.job.id] = running
-    return set() if len(latest) == len(jobs) else set(jobs) - set(latest.values())
+    return set() if len(latest) == len(attempts) else set(attempts) - set(latest.values())
 
 
 def _age(running: Running) -> tuple[int, datetime]:
+    # The number alone may have been issued twice: claims commit asynchronously, and a crash of the server can lose one.
     return running.lease.attempt, running.lease.started_on
 
 
-def by_queue(jobs: Iterable[Running]) -> dict[str, list[Lease]]:
-    """The leases of these, by queue."""
+def by_queue(attempts: Iterable[Running]) -> dict[str, list[Lease]]:
+    """The leases of these attempts, by queue."""
     leases: dict[str, list[Lease]] = {}
-    for running in jobs:
+    for running in attempts:
         leases.setdefault(running.job.queue, []).append(running.lease)
     return leases
-
-
-@attrs.define(eq=False)
-class RunningJob(HandedJob):
-    """What a handler gets: the job, by its attributes (`job.data`, `job.attempt`, …), and what to do with it."""
-
-    job: Job
-    _running: Running
-    _port: LeasePort
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.queue!r} {self.id} attempt {self.job.attempt}>"
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.job, name)
-
-    @property
-    def id(self) -> UUID:
-        """The job's id."""
-        return self.job.id
-
-    @property
-    def queue(self) -> str:
-        """The queue it is in."""
-        return self.job.queue
-
-    @property
-    def data(self) -> Any:
-        """What was sent."""
-        return self.job.data
-
-    @property
-    def cancelled(self) -> CancelReason | None:
-        """Why the job was told to stop, or None."""
-        return self._running.reason
-
-    async def extend(self, seconds: Duration) -> None:
-        """Let the lease expire later. Counted against max_lease_extensions. A heartbeat, too."""
-        expire_in = await self._beat(self._port.extend(self.job.queue, self._running.lease, seconds))
-        self._running.machine.extended(expire_in)
-
-    async def touch(self) -> None:
-        """Send a heartbeat now."""
-        await self._beat(self._port.touch_one(self.job.queue, self._running.lease))
-
-    async def progress(self, value: Json) -> None:
-        """Note how far the job has come; readable as `Job.progress`. A heartbeat, too."""
-        await self._beat(self._port.report_progress(self.job.queue, self._running.lease, value))
-
-    async def complete(self, output: Json = None) -> None:
-        """Settle the job now; what the handler returns afterwards does not count."""
-        await self._held(self._port.complete(self.job.queue, self._running.lease, output))
-        self.settled_manually(JobState.COMPLETED, "", certain=True)
-
-    def settled_manually(self, state: JobState, error: str, *, certain: bool) -> None:
-        """A verb has settled the attempt, on behalf of the handler."""
-        self._running.settle_by_hand(state, error, certain=certain)
-
-    def retry(self, delay: Duration | None = None, reason: str | None = None) -> RetryJob:
-        """To be raised: fail this attempt, and try again after ``delay`` instead of the job's own."""
-        seconds = None if delay is None else check_duration("delay", delay)
-        return RetryJob(seconds, reason)
-
-    def dead_letter(self, reason: str | None = None) -> DeadLetterJob:
-        """To be raised: fail the job for good, without the retries it has left."""
-        return DeadLetterJob(reason)
-
-    async def _beat(self, call: Awaitable[T]) -> T:
-        sent_at = trio.current_time()
-        answer = await self._held(call)
-        self._running.machine.beat_confirmed(sent_at)
-        return answer
-
-    async def _held(self, call: Awaitable[T]) -> T:
-        try:
-            return await call
-        except LeaseLost:
-            self._running.cancel(CancelReason.LEASE_LOST)
-            raise

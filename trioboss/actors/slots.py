@@ -8,28 +8,30 @@ import attrs
 import trio
 from trio.lowlevel import ParkingLot, checkpoint, enable_ki_protection
 
-from trioboss.actors.completer import waited
 from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.handlers import ThreadHandler
 from trioboss.actors.heartbeat import LeaseWatchers
 from trioboss.actors.ports import LeasePort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import (
-    Completed,
+    CallSettings,
     Handler,
-    Outcome,
-    Released,
+    RunningJob,
+    fail_leaked,
     is_cancelled,
-    judge_cancelled,
-    judge_leaked,
     run_batch,
     run_job,
 )
-from trioboss.actors.running import CancelReason, ClaimedBatch, Running, RunningJob
+from trioboss.actors.running import ClaimedBatch, Running
 from trioboss.events import JobStarted
+from trioboss.machines.attempt import AttemptState, CancelReason, Outcome
+from trioboss.model.job import Job
 
 __all__ = ["SlotSettings", "Slots"]
 
-_TIME_SLICE = 0.001  # seconds a slot may go on with jobs that never wait, before the others get a turn
+# Seconds that a slot may go on with jobs that never wait, before other tasks run. A checkpoint for each job would cost
+# as much as a small job.
+_TIME_SLICE = 0.001
 
 
 @attrs.frozen(kw_only=True)
@@ -42,6 +44,7 @@ class SlotSettings:
     batch_size: int | None = None
     """Give the handler a list of up to so many jobs."""
     max_bytes: int
+    """The largest output, as JSON text."""
 
     @property
     def capacity(self) -> int:
@@ -59,51 +62,72 @@ class Slots:
     _lease_watchers: LeaseWatchers
     _reporter: Reporter
 
+    empty: Doorbell = attrs.field(factory=Doorbell, init=False)
+    """Rung when the last attempt has ended."""
     _running: set[Running] = attrs.field(factory=set, init=False)
     _batches: deque[ClaimedBatch] = attrs.field(factory=deque, init=False)
+    """Claimed batches that are not unpacked yet."""
     _arrived: Doorbell = attrs.field(factory=Doorbell, init=False)
     _buffer: deque[Running] = attrs.field(factory=deque, init=False)
     _idle: ParkingLot = attrs.field(factory=ParkingLot, init=False)
-    _promised: int = attrs.field(default=0, init=False)
-    _lingering: int = attrs.field(default=0, init=False)
-    """Slots whose handler was given up and has not ended: a thread cannot be stopped."""
+    """Slots without a job."""
+    _reserved: int = attrs.field(default=0, init=False)
+    """Room for the jobs of claims that are under way."""
+    _blocked: int = attrs.field(default=0, init=False)
+    """Slots that wait for a thread which a cancelled handler has left running."""
     _waiting_for_room: dict[Doorbell, None] = attrs.field(factory=dict, init=False)
-    empty: Doorbell = attrs.field(factory=Doorbell, init=False)
-    """Rung when the last lease has ended."""
+    """The bells of dispatchers that have jobs to claim, in the order in which they came."""
+    _call_settings: CallSettings = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        token = trio.lowlevel.current_trio_token()
+        self._call_settings = CallSettings(self._port, token, self.settings.max_bytes)
 
     @property
     def running(self) -> set[Running]:
-        """Every lease of this worker whose handler is not out of it yet, buffered ones included. One job may be in
-        here twice: an attempt that was given up but does not end, and the next one.
+        """Every attempt whose handler has not ended, including those in the buffer. A job can be in here twice: with an
+        attempt that was given up and does not end, and with the next one.
         """
         self._unpack_batches()
         return self._running
 
+    # -- room
+
     def room(self) -> int:
-        """How many jobs to ask for. With prefetch, none until half of it is used up."""
-        taken = len(self._running) + self._promised
+        """How many jobs to claim. With prefetch, none until half of it is used up: fewer claims, each for more jobs."""
+        taken = len(self._running) + self._reserved
         if self._batches:
             taken += sum(map(len, self._batches))
-        lingering = self._lingering * (self.settings.batch_size or 1)
-        room = self.settings.capacity - taken - lingering
+        blocked = self._blocked * (self.settings.batch_size or 1)
+        room = self.settings.capacity - taken - blocked
         return room if room >= self.settings.prefetch // 2 else 0
 
+    def reserve(self, count: int) -> None:
+        """A claim for so many jobs is sent; a negative count takes the reservation back."""
+        self._reserved += count
+
     def wait_for_room(self, bell: Doorbell) -> None:
-        """Ring this bell, in its turn, when there is room."""
+        """Ring this bell when there is room; of several, the one that has waited longest."""
         self._waiting_for_room[bell] = None
 
-    def pass_on(self, bell: Doorbell) -> None:
-        """Whoever has this bell needs no room now: it is the next one's turn."""
+    def needs_no_room(self, bell: Doorbell) -> None:
+        """The dispatcher with this bell has nothing to claim: the next one may have the room."""
         self._waiting_for_room.pop(bell, None)
         self._ring_next()
 
-    def promise(self, count: int) -> None:
-        """So many jobs are asked for; a negative count takes it back."""
-        self._promised += count
+    def _ring_next(self) -> None:
+        if self._waiting_for_room and self.room() > 0:
+            bell = next(iter(self._waiting_for_room))
+            del self._waiting_for_room[bell]
+            bell.ring()
+
+    # -- jobs in
 
     def offer(self, batch: ClaimedBatch, *, more: bool) -> None:
-        """Run these as soon as there are slots. ``more``: whoever brings them asks for others at once, if there is
-        room. A worker that leases ahead looks into the batch only then, while the database works.
+        """Run these jobs as soon as slots are free.
+
+        ``more``: the dispatcher claims again at once, if there is room. A worker with prefetch then decodes this batch
+        while the database works on the next one.
         """
         self._batches.append(batch)
         if more and self.settings.prefetch and self.room() > 0:
@@ -112,51 +136,53 @@ class Slots:
             self._unpack_batches()
 
     async def unpack(self) -> None:
-        """Open the parcels that were left closed."""
+        """Unpack the batches that `offer` has left."""
         while True:
             await self._arrived.wait()
-            await checkpoint()  # the first turn is for those who ask for more
+            await checkpoint()  # the dispatcher sends its next claim first
             self._unpack_batches()
 
     def _unpack_batches(self) -> None:
         while self._batches:
-            jobs = self._batches.popleft().open()
-            self._running.update(jobs)
-            self._buffer.extend(jobs)
-            self._lease_watchers.add(jobs)
-            self._idle.unpark(count=len(jobs))
+            attempts = self._batches.popleft().unpack()
+            self._running.update(attempts)
+            self._buffer.extend(attempts)
+            self._lease_watchers.add(attempts)
+            self._idle.unpark(count=len(attempts))
 
     def give_back(self) -> None:
-        """The jobs that no slot has taken yet will not run here."""
+        """Release the jobs that no slot has taken yet."""
         self._unpack_batches()
         waiting = list(self._buffer)
         self._buffer.clear()
         for running in waiting:
             running.cancel(CancelReason.STOPPING)
-            self._end(running, Released(), trio.current_time())
+            self._end(running, None, trio.current_time())
+
+    # -- a slot
 
     @enable_ki_protection
     async def run(self) -> None:
-        """One slot. The terminal's KeyboardInterrupt goes to the main task; one raised here is the handler's."""
+        """One slot. The main task gets the KeyboardInterrupt of the terminal; one raised here is the handler's."""
         while True:
             batch: list[Running] = []
             try:
-                # One scope serves until it is cancelled: making one for each job would cost more than the job.
+                # One scope serves until it is cancelled: one for each job would cost more than a small job.
                 with trio.CancelScope() as scope:
                     await self._run_jobs(scope, batch)
             except BaseException as error:
                 if not is_cancelled(error) or trio.current_effective_deadline() == -math.inf:
-                    self._stop(batch)
+                    self._stop(batch)  # the slot itself is cancelled
                     raise
-                outcome = judge_leaked(error)
+                outcome = fail_leaked(error)
                 self._finish(batch, {running.job.id: outcome for running in batch})
             else:
-                lingering = [running.lingering for running in batch if running.lingering is not None]
+                jobs = [running.job for running in batch]
                 self._stop(batch)
-                await self._wait_for(lingering)
+                await self._wait_for_thread(jobs)
 
     async def _run_jobs(self, scope: trio.CancelScope, batch: list[Running]) -> None:
-        """Run jobs until the scope is cancelled. ``batch`` holds what runs, for whoever catches that."""
+        """Run jobs until the scope is cancelled. ``batch`` holds the attempts that run, for the caller."""
         now = trio.current_time()
         slice_ends = now + _TIME_SLICE
         while True:
@@ -166,11 +192,11 @@ class Slots:
                 slice_ends = now + _TIME_SLICE
             first = batch[0]
             for running in batch:
-                running.begin(scope, batch, now)
+                running.start(scope, batch, now)
             self._report_started(batch)
-            self._ring_next()
             now = await self._call_handler(batch)
-            # A call is cancelled only when all of its jobs are, the first of them as well.
+            # A call is cancelled only when all of its jobs are, the first of them included. The handler may have ended
+            # without a checkpoint after that: then the scope is used up, and nothing was raised.
             if first.reason is not None and scope.cancel_called:
                 return
             if now > slice_ends or self._is_low():
@@ -178,35 +204,42 @@ class Slots:
                 now = trio.current_time()
                 slice_ends = now + _TIME_SLICE
 
+    def _take_batch(self, batch: list[Running]) -> bool:
+        """Take jobs of one queue for one call. Attempts that were cancelled in the buffer are not run."""
+        size = self.settings.batch_size or 1
+        while self._buffer and len(batch) < size:
+            if batch and self._buffer[0].job.queue != batch[0].job.queue:
+                break
+            running = self._buffer.popleft()
+            if running.state is AttemptState.BUFFERED:
+                batch.append(running)
+            else:
+                self._end(running, None, trio.current_time())
+        return bool(batch)
+
     def _report_started(self, batch: list[Running]) -> None:
         if self._reporter.wants(JobStarted):
             for running in batch:
                 job = running.job
-                self._reporter.report(JobStarted(job.queue, job.id, job.attempt, waited(running)))
+                self._reporter.report(JobStarted(job.queue, job.id, job.attempt, running.waited))
 
     def _is_low(self) -> bool:
-        """Time to let a dispatcher ask for more, while there is still something to run in the meantime."""
-        return self._promised == 0 and len(self._buffer) > 0 and self.room() > 0
+        """Whether a dispatcher should claim more now, while there are still jobs to run in the meantime."""
+        return self._reserved == 0 and len(self._buffer) > 0 and self.room() > 0
 
     async def _call_handler(self, batch: list[Running]) -> float:
-        """Return when it ended."""
+        """Call the handler and end the attempts; return when that was."""
+        settings = self._call_settings
         if self.settings.batch_size is not None:
-            jobs = [RunningJob(running.job, running, self._port) for running in batch]
-            return self._finish(batch, await run_batch(jobs, self._handler, self.settings.max_bytes))
+            jobs = [RunningJob(running.job, running, settings) for running in batch]
+            return self._finish(batch, await run_batch(jobs, self._handler, settings.max_bytes))
         running = batch[0]
-        job = RunningJob(running.job, running, self._port)
-        outcome = await run_job(job, self._handler, self.settings.max_bytes)
+        job = RunningJob(running.job, running, settings)
+        outcome = await run_job(job, self._handler, settings.max_bytes)
         batch.clear()
         now = trio.current_time()
         self._end(running, outcome, now)
         return now
-
-    def _ring_next(self) -> None:
-        """There may be room: it is the turn of who has waited longest for it."""
-        if self._waiting_for_room and self.room() > 0:
-            bell = next(iter(self._waiting_for_room))
-            del self._waiting_for_room[bell]
-            bell.ring()
 
     def _finish(self, batch: list[Running], outcomes: dict[UUID, Outcome]) -> float:
         now = trio.current_time()
@@ -216,42 +249,26 @@ class Slots:
         return now
 
     def _stop(self, batch: list[Running]) -> None:
-        """What still runs was cancelled, for its own reason or because the slot is."""
+        """End attempts that were cancelled, each for its own reason or because the slot is."""
         for running in batch:
             running.cancel(CancelReason.STOPPING)
         self._finish(batch, {})
 
-    async def _wait_for(self, lingering: list[trio.Event]) -> None:
-        if not lingering:
-            return
-        self._lingering += 1
-        try:
-            for event in lingering:
-                await event.wait()
-        finally:
-            self._lingering -= 1
-            self._ring_next()
-
-    def _take_batch(self, batch: list[Running]) -> bool:
-        """Jobs of one queue, for one call. What was cancelled while it waited is not run at all."""
-        size = self.settings.batch_size or 1
-        while self._buffer and len(batch) < size:
-            if batch and self._buffer[0].job.queue != batch[0].job.queue:
-                break
-            running = self._buffer.popleft()
-            if running.reason is None:
-                batch.append(running)
-            else:
-                self._finish([running], {})
-        return bool(batch)
-
-    def _end(self, running: Running, outcome: Outcome, now: float) -> None:
-        """A handler is out of a job. Who was cancelled and came to a good end all the same, has completed it."""
-        if running.reason is not None and not isinstance(outcome, Completed):
-            outcome = judge_cancelled(running)
-        running.finish()
+    def _end(self, running: Running, outcome: Outcome | None, now: float) -> None:
         self._running.remove(running)
-        running.completer.put(running, outcome, now)
-        self._ring_next()
+        running.end(outcome, now)
+        if self._waiting_for_room:
+            self._ring_next()
         if not self._running:
             self.empty.ring()
+
+    async def _wait_for_thread(self, jobs: list[Job]) -> None:
+        """A thread cannot be cancelled: as long as one runs on, its slot takes no other job."""
+        if not isinstance(self._handler, ThreadHandler):
+            return
+        self._blocked += 1
+        try:
+            await self._handler.wait_left_behind(jobs)
+        finally:
+            self._blocked -= 1
+            self._ring_next()

@@ -13,16 +13,16 @@ import trio
 from trioboss.actors.bulk_poller import BULK_THRESHOLD, BulkPoller
 from trioboss.actors.checker import Checker
 from trioboss.actors.dispatcher import BusyNotifier, Dispatcher, DispatcherStatistics
-from trioboss.actors.handlers import asyncio_handler, open_asyncio, thread_handler
-from trioboss.actors.heartbeat import LeaseWatchers, Renewer, settle_without_handler
+from trioboss.actors.handlers import ThreadHandler, asyncio_handler, open_asyncio
+from trioboss.actors.heartbeat import LeaseWatchers, Renewer
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import Handler
-from trioboss.actors.running import CancelReason
 from trioboss.actors.slots import Slots, SlotSettings
 from trioboss.actors.supervisor import Supervisor
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, QueueWarning, WorkerWip
+from trioboss.machines.attempt import CancelReason
 from trioboss.model.check import check_duration
 from trioboss.model.settle_and_claim import ClaimRequest
 
@@ -115,7 +115,7 @@ class Worker:
 
     def _make_handler(self) -> Handler:
         if self.settings.thread:
-            return thread_handler(self.settings.handler)
+            return ThreadHandler(self.settings.handler)
         if self.settings.asyncio:
             return asyncio_handler(self.settings.handler)
         return self.settings.handler
@@ -154,7 +154,7 @@ class Worker:
             dispatcher.reconnected()
         self.checker.check(self.slots.running, CancelReason.LEASE_LOST)
         for running in self.slots.running:
-            if running.job.heartbeat and running.job.auto_heartbeat and running.by_hand is None:
+            if running.job.heartbeat and running.job.auto_heartbeat and running.needs_lease:
                 self._renewer.renew(running)
 
     def _add(self, name: str) -> Dispatcher:
@@ -231,7 +231,7 @@ class Worker:
         if timeout.cancelled_caught:
             for running in list(self.slots.running):
                 running.cancel(CancelReason.STOPPING)
-                settle_without_handler(running)
+                running.give_up()
             await self._settle_rest(self._last_deadline())
 
     def _set_deadline(self) -> None:
