@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["JAVA_OPTIONS", "LOCAL_SETTINGS", "SETTINGS", "preloading_path", "small_environment"]
+__all__ = ["JAVA_OPTIONS", "LOCAL_SETTINGS", "SETTINGS", "jdbc_jar", "preloading_path", "small_environment"]
 
 # Spark's own classes need no verifying, and no collection to make room for them. With one compiler Java keeps room for
 # less compiled code than Spark has, and would throw it away and compile it again. What a Java has to say about that
@@ -41,3 +41,9 @@ def preloading_path() -> str:
     """The PYTHONPATH with which Spark's Python workers have imported what they need when they are forked."""
     folder = str(Path(__file__).parent / "pipeline" / "preloaded")
     return os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
+
+
+def jdbc_jar() -> str | None:
+    """Postgres's JDBC driver, which no package on PyPI has: the one that the environment names, or Debian's."""
+    candidates = [os.environ.get("TRIOBOSS_JDBC_JAR"), "/usr/share/java/postgresql.jar"]
+    return next((path for path in candidates if path and Path(path).exists()), None)

@@ -10,7 +10,7 @@ from benchmarks.harness.progress import log
 from benchmarks.harness.server import run_sql
 from benchmarks.harness.tables import Spread, Table
 from benchmarks.pipelines.context import PipelineContext, discard, jdbc_options, timed
-from trioboss.pipeline.tables import TABLES, Column
+from trioboss.pipeline.columns import TABLES, Column
 
 __all__ = ["fill_history", "measure_reading"]
 
@@ -79,12 +79,12 @@ def _ours(context: PipelineContext, dsn: str) -> dict[str, Callable[[], DataFram
     return {
         "all columns": read,
         "4 columns": lambda: read(columns=",".join(_SOME)),
-        "one queue of 8": lambda: read().where("queue = 'queue3'"),
+        "one queue of 8": lambda: read(queue="queue3"),
     }
 
 
 def _select_for_jdbc(column: Column) -> str:
-    return f'{column.quoted}::text::bigint AS "{column.name}"' if column.kind == "xid" else column.selected
+    return f'{column.value}::text::bigint AS "{column.name}"' if column.kind == "xid" else column.selected
 
 
 def _jdbc(context: PipelineContext, dsn: str) -> dict[str, Callable[[], DataFrame]]:
@@ -92,7 +92,7 @@ def _jdbc(context: PipelineContext, dsn: str) -> dict[str, Callable[[], DataFram
     columns = ", ".join(_select_for_jdbc(column) for column in TABLES["archive"].columns)
     options = jdbc_options(
         dsn,
-        dbtable=f"(select {columns} from trioboss.archive) history",
+        dbtable=f"(select {columns} from trioboss.archive t) history",
         fetchsize="10000",
         partitionColumn="seq",
         lowerBound="1",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from small_spark import JAVA_OPTIONS, LOCAL_SETTINGS, preloading_path
+from small_spark import JAVA_OPTIONS, LOCAL_SETTINGS, jdbc_jar, preloading_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +47,7 @@ def spark() -> "Iterator[SparkSession]":
     java = {"spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -Xms1g -Xmn500m", "spark.driver.memory": "1g"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", preloading_path())
-        spark = get_session("local[2]", {**LOCAL_SETTINGS, **java}, "tests")
+        jars = {"spark.jars": jar} if (jar := jdbc_jar()) else {}
+        spark = get_session("local[2]", {**LOCAL_SETTINGS, **java, **jars}, "tests")
     yield spark
     spark.stop()

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from trioboss.pipeline.tables import TABLES
+from trioboss.pipeline.columns import TABLES
 
 DAY = datetime(2026, 3, 2, tzinfo=UTC)
 TIMES = {"created_on", "start_after", "started_on", "completed_on", "ended_on", "failed_on"}

@@ -140,7 +140,7 @@ HARMLESS = {
         "pass_on",
         "prepare_release",
     ),
-    *("read_clock", "read_horizon", "lock_lake", "ring", "take_reading_turn", "take_turns"),
+    *("read_clock", "read_horizon", "read_snapshot", "lock_lake", "ring", "take_read_permit", "take_turns"),
     *("tell_ended", "wake"),
 }
 SENDING = {
@@ -173,14 +173,13 @@ READING = {
         "get_queue_stats",
         "get_rejected",
     ),
-    *("get_schedules", "measure_queues", "tell_watchers", "unwatch", "watch"),
+    *("get_schedules", "measure_queues", "register_read", "tell_watchers", "unwatch", "watch"),
 }
 OWNING = {
     *("create_queue", "delete_queue", "pause", "tell_completions", "update_queue"),
     # the pipeline's
     *(
         "add_stage",
-        "begin_reading",
         "check_stage",
         "close_load",
         "drop_ended_of_stage",

@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 
 from trioboss.errors import UsageError
 from trioboss.pipeline.arguments import add_session_arguments
+from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.files import Files
 from trioboss.pipeline.lake import FOLDERS, read_lake
 from trioboss.pipeline.options import need_dsn
-from trioboss.pipeline.tables import TABLES
 
 __all__ = ["History", "Source", "add_history_arguments", "parse_time", "source_of"]
 
@@ -75,7 +75,10 @@ class Source:
             "table": table,
             "columns": ",".join(columns),
         }
-        return self._narrow(spark.read.format("trioboss").options(**options).load(), table)
+        options |= {"queue": ",".join(self.queues)} if self.queues else {}
+        options |= {"since": self.since.isoformat()} if self.since is not None else {}
+        options |= {"until": self.until.isoformat()} if self.until is not None else {}
+        return spark.read.format("trioboss").options(**options).load()
 
     def _narrow(self, rows: DataFrame, table: str) -> DataFrame:
         time = TABLES[table].time or ""

@@ -4,8 +4,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StructField, StructType
 
+from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.files import Files
-from trioboss.pipeline.tables import TABLES
 
 __all__ = ["FOLDERS", "read_lake", "utc_day"]
 

@@ -1,20 +1,24 @@
 """The options of the data source, read from Spark's strings and checked. A mistake names the option."""
 
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import attrs
 
 from trioboss.errors import UsageError
 from trioboss.model.check import check_name
+from trioboss.pipeline.days import Days
 from trioboss.postgres.dsn import hide_password, parse_dsn
 from trioboss.postgres.embedded import find_dsn
 from trioboss.sql import check_schema
 
 __all__ = ["ReadOptions", "Secret", "WriteOptions", "need_dsn"]
 
-# What Spark itself adds to the options of a source or a sink.
+# Spark itself adds these to the options of a source or a sink.
 _OF_SPARK = {"path", "checkpointlocation", "queryname", "outputmode"}
+_SNAPSHOT = re.compile(r"\d+:\d+:(\d+(,\d+)*)?")
 
 
 class Secret(str):
@@ -66,6 +70,29 @@ def _refuse_unknown(given: Mapping[str, str], known: tuple[str, ...]) -> None:
             raise UsageError(f"{name}: no such option: there are {', '.join(known)}")
 
 
+def _names(given: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(filter(None, (part.strip() for part in given.get(name, "").split(","))))
+
+
+def _instant(given: Mapping[str, str], name: str) -> datetime | None:
+    """An instant in ISO 8601; without a time zone it is UTC."""
+    text = given.get(name)
+    if text is None:
+        return None
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{name}: {text!r} is not a time like 2026-03-02 or 2026-03-02T10:00Z") from None
+    return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+
+
+def _snapshot(given: Mapping[str, str]) -> str | None:
+    text = given.get("snapshot")
+    if text is not None and not _SNAPSHOT.fullmatch(text):
+        raise UsageError(f"snapshot: {text!r} is not what pg_current_snapshot() returns")
+    return text
+
+
 @attrs.frozen
 class ReadOptions:
     """How to read."""
@@ -73,10 +100,20 @@ class ReadOptions:
     dsn: Secret
     schema: str
     table: str
-    columns: tuple[str, ...] | None
-    """Only these; None: all. Spark does not tell a Python source which columns a query needs."""
+    columns: tuple[str, ...]
+    """Only these; empty: all. Spark does not tell a Python source which columns a query needs."""
+    queues: tuple[str, ...]
+    """Only the rows of these queues; empty: of all. The server applies this, and ``since`` and ``until``, while a
+    filter of a query is applied by Spark after it has received the row."""
+    since: datetime | None
+    """Only the rows of history that ended at or after it, and before ``until``."""
+    until: datetime | None
+    snapshot: str | None
+    """Read history as this snapshot of Postgres shows it; None: as it is when a query begins."""
     partitions: int
     chunk_rows: int
+    """A statement reads about so many rows and, of rows that are large, about so many bytes."""
+    chunk_bytes: int
     concurrency: int
     """How many statements of all readers of this database run at a time."""
     timeout: float
@@ -84,21 +121,23 @@ class ReadOptions:
     max_rows: int | None
     """About how many rows a micro-batch of a stream has at most."""
     start: str
-    """Where a stream without a checkpoint begins: earliest, latest, or the number of a transaction."""
+    """Where a stream without a checkpoint begins: earliest, latest, or a transaction id."""
+    fail_on_data_loss: bool
+    """Whether a stream fails if retention has deleted rows that it has not read."""
     first_xid: int | None
     """Only rows of transactions from this one on, and before ``end_xid``."""
     end_xid: int | None
 
     NAMES = (
-        "dsn", "schema", "table", "columns", "numPartitions", "chunkRows", "concurrency", "statementTimeout",
-        "maxRowsPerBatch", "startingXid", "fromXid", "toXid",
+        "dsn", "schema", "table", "columns", "queue", "since", "until", "snapshot", "numPartitions", "chunkRows",
+        "chunkBytes", "concurrency", "statementTimeout", "maxRowsPerBatch", "startingXid", "failOnDataLoss", "fromXid",
+        "toXid",
     )  # fmt: skip
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> "ReadOptions":
         """Read the options, or raise UsageError."""
         _refuse_unknown(given, cls.NAMES)
-        columns = given.get("columns")
         max_rows = _number(given, "maxRowsPerBatch", None, 1)
         start = str(given.get("startingXid", "earliest")).lower()
         if start not in ("earliest", "latest") and not start.isdigit():
@@ -107,16 +146,27 @@ class ReadOptions:
             dsn=need_dsn(given.get("dsn")),
             schema=check_schema(given.get("schema", "trioboss")),
             table=given.get("table", "archive"),
-            columns=tuple(filter(None, (c.strip() for c in columns.split(",")))) if columns else None,
+            columns=_names(given, "columns"),
+            queues=tuple(check_name("queue", name) for name in _names(given, "queue")),
+            since=_instant(given, "since"),
+            until=_instant(given, "until"),
+            snapshot=_snapshot(given),
             partitions=_count(given, "numPartitions", 8),
             chunk_rows=_count(given, "chunkRows", 20_000),
+            chunk_bytes=_count(given, "chunkBytes", 32 << 20),
             concurrency=_count(given, "concurrency", 4),
             timeout=_number(given, "statementTimeout", 5.0, 0.01) or 5.0,
             max_rows=None if max_rows is None else int(max_rows),
             start=start,
+            fail_on_data_loss=_choice(given, "failOnDataLoss", ("true", "false")) == "true",
             first_xid=_xid(given, "fromXid"),
             end_xid=_xid(given, "toXid"),
         )
+
+    @property
+    def days(self) -> Days:
+        """The days of history that can have the wanted rows."""
+        return Days(self.since, self.until)
 
 
 def _xid(given: Mapping[str, str], name: str) -> int | None:

@@ -1,178 +1,180 @@
-"""Cuts a table into pieces for Spark's tasks: by day, then by range of blocks, or by range of transactions.
+"""Divides a history table among Spark's tasks.
 
-Blocks are for what is read as a whole: such a scan needs no index and no sort, and goes through the table as it lies on
-the disk. Transactions are for the few new rows of a table that is large.
+Spark plans a DataFrame once and keeps the plan for all its queries, and it may compute a lost part of a cached result
+again much later. So a part of the plan must not name rows or sizes: it is a `Share`, a rule by which a row belongs to
+exactly one task, whenever that task runs. By default the rule is the row's block: blocks are numbered in stripes, and
+task k of n reads every n-th stripe of every table. A scan of a range of blocks needs neither an index nor a sort.
+
+Tables of which a small range of transactions is wanted are read through the index on `xid` instead, and each task
+has a part of that range.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, datetime
+from collections.abc import Collection, Iterator, Mapping
 from math import ceil
 
 import attrs
-from pyspark.sql.datasource import InputPartition
 
 from trioboss.pipeline.database import Database
+from trioboss.pipeline.days import Days
 
 __all__ = [
-    "Blocks",
-    "Days",
+    "BlockRange",
     "Horizon",
     "Leaf",
-    "Part",
     "Piece",
-    "Xids",
-    "divide",
+    "Share",
+    "XidRange",
+    "has_tid_ranges",
     "list_leaves",
-    "plan",
+    "pieces_of",
+    "plan_shares",
     "read_horizon",
-    "whole",
 ]
 
-_ROWS_A_BLOCK = 20.0  # until the table has been analyzed
-_MOST = 0.5  # of the transactions of a table: to read all blocks is faster than to look up that many rows
-_TID_RANGES = 140_000  # the first server that reads a range of blocks without looking at the others
+_ROWS_PER_BLOCK = 20.0  # until the table has been analyzed
+_FEW = 0.5  # of the transactions of a table: below that, the index is faster than a scan of all blocks
+_TID_RANGES = 140_000  # the first server version that scans a range of blocks without reading the others
 
 
 @attrs.frozen
 class Horizon:
-    """How far history is sealed: no row of a transaction before this one can still appear."""
+    """How far history is sealed."""
 
     sealed: int
+    """All transactions before this one have ended, so no row of theirs can still appear."""
     next: int
-    by_block: bool
-    """Whether the server can read a range of blocks without looking at the others."""
-    standby: bool
+    """The first id that no transaction has had yet."""
 
 
 def read_horizon(database: Database) -> Horizon:
-    """Where the horizon is now."""
-    ((sealed, following, version, standby),) = database.run("read_horizon")
-    return Horizon(sealed, following, version >= _TID_RANGES, standby)
+    """How far history is sealed now."""
+    ((sealed, following),) = database.run("read_horizon")
+    return Horizon(sealed, following)
+
+
+def has_tid_ranges(database: Database) -> bool:
+    """Whether the server can scan a range of blocks without reading the others."""
+    return database.connection.info.server_version >= _TID_RANGES
 
 
 @attrs.frozen
 class Leaf:
-    """A table with rows: one day of history, or one of the tables of jobs."""
+    """A table that holds rows: one day of history."""
 
     relation: str
-    day: date | None
     blocks: int
-    rows_a_block: float
+    rows_per_block: float
     file: int
+    """The number of its file. It changes when the table is rewritten, and rows are then in other blocks."""
+
+
+def list_leaves(database: Database, table: str, days: Days) -> list[Leaf]:
+    """The tables that hold the rows of a history table, in the order of days."""
+    rows = database.run("list_history", history=table)
+    return [
+        Leaf(relation, blocks, density or _ROWS_PER_BLOCK, file)
+        for relation, blocks, density, file in rows
+        if days.touch(relation)
+    ]
 
 
 @attrs.frozen
-class Blocks:
+class BlockRange:
     """A range of blocks of a table."""
 
     relation: str
     file: int
     first: int
     end: int
-    rows_a_block: float
+    rows_per_block: float
 
 
 @attrs.frozen
-class Xids:
+class XidRange:
     """The rows of a history table that a range of transactions wrote."""
 
     relation: str
     file: int
     first: int
     end: int
-    rows_a_block: float
-    by_block: bool
+    rows_per_block: float
 
 
-Piece = Blocks | Xids
-
-
-class Part(InputPartition):
-    """What one task reads: the rows of some pieces that transactions from ``first`` on and before ``end`` wrote."""
-
-    def __init__(self, number: int, pieces: Sequence[Piece], first: int = 0, end: int | None = None) -> None:
-        super().__init__(number)
-        self.pieces = tuple(pieces)
-        self.first, self.end = first, end
+Piece = BlockRange | XidRange
 
 
 @attrs.frozen
-class Days:
-    """A range of instants, of which either end may be open."""
+class Share:
+    """The rows that one task reads."""
 
-    first: datetime | None = None
-    last: datetime | None = None
+    number: int
+    count: int
+    """How many shares there are."""
+    stripe: int
+    """How many blocks a stripe has."""
+    xids: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
+    """For each table that is read by transaction: the first transaction of this task, and the first of the next."""
 
-    def narrowed(self, first: datetime | None, last: datetime | None) -> "Days":
-        """This range and another one."""
-        firsts = [x for x in (self.first, first) if x is not None]
-        lasts = [x for x in (self.last, last) if x is not None]
-        return Days(max(firsts, default=None), min(lasts, default=None))
+    @classmethod
+    def everything(cls) -> "Share":
+        """The share of a task that is alone."""
+        return cls(0, 1, 1)
 
-    def touches(self, day: date | None) -> bool:
-        """Whether a day has instants of the range. The table of no day may have any."""
-        if day is None:
-            return True
-        return (self.first is None or self.first.date() <= day) and (
-            self.last is None or day <= self.last.date()
-        )
+    def block_ranges(self, blocks: int) -> Iterator[tuple[int, int]]:
+        """The ranges of blocks of this share, in a table that has so many."""
+        if self.count == 1:
+            yield 0, blocks
+            return
+        for first in range(self.number * self.stripe, blocks, self.count * self.stripe):
+            yield first, min(first + self.stripe, blocks)
 
 
-def list_leaves(database: Database, table: str, days: Days) -> list[Leaf]:
-    """The tables in which the rows are, empty ones left out, in the order of days."""
-    rows = database.run("list_history", history=table)
-    leaves = [
-        Leaf(rel, day, blocks, density or _ROWS_A_BLOCK, file) for rel, day, blocks, density, file in rows
+def plan_shares(
+    database: Database, leaves: Collection[Leaf], wanted: int, chunk_rows: int, xids: tuple[int, int] | None
+) -> list[Share]:
+    """At most ``wanted`` shares of all rows, or of those that a range of transactions (``xids``) wrote.
+
+    A stripe is as large as a chunk, so that a task that reads chunk by chunk reads stripe by stripe.
+    """
+    stripe = max(1, int(chunk_rows / max((leaf.rows_per_block for leaf in leaves), default=_ROWS_PER_BLOCK)))
+    if xids is None and not has_tid_ranges(database):
+        return [Share.everything()]  # `pieces_of` reads it by transaction
+    ranges = _xid_ranges(database, leaves, *xids) if xids is not None else {}
+    stripes = max((ceil(leaf.blocks / stripe) for leaf in leaves if leaf.relation not in ranges), default=0)
+    count = max(1, wanted if ranges else min(wanted, stripes))
+    return [
+        Share(number, count, stripe, {name: _part(*range, number, count) for name, range in ranges.items()})
+        for number in range(count)
     ]
-    return [leaf for leaf in leaves if leaf.blocks and days.touches(leaf.day)]
 
 
-def plan(database: Database, leaves: Sequence[Leaf], first: int, horizon: Horizon, parts: int) -> list[Piece]:
-    """The pieces of history that were written by transactions from ``first`` on and are sealed."""
-    pieces: list[Piece] = []
+def _xid_ranges(
+    database: Database, leaves: Collection[Leaf], first: int, end: int
+) -> dict[str, tuple[int, int]]:
+    """The tables that are read by transaction, each with the range of transactions in question."""
+    ranges = {}
     for leaf in leaves:
         ((low, high),) = database.run("find_bounds", of={"archive": leaf.relation})
-        if low is None or low >= horizon.sealed or high < first:
+        if low is None:
             continue
-        begin, end = max(low, first), min(high + 1, horizon.sealed)
-        if horizon.by_block and (end - begin) >= (high + 1 - low) * _MOST:
-            pieces.append(whole(leaf))
-        else:
-            pieces += _by_xid(leaf, begin, end, parts, horizon.by_block)
-    return pieces
+        begin, stop = max(low, first), min(high + 1, end)
+        if stop - begin < (high + 1 - low) * _FEW or not has_tid_ranges(database):
+            ranges[leaf.relation] = (begin, max(begin, stop))
+    return ranges
 
 
-def _by_xid(leaf: Leaf, begin: int, end: int, parts: int, by_block: bool) -> Iterator[Xids]:
-    step = max(1, ceil((end - begin) / parts))
-    for first in range(begin, end, step):
-        yield Xids(leaf.relation, leaf.file, first, min(first + step, end), leaf.rows_a_block, by_block)
+def _part(begin: int, end: int, number: int, count: int) -> tuple[int, int]:
+    """One of so many parts of a range of transactions."""
+    step = ceil((end - begin) / count)
+    return min(end, begin + number * step), min(end, begin + (number + 1) * step)
 
 
-def whole(leaf: Leaf) -> Blocks:
-    """All of a table."""
-    return Blocks(leaf.relation, leaf.file, 0, leaf.blocks, leaf.rows_a_block)
-
-
-def divide(pieces: Sequence[Piece], parts: int, first: int = 0, end: int | None = None) -> list[Part]:
-    """Share the pieces among so many tasks, in order, each about the same number of blocks."""
-    blocks = [piece for piece in pieces if isinstance(piece, Blocks)]
-    share = max(1, ceil(sum(piece.end - piece.first for piece in blocks) / parts))
-    shares = [[piece] for piece in pieces if isinstance(piece, Xids)] + list(_shares(blocks, share))
-    return [Part(number, share, first, end) for number, share in enumerate(shares)]
-
-
-def _shares(pieces: Iterable[Blocks], share: int) -> Iterator[list[Piece]]:
-    taken: list[Piece] = []
-    room = share
-    for piece in pieces:
-        first = piece.first
-        while first < piece.end:
-            end = min(piece.end, first + room)
-            taken.append(attrs.evolve(piece, first=first, end=end))
-            room -= end - first
-            first = end
-            if room == 0:
-                yield taken
-                taken, room = [], share
-    if taken:
-        yield taken
+def pieces_of(database: Database, share: Share, leaves: Collection[Leaf], newest: int) -> Iterator[Piece]:
+    """What a task reads of these tables, in which no transaction from ``newest`` on is of interest."""
+    for leaf in leaves:
+        if leaf.relation in share.xids or not has_tid_ranges(database):
+            first, end = share.xids.get(leaf.relation, (0, newest))
+            yield XidRange(leaf.relation, leaf.file, first, end, leaf.rows_per_block)
+            continue
+        for first, end in share.block_ranges(leaf.blocks):
+            yield BlockRange(leaf.relation, leaf.file, first, end, leaf.rows_per_block)

@@ -19,7 +19,7 @@ from trioboss.model.check import check_key, check_priority, check_start, check_u
 from trioboss.model.job import NewJob, SendOptions
 from trioboss.model.payload import MAX_BYTES, encode
 from trioboss.pipeline.ids import Ids
-from trioboss.pipeline.plain import as_came, to_json_value
+from trioboss.pipeline.json_values import as_came, to_json_value
 from trioboss.store.sending import job_options
 
 __all__ = ["JOB_COLUMNS", "STAGE", "Problems", "Shape", "judge_texts", "reject", "to_stage"]

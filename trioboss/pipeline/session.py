@@ -27,11 +27,8 @@ appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{3}
 """
-# What any session needs that uses the source. Both can be set while it runs.
-_ALWAYS = {
-    "spark.sql.python.filterPushdown.enabled": "true",
-    "spark.sql.redaction.options.regex": "(?i)url|dsn|password|secret|token",
-}
+# Spark shows the options of a source in plans and events. A session that runs already can be told, too.
+_ALWAYS = {"spark.sql.redaction.options.regex": "(?i)url|dsn|password|secret|token"}
 
 
 def get_session(

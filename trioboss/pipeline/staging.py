@@ -11,7 +11,7 @@ import attrs
 import pyarrow as pa
 
 from trioboss.errors import DatabaseUnavailable
-from trioboss.pipeline.connecting import arrow_connection
+from trioboss.pipeline.arrow_connection import arrow_connection
 from trioboss.pipeline.database import open_database
 from trioboss.pipeline.ids import Ids
 from trioboss.pipeline.options import WriteOptions

@@ -26,6 +26,7 @@ from pyspark.sql import functions as F
 
 from trioboss.errors import UsageError
 from trioboss.pipeline.arguments import add_session_arguments, print_progress, session_of
+from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.database import Database, open_database
 from trioboss.pipeline.files import Files
 from trioboss.pipeline.lake import FOLDERS, utc_day
@@ -35,7 +36,6 @@ from trioboss.pipeline.planning import read_horizon
 from trioboss.pipeline.priority import add_nice_argument, give_way
 from trioboss.pipeline.progress import Reporter, say, watch_stages
 from trioboss.pipeline.session import get_session
-from trioboss.pipeline.tables import TABLES
 
 __all__ = ["Exported", "archive", "main"]
 

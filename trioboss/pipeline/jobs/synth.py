@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from trioboss.errors import UsageError
 from trioboss.pipeline.arguments import add_session_arguments, print_progress, session_of
+from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.files import Files
 from trioboss.pipeline.history import parse_time
 from trioboss.pipeline.lake import FOLDERS, utc_day
@@ -26,7 +27,6 @@ from trioboss.pipeline.session import get_session
 from trioboss.pipeline.synthetic.planted import Row, Violation, plant
 from trioboss.pipeline.synthetic.rows import make_jobs, make_letters, to_attempts, to_ended
 from trioboss.pipeline.synthetic.shapes import SHAPES, Facts, facts_of
-from trioboss.pipeline.tables import TABLES
 from trioboss.pipeline.terminal import print_json, print_rows
 
 __all__ = ["Synthetic", "main", "synth", "synth_load"]

@@ -29,17 +29,23 @@ class CopiedRows:
     """The number of bytes of each row."""
 
 
-def copy_out(connection: psycopg.Connection[Any], query: str, max_bytes: int) -> list[CopiedRows]:
+def copy_out(
+    connection: psycopg.Connection[Any], query: str, max_bytes: int, limit: int | None = None
+) -> list[CopiedRows]:
     """Return all rows of a query, in chunks of about ``max_bytes`` plus the contents of the socket's buffer.
 
-    Reads the rows from libpq directly: psycopg's loop takes longer for one row than Postgres takes to send it.
+    If the rows have more than ``limit`` bytes, the statement is cancelled, and QueryCanceled is raised as for a
+    statement that reached its timeout. Reads the rows from libpq directly: psycopg's loop takes longer for one row
+    than Postgres takes to send it.
     """
     pgconn = connection.pgconn
     with translate_errors(connection):
         _check(pgconn, pgconn.exec_(f"COPY ({query}) TO STDOUT (FORMAT binary)".encode()), _STARTED)
-        chunks = _receive(pgconn, max_bytes)
+        chunks = _receive(pgconn, max_bytes, limit)
         *_, last = iter(pgconn.get_result, None)
         _check(pgconn, last, _DONE)
+        if chunks is None:  # the server had finished before it received the cancellation
+            raise errors.QueryCanceled(f"the rows have more than {limit} bytes")
     return _trim(chunks)
 
 
@@ -50,8 +56,11 @@ def _check(pgconn: PGconn, result: PGresult, expected: pq.ExecStatus) -> None:
         raise errors.error_from_result(result)
 
 
-def _receive(pgconn: PGconn, max_bytes: int) -> list[CopiedRows]:
-    """Receive rows until the COPY has ended or failed. A chunk ends where the next row has not arrived yet."""
+def _receive(pgconn: PGconn, max_bytes: int, limit: int | None) -> list[CopiedRows] | None:
+    """Receive rows until the COPY has ended or failed. A chunk ends where the next row has not arrived yet.
+
+    Return None if there were more bytes than ``limit``: the statement has been cancelled, and its rows discarded.
+    """
     chunks = [CopiedRows()]
     get = pgconn.get_copy_data
     data, add_size = chunks[-1].data, chunks[-1].sizes.append
@@ -63,12 +72,22 @@ def _receive(pgconn: PGconn, max_bytes: int) -> list[CopiedRows]:
                 data += row
                 add_size(size)
                 continue
+            if limit is not None and sum(len(chunk.data) for chunk in chunks) > limit:
+                _cancel(pgconn)
+                return None
             if len(data) >= max_bytes:
                 chunks.append(CopiedRows())
                 data, add_size = chunks[-1].data, chunks[-1].sizes.append
             selector.select(_READ_INTERVAL)
             pgconn.consume_input()
     return chunks
+
+
+def _cancel(pgconn: PGconn) -> None:
+    """Cancel the COPY, and discard the rows that are still arriving."""
+    pgconn.get_cancel().cancel()
+    while pgconn.get_copy_data(0)[0] > 0:
+        pass
 
 
 def _trim(chunks: list[CopiedRows]) -> list[CopiedRows]:

@@ -13,6 +13,7 @@ DROP TABLE trioboss.stage_row;
 DROP TABLE trioboss.stage;
 DROP TABLE trioboss.rejected;
 DROP TABLE trioboss.load;
+DROP FUNCTION trioboss.register_read(uuid, text, date, date, double precision, pg_snapshot);
 DROP TABLE trioboss.reader;
 DROP TABLE trioboss.export;
 DROP INDEX trioboss.attempt_xid;

@@ -16,13 +16,39 @@ CREATE TABLE trioboss.export (
     PRIMARY KEY (lake, history)
 );
 
--- Reads of history that are under way, chunk by chunk: retention keeps away from their days until they are done.
+-- Reads of history, each registered by its tasks while it lasts. Retention keeps their days. All tasks of a read use the
+-- snapshot that the first of them registered, and refuse to go on if a table of that time is gone or was rewritten.
 CREATE UNLOGGED TABLE trioboss.reader (
     id         uuid PRIMARY KEY,
     first_day  date NOT NULL,
     last_day   date NOT NULL,
-    until      timestamptz NOT NULL
+    until      timestamptz NOT NULL,
+    snapshot   pg_snapshot NOT NULL,
+    files      jsonb NOT NULL                    -- the tables of the history, with the numbers of their files
 );
+
+-- Register a read of `history`, or renew its registration, for so many seconds from now, five minutes at most. The first
+-- task of a read decides what all its tasks see: the `wanted` snapshot or else the one of this call, and the tables that
+-- there are. It acts for the owner, so that roles that only read can take part; they can hold back retention by it only
+-- as long as they go on calling it.
+CREATE FUNCTION trioboss.register_read(
+    read uuid, history text, first_day date, last_day date, seconds double precision, wanted pg_snapshot
+) RETURNS TABLE (snapshot pg_snapshot, files jsonb)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO trioboss.reader (id, first_day, last_day, until, snapshot, files)
+    SELECT read, coalesce(first_day, '-infinity'), coalesce(last_day, 'infinity'),
+           now() + least(seconds, 300) * interval '1 s', coalesce(wanted, pg_current_snapshot()), f.files
+    FROM (
+        SELECT coalesce(jsonb_object_agg(c.relname, pg_relation_filenode(c.oid)::bigint), '{}') AS files
+        FROM pg_inherits i
+        JOIN pg_class c ON c.oid = i.inhrelid
+        JOIN pg_class p ON p.oid = i.inhparent
+        JOIN pg_namespace n ON n.oid = p.relnamespace
+        WHERE n.nspname = 'trioboss' AND p.relname = history AND history IN ('archive', 'attempt')
+    ) f
+    ON CONFLICT (id) DO UPDATE SET until = EXCLUDED.until
+    RETURNING reader.snapshot, reader.files
+$$;
 
 -- The ledger of bulk loads: a load is released by whoever writes its row, so it is released once.
 CREATE TABLE trioboss.load (
@@ -95,4 +121,5 @@ BEGIN
 END $$;
 
 REVOKE ALL ON FUNCTION trioboss.add_stage(text, text), trioboss.drop_stage(text),
-                       trioboss.gather_stage(text, text, bigint) FROM PUBLIC;
+                       trioboss.gather_stage(text, text, bigint),
+                       trioboss.register_read(uuid, text, date, date, double precision, pg_snapshot) FROM PUBLIC;

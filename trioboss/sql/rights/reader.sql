@@ -6,4 +6,6 @@ GRANT SELECT ON
     trioboss.subscription, trioboss.sleeper, trioboss.worker, trioboss.export, trioboss.load, trioboss.rejected
     TO :"role";
 GRANT SELECT, INSERT, DELETE ON trioboss.watcher TO :"role";
-GRANT EXECUTE ON FUNCTION trioboss.lead(uuid, double precision, boolean) TO :"role";
+GRANT EXECUTE ON FUNCTION
+    trioboss.lead(uuid, double precision, boolean),
+    trioboss.register_read(uuid, text, date, date, double precision, pg_snapshot) TO :"role";

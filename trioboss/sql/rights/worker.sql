@@ -13,4 +13,5 @@ GRANT SELECT, DELETE ON trioboss.reader TO :"role";
 GRANT USAGE ON SEQUENCE trioboss.job_seq TO :"role";
 GRANT EXECUTE ON FUNCTION
     trioboss.turn(text, text), trioboss.drop_if_ended(text, uuid[]), trioboss.add_days(date, integer),
-    trioboss.drop_day(text, date), trioboss.lead(uuid, double precision, boolean) TO :"role";
+    trioboss.drop_day(text, date), trioboss.lead(uuid, double precision, boolean),
+    trioboss.register_read(uuid, text, date, date, double precision, pg_snapshot) TO :"role";

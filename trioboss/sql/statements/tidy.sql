@@ -11,6 +11,6 @@ WITH slots AS (
 ), watchers AS (
     DELETE FROM trioboss.watcher WHERE until < now()
 ), readers AS (
-    DELETE FROM trioboss.reader WHERE until < now()
+    DELETE FROM trioboss.reader WHERE until < now() - interval '1 day'
 )
 SELECT trioboss.add_days((now() AT TIME ZONE 'UTC')::date, 7);

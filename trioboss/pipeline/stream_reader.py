@@ -1,14 +1,14 @@
-"""The stream side of the source: new history, each row once, in the order of a watermark without gaps.
+"""The stream side of the source: new history, each row once.
 
-An offset is the number of a transaction: everything that transactions before it wrote has been read. A batch ends at
-the horizon, the oldest transaction still under way (the snapshot's xmin): whatever it and younger ones write comes in
-a later batch, however they overtake each other. Times and sequences would not do: a row with a low number may become
-visible after one with a higher number has been read.
+An offset is a transaction id: the stream has read everything that transactions before it wrote. A batch ends at the
+horizon, the oldest transaction that is still running (the snapshot's xmin). The rows that it and younger transactions
+write come in a later batch, in whatever order they commit. Times and sequences cannot be offsets: a row with a low
+number may become visible after a row with a higher number has been read.
 """
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
-import attrs
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -20,13 +20,13 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from trioboss.errors import UsageError
-from trioboss.pipeline.chunks import Query
-from trioboss.pipeline.database import open_database
-from trioboss.pipeline.lease import Lease
+from trioboss.pipeline.batch_reader import check_schema
+from trioboss.pipeline.columns import find_table
+from trioboss.pipeline.database import Database, open_database
+from trioboss.pipeline.history_reader import HistoryReader
 from trioboss.pipeline.options import ReadOptions
-from trioboss.pipeline.planning import Days, divide, list_leaves, plan, read_horizon
-from trioboss.pipeline.reading import check_schema, read_part
-from trioboss.pipeline.tables import find_table
+from trioboss.pipeline.planning import read_horizon
+from trioboss.pipeline.query import Query
 
 __all__ = ["StreamReader"]
 
@@ -42,9 +42,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise UsageError(
                 f"table: {table.name!r} is not history: only archive and attempt can be followed"
             )
+        for name, given in (("snapshot", options.snapshot), ("toXid", options.end_xid)):
+            if given is not None:
+                raise UsageError(f"{name}: a stream has no end")
         self._options = options
-        self._schema = schema
-        self._query = Query(table, check_schema(table, schema))
+        self._table = table.name
+        self._history = HistoryReader(options, Query.of(options, table, check_schema(table, schema)), schema)
         self._target: int | None = None
 
     # -- offsets, on the driver
@@ -57,23 +60,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"xid": 0 if start == "earliest" else int(start)}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """How much a batch may have."""
+        """How many rows a batch may have."""
         rows = self._options.max_rows
         return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """All that is there now, and nothing that comes later."""
+        """Read everything that is sealed now, and nothing that comes later."""
         self._target = self._horizon()
 
     def reportLatestOffset(self) -> Offset:
-        """How far the stream could be."""
+        """The highest offset that the stream could have."""
         return {"xid": self._horizon()}
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """Where the next batch ends; where it starts if there is nothing new."""
         first = start["xid"]
-        history = {"archive": self._query.table.name}
-        with open_database(self._options.dsn, self._options.schema) as database:
+        history = {"archive": self._table}
+        with self._open() as database:
             sealed = read_horizon(database).sealed
             if sealed < first:
                 raise UsageError(
@@ -92,26 +95,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"xid": sealed}
 
     def _horizon(self) -> int:
-        with open_database(self._options.dsn, self._options.schema) as database:
+        with self._open() as database:
             return read_horizon(database).sealed
+
+    def _open(self) -> AbstractContextManager[Database]:
+        return open_database(self._options.dsn, self._options.schema)
 
     # -- a batch
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """Cut the batch into parts."""
-        with open_database(self._options.dsn, self._options.schema) as database:
-            leaves = list_leaves(database, self._query.table.name, Days())
-            horizon = attrs.evolve(read_horizon(database), sealed=end["xid"])
-            pieces = plan(database, leaves, start["xid"], horizon, self._options.partitions)
-        return list(divide(pieces, self._options.partitions, start["xid"], end["xid"]))
+        """Divide the batch among tasks."""
+        return self._history.plan((start["xid"], end["xid"]))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read one part."""
-        lease = Lease(self._options.dsn, self._options.schema)
-        return read_part(self._options, self._query, self._schema, partition, lease)
+        """Read the rows of one task."""
+        return self._history.read(partition)
 
     def commit(self, end: Offset) -> None:
-        """Nothing to forget: history belongs to others, too."""
+        """Do nothing: history is not deleted because one stream has read it."""
 
     def stop(self) -> None:
-        """Nothing is held between batches."""
+        """Do nothing: a stream holds no connection between batches."""

@@ -8,9 +8,9 @@ from pipeline_helpers import end_jobs, ids_in, open_transaction
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from trioboss.errors import UsageError
-from trioboss.pipeline.following import StreamReader
+from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.options import ReadOptions
-from trioboss.pipeline.tables import TABLES
+from trioboss.pipeline.stream_reader import StreamReader
 
 ALL = ReadAllAvailable()
 

@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql.types import StructType
 
 from trioboss.errors import UsageError
+from trioboss.pipeline.batch_writer import BatchWriter
 from trioboss.pipeline.database import open_database
 from trioboss.pipeline.ids import Ids
 from trioboss.pipeline.options import WriteOptions
 from trioboss.pipeline.releasing import LoadRefused, release
 from trioboss.pipeline.rows import Shape
 from trioboss.pipeline.staging import stage_rows
-from trioboss.pipeline.writing import BatchWriter
 
 JSON = "data string, singleton_key string"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Generic, TypeVar
 
-__all__ = ["work_ahead"]
+__all__ = ["prefetch"]
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ class _End(Generic[T]):
         self.error = error
 
 
-def work_ahead(make: Callable[[], Iterator[T]], depth: int = 1) -> Iterator[T]:
+def prefetch(make: Callable[[], Iterator[T]], depth: int = 1) -> Iterator[T]:
     """What ``make()`` gives, made in a thread that is up to ``depth`` items ahead.
 
     The thread ends when its last item was taken, when it fails, or when nobody wants more.

@@ -1,0 +1,2 @@
+-- Which transactions have committed by now.
+SELECT pg_current_snapshot()::text AS snapshot;
