@@ -11,7 +11,7 @@ from benchmarks.harness.report import Report
 from benchmarks.harness.server import open_server
 
 # These have their own command lines. They are imported when they are used, because `pipeline` needs Spark.
-_WITH_OWN_OPTIONS = ("pipeline", "publish")
+_WITH_OWN_OPTIONS = ("compare", "pipeline", "publish")
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ drain   jobs that are queued already: unbatched (concurrency 10) and batched (pr
         lists), with and without history, by one process and by two, under each policy
 steady  10 senders and a worker at full speed
 
-`--only` takes parts of the row names, such as "drain, policy" or "send". Takes about 7 minutes.
+`--only` takes parts of the row names, such as "policy" or "send". Takes about 7 minutes.
 """
 
 from collections.abc import Callable, Iterator

@@ -29,6 +29,7 @@ COMMANDS = {
 
 OTHER_COMMANDS = {
     "all": "all benchmarks above, one after the other",
+    "compare": "two checkouts of trioboss in the same run",
     "pipeline": "reading, loading and exporting history with Spark",
     "publish": "write the small summary of a stored run",
 }

@@ -37,7 +37,7 @@ def test_every_benchmark_has_a_help_with_its_options(
     assert ("--append" in text) == (command in ("peers", "all"))
 
 
-@pytest.mark.parametrize("command", ["pipeline", "publish"])
+@pytest.mark.parametrize("command", ["compare", "pipeline", "publish"])
 def test_commands_with_their_own_options_have_a_help(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
