@@ -1,4 +1,4 @@
-"""Real servers and real processes. Every home is checked at its end: no process of a server may be left."""
+"""Real servers and real processes. Each home is checked after its test: no process of its server may be left."""
 
 import os
 import shutil
@@ -18,13 +18,13 @@ VARIABLES = ("TRIOBOSS_DSN", "DATABASE_URL", "TRIOBOSS_HOME", "TRIOBOSS_PG_BIN",
 
 
 @pytest.fixture(autouse=True)
-def processes_can_be_watched():
+def needs_pidfd():
     if not hasattr(os, "pidfd_open"):
-        pytest.skip(f"processes are watched through /proc, which {sys.platform} has not")
+        pytest.skip(f"processes are observed by pidfd and /proc, which {sys.platform} does not have")
 
 
 @pytest.fixture(autouse=True)
-def nothing_named(monkeypatch):
+def no_variables(monkeypatch):
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
 
@@ -36,13 +36,13 @@ def major():
 
 @pytest.fixture(scope="session")
 def initialised(tmp_path_factory):
-    """A home with data in it. A copy is there much faster than initdb makes a new one.
+    """A home with data in it. A copy of it is much faster than initdb.
 
-    Without the template databases, which nobody uses here, it has a third of the files.
+    Without the template databases, which no test uses, it has a third of the files.
     """
     home = tmp_path_factory.mktemp("initialised")
     with pytest.MonkeyPatch.context() as environment:
-        for name in VARIABLES:  # the first test that wants it may have named an account for itself
+        for name in VARIABLES:  # the test that requests it first may have set an account
             environment.delenv(name, raising=False)
         with EmbeddedPostgres(home, durable=False) as server:
             query(server.dsn, "update pg_database set datistemplate = false")
@@ -64,7 +64,7 @@ def empty_home(tmp_path, monkeypatch):
     finally:
         for pid in processes_of(home):
             kill_hard(pid)
-        shutil.rmtree(home, ignore_errors=True)  # pytest would keep them all
+        shutil.rmtree(home, ignore_errors=True)  # pytest would keep the folders of all tests
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def home(initialised, empty_home):
 
 @pytest.fixture(scope="session")
 def bare_package():
-    """A folder with nothing of trioboss but the embedded package and the errors, readable by everybody."""
+    """A folder with nothing of trioboss but the embedded package and the errors, readable by all users."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     embedded = folder / "trioboss" / "postgres" / "embedded"

@@ -1,4 +1,4 @@
-"""What the tests here see of other processes: those of a server, and clients that share it."""
+"""Observes and controls other processes: those of a server, and clients that share it."""
 
 import os
 import select
@@ -12,30 +12,30 @@ import psycopg
 
 from trioboss.postgres.embedded.binaries import find_binaries
 
-PATIENCE = 20.0
+TIMEOUT = 60.0  # seconds; reached only by a test that fails
 
-# Says where the server is and what became of `{expression}`; holds its share until its standard input ends.
+# Prints the dsn of the server and the value of `{expression}`; holds its share until its standard input ends.
 CLIENT = """
 import os, subprocess, sys, time
 from trioboss.postgres.embedded import EmbeddedPostgres
-with EmbeddedPostgres(durable=False, timeout=20) as server:
+with EmbeddedPostgres(durable=False, timeout=60) as server:
     value = {expression}
     print(server.dsn, value, flush=True)
     sys.stdin.read()
 """
 
 
-def wait_until(condition, within=PATIENCE):
-    """Wait for what sends no event, and return it."""
+def wait_until(condition, within=TIMEOUT):
+    """Poll a condition that sends no event until it is true, and return its value."""
     deadline = time.monotonic() + within
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, "waited in vain"
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "the condition did not become true"
         time.sleep(0.005)
-    return answer
+    return value
 
 
-def wait_for_exit(pid, within=PATIENCE):
-    """Wait for the end of a process that need not be a child of ours."""
+def wait_for_exit(pid, within=TIMEOUT):
+    """Wait for the end of a process, which need not be a child of ours."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -71,7 +71,7 @@ def reapers_of(home):
 
 
 def servers_of(home):
-    # A newborn process of the server still has its parent's command line.
+    # A process that the server has just forked still has its parent's command line.
     found = [pid for pid, command in processes_of(home).items() if "/postgres -D" in command]
     return [pid for pid in found if state_and_parent_of(pid)[1] not in found]
 
@@ -95,7 +95,7 @@ def server_of(home):
 
 
 def freeze(pid):
-    """Stop a process until SIGCONT. Signals that come before it is really stopped would still get through."""
+    """Stop a process until SIGCONT. A signal that is sent before it is stopped would still be handled."""
     os.kill(pid, signal.SIGSTOP)
     wait_until(lambda: state_and_parent_of(pid)[0] == "T")
 
@@ -127,7 +127,7 @@ class Client:
         )
 
     def wait_for_answer(self):
-        assert select.select([self.process.stdout], [], [], PATIENCE)[0], "the client says nothing"
+        assert select.select([self.process.stdout], [], [], TIMEOUT)[0], "the client prints nothing"
         answer = self.process.stdout.readline().split()
         assert answer, "the client ended instead of starting a server"
         return answer
@@ -137,11 +137,11 @@ class Client:
 
     def leave(self):
         self.process.stdin.close()
-        assert self.process.wait(PATIENCE) == 0
+        assert self.process.wait(TIMEOUT) == 0
 
     def kill(self, number=signal.SIGKILL):
         self.process.send_signal(number)
-        assert self.process.wait(PATIENCE) == -number
+        assert self.process.wait(TIMEOUT) == -number
 
     def clean_up(self):
         self.process.kill()

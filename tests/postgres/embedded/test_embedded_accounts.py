@@ -1,4 +1,4 @@
-"""As whom the server runs: as an ordinary user, and the two ways for root, whom Postgres refuses."""
+"""The account that runs the server: an ordinary user, and the two ways for root."""
 
 import os
 import pwd
@@ -18,8 +18,8 @@ from trioboss.postgres.embedded.binaries import find_binaries
 
 NOBODY = pwd.getpwnam("nobody")
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-as_user = pytest.mark.skipif(os.geteuid() == 0, reason="only an ordinary user stays who he is")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+as_user = pytest.mark.skipif(os.geteuid() == 0, reason="only for an ordinary user")
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def modes_up_from(path):
 
 
 @as_user
-def test_an_ordinary_user_runs_the_server_himself():
+def test_an_ordinary_user_runs_the_server_under_the_own_account():
     assert choose_account().prefix == ()
     assert choose_account().owner == os.geteuid()
 
@@ -54,16 +54,16 @@ def test_root_runs_the_server_in_a_user_namespace(home):
         pytest.skip("the kernel allows no user namespaces here")
 
     with EmbeddedPostgres(durable=False) as server:
-        seen_as, really, _ = Path(f"/proc/{server_of(home)}/uid_map").read_text().split()
+        inside, outside, _ = Path(f"/proc/{server_of(home)}/uid_map").read_text().split()
 
-        assert (seen_as, really) == ("65534", "0")
+        assert (inside, outside) == ("65534", "0")
         assert server.data.stat().st_uid == 0
         assert query(server.dsn, "select 1") == 1
 
 
 @as_root
 def test_root_becomes_an_account_where_namespaces_are_forbidden(monkeypatch):
-    monkeypatch.setattr(account, "_IN_A_NAMESPACE", ("false",))
+    monkeypatch.setattr(account, "_USER_NAMESPACE", ("false",))
     account._namespaces_work.cache_clear()
     try:
         assert choose_account().uid == (_uid_of("postgres") or NOBODY.pw_uid)
@@ -79,7 +79,7 @@ def _uid_of(name):
 
 
 @pytest.fixture(scope="module")
-def nobodys_server():
+def server_of_nobody():
     """A server that root has started under the account `nobody`."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("TRIOBOSS_PG_USER", "nobody")
@@ -89,21 +89,21 @@ def nobodys_server():
 
 
 @as_root
-def test_root_can_name_the_account(nobodys_server):
-    assert Path(f"/proc/{server_of(nobodys_server.home)}").stat().st_uid == NOBODY.pw_uid
-    assert nobodys_server.data.stat().st_uid == NOBODY.pw_uid
-    assert query(nobodys_server.dsn, "select 1") == 1
+def test_root_can_name_the_account(server_of_nobody):
+    assert Path(f"/proc/{server_of(server_of_nobody.home)}").stat().st_uid == NOBODY.pw_uid
+    assert server_of_nobody.data.stat().st_uid == NOBODY.pw_uid
+    assert query(server_of_nobody.dsn, "select 1") == 1
 
 
 @as_root
-def test_the_password_and_the_log_stay_roots_own(nobodys_server):
-    files = [path for path in nobodys_server.home.iterdir() if path.is_file()]
+def test_the_password_and_the_log_belong_to_root(server_of_nobody):
+    files = [path for path in server_of_nobody.home.iterdir() if path.is_file()]
 
     assert {(path.stat().st_uid, path.stat().st_mode & 0o777) for path in files} == {(0, 0o600)}
 
 
 @as_root
-def test_an_account_that_does_not_exist_is_named(monkeypatch):
+def test_an_account_that_does_not_exist_is_named_in_the_error(monkeypatch):
     monkeypatch.setenv("TRIOBOSS_PG_USER", "no_such_account")
 
     with pytest.raises(NoPostgres, match="has no account no_such_account: set TRIOBOSS_PG_USER"):
@@ -121,7 +121,7 @@ def test_a_strict_umask_does_not_lock_the_account_out(open_folder, as_nobody):
 
 
 def hide_programs(folder):
-    """Put the programs where only root gets to, and return their new folder."""
+    """Put the programs into a folder that only root can enter, and return it."""
     hidden = folder / "hidden"
     hidden.mkdir(mode=0o700)
     original = find_binaries().folder
@@ -135,7 +135,7 @@ def hide_programs(folder):
 
 
 @as_root
-def test_programs_out_of_the_accounts_reach_are_copied_and_no_mode_is_changed(
+def test_programs_that_the_account_cannot_reach_are_copied_and_no_mode_is_changed(
     open_folder, as_nobody, monkeypatch
 ):
     programs = hide_programs(open_folder)
@@ -161,11 +161,11 @@ def test_a_copy_of_the_programs_is_used_again(open_folder, as_nobody, monkeypatc
 
 
 @as_root
-def test_a_home_out_of_the_accounts_reach_is_refused_and_not_opened(tmp_path, as_nobody):
+def test_a_home_that_the_account_cannot_reach_is_refused_and_its_mode_not_changed(tmp_path, as_nobody):
     tmp_path.chmod(0o700)
     before = modes_up_from(tmp_path)
 
-    with pytest.raises(NoPostgres, match=rf"user {NOBODY.pw_uid}, who cannot enter .*: set TRIOBOSS_HOME"):
+    with pytest.raises(NoPostgres, match=rf"user {NOBODY.pw_uid}, which cannot enter .*: set TRIOBOSS_HOME"):
         EmbeddedPostgres(tmp_path / "home").start()
 
     assert modes_up_from(tmp_path) == before
@@ -205,7 +205,7 @@ def test_the_default_home_of_root_is_one_that_the_account_can_reach(tmp_path, as
 
 
 @as_root
-def test_root_with_the_rights_of_a_container_can_share_and_stop_the_server(
+def test_root_with_the_capabilities_of_a_container_can_share_and_stop_the_server(
     open_folder, as_nobody, bare_package
 ):
     if shutil.which("setpriv") is None:
@@ -224,7 +224,7 @@ def test_root_with_the_rights_of_a_container_can_share_and_stop_the_server(
 
 
 @as_root
-def test_an_ordinary_user_needs_no_rights(open_folder, bare_package, monkeypatch):
+def test_an_ordinary_user_needs_no_privileges(open_folder, bare_package, monkeypatch):
     nobody = {"user": NOBODY.pw_uid, "group": NOBODY.pw_gid, "extra_groups": []}
     programs = hide_programs(open_folder)
     (open_folder / "hidden").chmod(0o755)
@@ -241,7 +241,7 @@ def test_an_ordinary_user_needs_no_rights(open_folder, bare_package, monkeypatch
 
 
 def find_python_for(user):
-    """An interpreter that this user can run: ours may lie in somebody's home."""
+    """Return an interpreter that this user can run: ours may be in a home that it cannot enter."""
     for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
         try:
             subprocess.run([python, "-c", "from typing import Self"], check=True, capture_output=True, **user)

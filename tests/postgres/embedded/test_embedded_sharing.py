@@ -1,4 +1,4 @@
-"""Several processes, one server: who starts it, who stops it, and what a killed client leaves behind."""
+"""Several processes share one server: its start, its end, and clients that are killed."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ from trioboss.postgres.embedded.binaries import find_binaries
 from trioboss.postgres.embedded.locks import FileLock
 
 
-def test_six_processes_racing_on_a_fresh_folder_get_one_server(empty_home, start_client):
+def test_six_processes_that_start_at_the_same_time_get_one_server(empty_home, start_client):
     clients = [start_client() for _ in range(6)]
 
     dsns = {client.wait_for_dsn() for client in clients}
@@ -60,7 +60,7 @@ def test_the_starter_may_leave_before_the_joiner(home, start_client):
     assert query(dsn, "select 1") == 1
 
 
-def test_a_client_that_comes_while_the_server_is_being_stopped_gets_a_new_one(home, major, start_client):
+def test_a_client_that_starts_while_the_server_is_being_stopped_gets_a_new_one(home, major, start_client):
     first = start_client()
     first.wait_for_dsn()
     stopping = server_of(home)
@@ -92,7 +92,7 @@ def test_the_server_ends_when_its_only_client_is_killed(home, start_client, numb
     wait_for_exit(server)
 
 
-def test_a_killed_client_does_not_take_the_server_from_others(home, start_client):
+def test_a_killed_client_does_not_stop_the_server_of_others(home, start_client):
     killed, other = start_client(), start_client()
     killed.wait_for_dsn()
     dsn = other.wait_for_dsn()
@@ -102,7 +102,7 @@ def test_a_killed_client_does_not_take_the_server_from_others(home, start_client
     assert query(dsn, "select 1") == 1
 
 
-def test_a_client_killed_while_it_makes_the_data_is_no_hindrance(empty_home, start_client, major):
+def test_a_client_killed_while_it_creates_the_data_does_not_block_the_next(empty_home, start_client, major):
     client = start_client()
     wait_until((empty_home / f"pgdata-{major}.unfinished" / "PG_VERSION").exists)
 
@@ -150,7 +150,7 @@ def test_a_started_program_does_not_keep_the_share(home, start_client):
     kill_hard(int(child))
 
 
-def test_the_server_is_out_of_reach_for_a_control_c_in_the_clients_terminal(home):
+def test_a_control_c_in_the_clients_terminal_does_not_reach_the_server(home):
     with EmbeddedPostgres(durable=False):
         assert os.getsid(server_of(home)) != os.getsid(0)
 
@@ -174,11 +174,11 @@ def test_a_share_can_be_released_twice(home):
 
 
 @pytest.fixture
-def server_by_hand(home, major, tmp_path):
+def server_without_trioboss(home, major, tmp_path):
     account = choose_account()
     sockets = tmp_path / "sockets"
     sockets.mkdir()
-    account.give(sockets)
+    account.chown(sockets)
     command = [find_binaries().folder / "postgres", "-D", home / f"pgdata-{major}", "-k", sockets, "-h", ""]
     with subprocess.Popen(
         [*account.prefix, *command], user=account.uid, stderr=subprocess.DEVNULL, cwd="/"
@@ -187,11 +187,11 @@ def server_by_hand(home, major, tmp_path):
         process.send_signal(signal.SIGINT)
 
 
-def test_a_server_started_by_hand_is_used_and_left_running(home, server_by_hand, major):
+def test_a_server_started_without_trioboss_is_used_and_left_running(home, server_without_trioboss, major):
     wait_until((home / f"pgdata-{major}" / "postmaster.pid").exists)
 
     with EmbeddedPostgres() as server:
         assert query(server.dsn, "select 1") == 1
 
     wait_until(lambda: not reapers_of(home))
-    assert servers_of(home) == [server_by_hand.pid]
+    assert servers_of(home) == [server_without_trioboss.pid]

@@ -1,14 +1,16 @@
-"""A Postgres of our own: found, started on first use, shared by every process that asks, stopped by the last.
+"""A Postgres server of our own, started on first use, shared by all processes of a user, stopped after the last one.
 
 Nothing here needs trio or psycopg: the calls block, and trio callers run them in a thread.
 
-    lookup      which database: named, or an embedded server
-    server      EmbeddedPostgres: join the running server or start it, hold a share, leave
-    cluster     the files of one server: data, locks, log, password, sockets
-    binaries    which Postgres programs
-    account     as whom they run, for Postgres refuses root
-    postmaster  the running server as its pid file shows it, and the reaper that stops it
-    locks       file locks that the kernel drops with their holder
+lookup      decides which database is used: a named one, or an embedded server
+server      EmbeddedPostgres: joins the running server or starts it, and holds a share of it
+launch      starts the two processes that outlive us: the server, and the reaper that stops it
+postmaster  the running server according to its pid file, and the program of the reaper
+cluster     the files of one server: data, locks, log, password
+folders     the folders of a server: for its data and for its sockets
+binaries    finds the Postgres programs
+account     the account that runs them, because Postgres refuses root
+locks       file locks that the kernel releases when their holder ends
 
 Environment variables:
 
@@ -17,13 +19,13 @@ Environment variables:
     TRIOBOSS_PG_BIN             the folder of the Postgres programs, instead of those that are found
     TRIOBOSS_PG_USER            for root: the account that runs the server, instead of a user namespace
 
-How a server is shared, with three lock files beside the data directory:
+A server is shared by means of three lock files beside the data directory:
 
-    users   every client holds it shared; the reaper waits to hold it exclusively: then nobody is left
-    server  taken to start a server and inherited by all its processes: held as long as one of them lives
-    reaper  inherited by the reaper: held as long as it lives
+    .users   each client holds it shared; the reaper waits to hold it exclusively, which means that no client is left
+    .server  taken to start a server and inherited by all its processes: held as long as one of them runs
+    .reaper  inherited by the reaper: held as long as it runs
 
-A lock is dropped by the kernel however its holder ends, so no kill, crash or reboot leaves a wrong count.
+The kernel releases a lock however its holder ends, so no kill, crash or reboot leaves a wrong count of users.
 """
 
 from trioboss.postgres.embedded.lookup import find_dsn as find_dsn

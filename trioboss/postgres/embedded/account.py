@@ -1,8 +1,8 @@
-"""As whom the server runs. Postgres refuses root, so for root there are two ways.
+"""The account that runs the server. Postgres refuses to run as root, so for root there are two ways.
 
-A user namespace: the server believes to be `nobody` while its files stay root's. No account is needed and no
-mode is changed. Where the kernel forbids that (a container with default rights): an existing account, which
-then owns the data.
+In a user namespace the server runs as `nobody` while its files belong to root. No account is needed and no mode is
+changed. Where the kernel forbids that (in a container with default rights), an existing account runs the server and
+owns the data.
 """
 
 import functools
@@ -20,51 +20,52 @@ __all__ = ["Account", "Command", "choose_account"]
 
 Command: TypeAlias = Sequence[str | Path]
 
-_IN_A_NAMESPACE = ("unshare", "--user", "--map-user=65534", "--map-group=65534", "--")
+_USER_NAMESPACE = ("unshare", "--user", "--map-user=65534", "--map-group=65534", "--")
 
 
 class _Detached(subprocess.Popen[bytes]):
-    """A process meant to outlive this one, so forgetting it is no leak to warn about."""
+    """A process that outlives this one. Popen would warn if such a process is not waited for."""
 
     def __del__(self) -> None:
         pass
 
 
-# Children of ours whose end is not collected yet. Whether a server lives is told by its lock, not by these.
+# Children whose exit status is not collected yet. They would be zombies until we end. Whether a server runs is decided
+# by its lock, not by this set.
 _children: set[_Detached] = set()
 
 
 @dataclass(frozen=True)
 class Account:
-    """Runs programs as ourselves, or as the server's user."""
+    """Runs programs as the present user, in a user namespace, or as another user."""
 
     prefix: tuple[str, ...] = ()
-    uid: int | None = None  # the account to become; None: stay who we are
+    uid: int | None = None  # None: as the present user
     gid: int | None = None
 
     @property
     def owner(self) -> int:
-        """Who owns the server's files, seen from here."""
+        """The uid that owns the server's files, outside any namespace."""
         return os.geteuid() if self.uid is None else self.uid
 
-    def run(self, command: Command, *, keep: Sequence[int] = ()) -> subprocess.CompletedProcess[str]:
-        """Run a program to its end; it inherits the descriptors in `keep`."""
+    def run(self, command: Command, *, inherit: Sequence[int] = ()) -> subprocess.CompletedProcess[str]:
+        """Run a program to its end. It inherits the descriptors in ``inherit``."""
         return subprocess.run(
             [*self.prefix, *command],
             user=self.uid,
             group=self.gid,
             extra_groups=self._extra_groups,
-            cwd="/",  # the account may not be allowed where we are
+            cwd="/",  # the account may not be able to enter our working directory
             env=_environment(),
-            pass_fds=keep,
+            pass_fds=inherit,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             check=False,
         )
 
-    def launch(self, command: Command, *, stdin: int, output: int, keep: Sequence[int] = ()) -> None:
-        """Start a program that outlives us; it inherits the descriptors in `keep`."""
+    def launch(self, command: Command, *, stdin: int, output: int, inherit: Sequence[int] = ()) -> None:
+        """Start a program that outlives this process. It inherits the descriptors in ``inherit``."""
         _collect_children()
         child = _Detached(
             [*self.prefix, *command],
@@ -73,11 +74,11 @@ class Account:
             extra_groups=self._extra_groups,
             cwd="/",
             env=_environment(),
-            pass_fds=keep,
+            pass_fds=inherit,
             stdin=stdin,
             stdout=output,
             stderr=output,
-            start_new_session=True,  # a ^C in our terminal is not for the server
+            start_new_session=True,  # otherwise a ^C in our terminal would stop the server
         )
         _children.add(child)
 
@@ -86,19 +87,20 @@ class Account:
         return None if self.uid is None else []
 
     def can_enter(self, folder: Path) -> bool:
-        """Whether this account gets into a folder that exists."""
+        """Tell whether this account can enter an existing folder."""
         return self.run(["sh", "-c", 'cd "$1"', "sh", folder]).returncode == 0
 
     def can_run(self, program: Path) -> bool:
-        """Whether this account can execute a program."""
+        """Tell whether this account can execute a program."""
         try:
             return self.run([program, "--version"]).returncode == 0
         except OSError:
             return False
 
-    def give(self, path: Path) -> None:
-        """Make this account the owner of something we have just made."""
+    def chown(self, path: Path) -> None:
+        """Make this account the owner of a file or folder that was just created."""
         if self.uid is not None:
+            # Not through a link that another user may have put in its place.
             os.chown(path, self.uid, -1, follow_symlinks=False)
 
 
@@ -109,18 +111,18 @@ def _collect_children() -> None:
 
 
 def _environment() -> dict[str, str]:
-    # The machine's locale must not decide how messages read, nor whether the server starts at all.
+    # With the machine's locale messages would be translated, and a missing locale would stop the server from starting.
     return {**os.environ, "LC_ALL": "C"}
 
 
 def choose_account() -> Account:
-    """Return who runs the server: we do, unless we are root."""
+    """Return the account that runs the server: the present user, unless that is root."""
     if os.geteuid() != 0:
         return Account()
     if wanted := os.environ.get("TRIOBOSS_PG_USER"):
         return _find_account(wanted)
     if _namespaces_work():
-        return Account(prefix=_IN_A_NAMESPACE)
+        return Account(prefix=_USER_NAMESPACE)
     return _find_account("postgres", "nobody")
 
 
@@ -141,6 +143,6 @@ def _find_account(*names: str) -> Account:
 @functools.cache
 def _namespaces_work() -> bool:
     try:
-        return subprocess.run([*_IN_A_NAMESPACE, "true"], capture_output=True, check=False).returncode == 0
+        return subprocess.run([*_USER_NAMESPACE, "true"], capture_output=True, check=False).returncode == 0
     except OSError:
         return False

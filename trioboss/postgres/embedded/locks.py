@@ -1,8 +1,8 @@
-"""File locks that die with their holder.
+"""File locks that the kernel releases when their holder ends.
 
-`flock` belongs to the open file, not to the process: a child that inherits the descriptor holds the lock
-too, and it ends with the last of them. That is wanted for the server and the reaper, which are handed a lock,
-and never for other children: descriptors close on exec, and here also after a bare fork.
+A lock of `flock` belongs to the open file, not to the process: a child that inherits the descriptor holds the lock too,
+and the lock is released after the last of them. That is intended for the server and the reaper, to which a lock is
+passed, and never for other children: descriptors are closed on exec, and by this module also after a bare fork.
 """
 
 import fcntl
@@ -15,7 +15,7 @@ __all__ = ["FileLock"]
 
 
 class FileLock:
-    """A lock that is held now. Closing gives up our hold, not that of a child that was handed the lock."""
+    """A lock that is held. Closing it does not release it for a child that has inherited it."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor: int | None = descriptor
@@ -23,12 +23,12 @@ class FileLock:
 
     @classmethod
     def try_exclusive(cls, path: Path) -> "FileLock | None":
-        """Return the lock, or None while anybody holds it."""
+        """Return the lock, or None while any other process holds it."""
         return cls._try(path, fcntl.LOCK_EX)
 
     @classmethod
     def try_shared(cls, path: Path) -> "FileLock | None":
-        """Return a share of the lock, or None while somebody holds it exclusively."""
+        """Return a shared lock, or None while another process holds it exclusively."""
         return cls._try(path, fcntl.LOCK_SH)
 
     @classmethod
@@ -46,17 +46,17 @@ class FileLock:
 
     @property
     def held(self) -> bool:
-        """Whether this process still holds it: not after `close`, and never in a forked child."""
+        """Whether this process still holds it. False after `close`, and always in a forked child."""
         return self._descriptor is not None
 
     def fileno(self) -> int:
-        """Return the descriptor, for a child that shall hold the lock too."""
+        """Return the descriptor, for a child that inherits the lock."""
         if self._descriptor is None:
             raise ValueError("the lock is not held any more")
         return self._descriptor
 
     def close(self) -> None:
-        """Give up this process's hold. Never LOCK_UN: that would take it from the children too."""
+        """Release the lock in this process. LOCK_UN would release it in its children too, so the file is closed."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -73,9 +73,10 @@ class FileLock:
 _locks: "WeakSet[FileLock]" = WeakSet()
 
 
-def _forget_in_child() -> None:
+def _close_in_child() -> None:
     for lock in tuple(_locks):
         lock.close()
 
 
-os.register_at_fork(after_in_child=_forget_in_child)
+# A forked child (multiprocessing, a server with worker processes) would otherwise hold our share as long as it lives.
+os.register_at_fork(after_in_child=_close_in_child)

@@ -1,7 +1,7 @@
-"""The running server as its pid file shows it, and the reaper that stops it once nobody is left.
+"""The running server according to its pid file, and the reaper that stops it when no user is left.
 
-The reaper runs this file as a script (`python -I -S postmaster.py …`): it starts in milliseconds and stays
-small, because nothing of trioboss is imported here. Keep it so.
+The reaper runs this file as a script (`python -I -S postmaster.py …`). It must not import anything of trioboss, so that
+it starts in milliseconds and needs little memory.
 """
 
 import contextlib
@@ -17,18 +17,18 @@ from typing import NamedTuple
 
 __all__ = ["Postmaster", "find_postmaster", "reap"]
 
-POLL = 0.005  # seconds between two looks at something that has no event to wait for
-PATIENCE = 60.0  # seconds for a fast shutdown, and as many again for an immediate one
+POLL_INTERVAL = 0.005  # seconds between two checks of a lock, which sends no event
+SHUTDOWN_TIMEOUT = 60.0  # seconds for a fast shutdown, and again for an immediate one
 
 
 class Postmaster(NamedTuple):
-    """The main process of a server that is alive, and where it listens."""
+    """The main process of a running server, and its addresses."""
 
     pid: int
     port: int
     socket_folder: str
     listen_address: str  # empty without TCP
-    status: str  # starting, ready, stopping, standby; empty at the very beginning
+    status: str  # starting, ready, stopping, standby; empty until it is written
 
     @property
     def is_ready(self) -> bool:
@@ -37,10 +37,10 @@ class Postmaster(NamedTuple):
 
 
 def find_postmaster(data: Path) -> Postmaster | None:
-    """Return the server that runs on this data directory, be it still starting; None if there is none."""
+    """Return the server that runs or is starting on this data directory, or None."""
     try:
         written = os.fsdecode((data / "postmaster.pid").read_bytes()).splitlines()
-        # The file is written bit by bit. A server with half a pid file is one already.
+        # Postgres writes the file line by line. A server with an incomplete pid file is running already.
         pid, _, _, port, socket_folder, listen_address, _, status, *_ = written + [""] * 8
         postmaster = Postmaster(int(pid), int(port or 0), socket_folder, listen_address, status.strip())
     except (OSError, ValueError):
@@ -49,10 +49,10 @@ def find_postmaster(data: Path) -> Postmaster | None:
 
 
 def _runs_on(pid: int, data: Path) -> bool:
-    """Whether that process is a server of this data directory, not a stranger who got a dead one's pid.
+    """Tell whether that process is a server of this data directory, and not another program with a reused pid.
 
-    A server works in its data directory. Where that is hidden (from a root without CAP_SYS_PTRACE, as in
-    Docker; on a system without /proc) its command line names the directory.
+    The working directory of a server is its data directory. Where it cannot be read (by root without CAP_SYS_PTRACE, as
+    in Docker; on a system without /proc), the command line is compared, which contains the directory.
     """
     if not os.path.exists("/proc/self"):
         return f" -D {data} " in _read_command_from_ps(pid)
@@ -76,47 +76,48 @@ def _read_command_from_ps(pid: int) -> str:
     return os.fsdecode(subprocess.run(listing, capture_output=True, check=False).stdout)
 
 
-def reap(nobody_left: int, server: Path, data: Path, linger: float) -> bool:
-    """Wait until nobody shares the lock file open as `nobody_left`, then stop the server of `data`.
+def reap(users: int, server: Path, data: Path, linger: float) -> bool:
+    """Wait until no client holds the lock file open as descriptor ``users``, then stop the server of ``data``.
 
-    Not bound to one server process: it stops whichever runs on `data` then. Returns whether it is gone, and
-    with the lock held: nobody can have joined.
+    Stops any server that is running on ``data`` by then. Returns whether it has ended. The lock is still held
+    exclusively, so no client can have joined.
     """
-    _wait_until_unused(nobody_left, linger)
-    # A fast shutdown leaves nothing to recover; an immediate one is for a server that hangs.
+    _wait_until_unused(users, linger)
+    # A fast shutdown leaves nothing to recover. An immediate one is for a server that does not end otherwise.
     return _shut_down(server, data, signal.SIGINT) or _shut_down(server, data, signal.SIGQUIT)
 
 
-def _wait_until_unused(nobody_left: int, linger: float) -> None:
-    fcntl.flock(nobody_left, fcntl.LOCK_EX)
+def _wait_until_unused(users: int, linger: float) -> None:
+    fcntl.flock(users, fcntl.LOCK_EX)
     while linger > 0:
-        fcntl.flock(nobody_left, fcntl.LOCK_UN)
+        # Clients can join while the server lingers. If one has, the time begins again after the last one has left.
+        fcntl.flock(users, fcntl.LOCK_UN)
         time.sleep(linger)
         with contextlib.suppress(BlockingIOError):
-            fcntl.flock(nobody_left, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
-        fcntl.flock(nobody_left, fcntl.LOCK_EX)
+        fcntl.flock(users, fcntl.LOCK_EX)
 
 
-def _shut_down(server: Path, data: Path, order: signal.Signals) -> bool:
-    """Return whether the server ended in time.
+def _shut_down(server: Path, data: Path, number: signal.Signals) -> bool:
+    """Send the signal to the server; return whether it ended in time.
 
-    While its lock is held there is a server, even one whose pid file is not written yet because the process
-    that started it was killed a moment ago.
+    While its lock is held there is a server, even if its pid file is not written yet because the process that started
+    it was killed a moment ago.
     """
-    end = time.monotonic() + PATIENCE
-    told: dict[int, str] = {}
+    end = time.monotonic() + SHUTDOWN_TIMEOUT
+    signalled: dict[int, str] = {}
     while _is_held(server):
         if time.monotonic() > end:
             return False
         postmaster = find_postmaster(data)
-        if postmaster is not None and postmaster.pid not in told:
-            told[postmaster.pid] = postmaster.socket_folder
+        if postmaster is not None and postmaster.pid not in signalled:
+            signalled[postmaster.pid] = postmaster.socket_folder
             with contextlib.suppress(ProcessLookupError):
-                os.kill(postmaster.pid, order)
-        time.sleep(POLL)
-    for socket_folder in told.values():
-        with contextlib.suppress(OSError):  # gone already, or not empty: then it is not ours alone
+                os.kill(postmaster.pid, number)
+        time.sleep(POLL_INTERVAL)
+    for socket_folder in signalled.values():
+        with contextlib.suppress(OSError):  # deleted already, or not empty because another server uses it
             os.rmdir(socket_folder)
     return True
 
@@ -130,16 +131,17 @@ def _is_held(path: Path) -> bool:
     return False
 
 
-def _main(users: str, server: str, data: str, linger: str, *doomed: str) -> None:
-    """Reap, and delete the folders that go with the server. Standard input is the reaper's lock."""
-    # The end of its last user is the end of a reaper: ended earlier, it would leave the server behind.
+def _main(users_path: str, server: str, data: str, linger: str, *folders: str) -> None:
+    """Reap, then delete the folders. Standard input is the reaper's lock."""
+    # A reaper that ended before the last user would leave the server running for ever.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    with open(users, "ab") as nobody_left:
-        if reap(nobody_left.fileno(), Path(server), Path(data), float(linger)):
-            for folder in doomed:
+    with open(users_path, "ab") as users:
+        if reap(users.fileno(), Path(server), Path(data), float(linger)):
+            for folder in folders:
                 shutil.rmtree(folder, ignore_errors=True)
-        os.close(0)  # before the users' lock: whoever gets a share next must see that there is no reaper
+        # Releases the reaper's lock before that of the users: the next client must see that there is no reaper.
+        os.close(0)
 
 
 if __name__ == "__main__":

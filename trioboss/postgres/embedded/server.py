@@ -1,4 +1,4 @@
-"""EmbeddedPostgres: join the running server or start it, hold a share of it, leave."""
+"""EmbeddedPostgres: joins the running server or starts it, and holds a share of it."""
 
 import contextlib
 import time
@@ -19,22 +19,22 @@ from trioboss.postgres.embedded.postmaster import Postmaster, find_postmaster
 
 __all__ = ["EmbeddedPostgres"]
 
-_POLL = 0.003  # seconds between two looks at a lock or a pid file: there is no event to wait for
+_POLL_INTERVAL = 0.003  # seconds between two checks of a lock or a pid file, which send no event
 
 
 class EmbeddedPostgres:
-    """A share of the server whose data lives in one folder: started by the first holder, stopped by the last.
+    """A share of the server whose data is in one folder: started with the first share, stopped after the last.
 
-    `home` is TRIOBOSS_HOME unless given. `durable`, `tcp`, `settings` and `linger` are for the one who starts
-    the server: who joins a running one takes it as it is. `linger` keeps it for so many seconds after the
-    last holder left. `timeout` must cover the recovery after a crash.
+    ``home`` is TRIOBOSS_HOME unless given. ``durable``, ``tcp``, ``settings`` and ``linger`` take effect if this share
+    starts the server; a running server is used as it is. ``linger`` keeps it for so many seconds after the last share
+    was released. ``timeout`` must be long enough for the recovery after a crash.
 
-    `tcp=True` listens on a loopback port too, where a password is asked for; the dsn names the file that has
-    it. `durable=False` leaves it to the machine when data reaches the disk, and a power cut may take it all:
-    for tests. `keep_data=False` puts the data into a temporary folder that is deleted with the server; if it is
-    not durable either, into memory where there is room for it, unless TMPDIR names a place.
+    ``tcp=True`` listens on a loopback port too, with a password; the dsn names the file that contains it.
+    ``durable=False`` is for tests: a power failure may lose all data. ``keep_data=False`` puts the data into a
+    temporary folder that is deleted with the server; if it is not durable either, into memory if there is enough,
+    unless TMPDIR names another place.
 
-    The share ends with `release`, or with the process however that ends; children do not inherit it.
+    The share ends with `release`, or with the process however that ends. Children do not inherit it.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class EmbeddedPostgres:
         self._postmaster: Postmaster | None = None
 
     def start(self) -> Self:
-        """Take a share of the server, which accepts connections on return."""
+        """Take a share of the server, and start it if needed. It accepts connections when this returns."""
         if self._share is not None and self._share.held:
             raise UsageError("start: already started; another share is another EmbeddedPostgres")
         binaries = find_binaries()
@@ -86,15 +86,15 @@ class EmbeddedPostgres:
 
     def _take_share(self, cluster: Cluster) -> FileLock:
         deadline = time.monotonic() + self._timeout
-        # Refused while a reaper stops the last server.
+        # The reaper holds the lock exclusively while it stops the last server.
         while (share := FileLock.try_shared(cluster.users_lock)) is None:
             self._wait(deadline, f"the last server of {cluster.home} is still being stopped")
         return share
 
     def ensure_running(self) -> None:
-        """Start the server again if it crashed while we hold a share of it. Its socket stays where it was."""
+        """Start the server again if it has crashed. Its socket stays at the same path."""
         cluster = self._started_cluster()
-        # Before anything it is needed for: from here on we may be killed at any moment.
+        # The reaper comes first: this process may be killed at any moment, and then the reaper must stop the server.
         launch_reaper(cluster, linger=self._linger, keep_data=self._keep_data)
         self._postmaster = self._join_or_start(cluster)
         if self._options.tcp and not self._postmaster.listen_address:
@@ -104,10 +104,10 @@ class EmbeddedPostgres:
         deadline = time.monotonic() + self._timeout
         log_start: int | None = None
         while (found := find_postmaster(cluster.data)) is None or not found.is_ready:
-            # While anybody's server lives, or is being started or stopped, its lock is not to be had.
+            # The lock is free only if no server is running, starting or stopping.
             if (lock := FileLock.try_exclusive(cluster.server_lock)) is not None:
                 with lock:
-                    # A server that was started by hand has no lock: wait for it as for any other.
+                    # A server that was started without trioboss holds no lock: it is waited for like any other.
                     if find_postmaster(cluster.data) is None:
                         if log_start is not None:
                             raise _failed_start(cluster, log_start)
@@ -118,13 +118,13 @@ class EmbeddedPostgres:
     def _wait(self, deadline: float, problem: str) -> None:
         if time.monotonic() > deadline:
             raise DatabaseUnavailable(f"{problem}: gave up after {self._timeout:g} seconds")
-        time.sleep(_POLL)
+        time.sleep(_POLL_INTERVAL)
 
     def release(self) -> None:
-        """Give up the share. If it was the last one, the server is stopped in the background."""
+        """Release the share. If it was the last one, the server is stopped in the background."""
         if self._share is None or not self._share.held:
             return
-        with contextlib.suppress(OSError, NoPostgres):  # the folder is gone, and the server with it
+        with contextlib.suppress(OSError, NoPostgres):  # the folder was deleted, and the server with it
             launch_reaper(self._started_cluster(), linger=self._linger, keep_data=self._keep_data)
         self._share.close()
 
@@ -138,7 +138,7 @@ class EmbeddedPostgres:
 
     @property
     def dsn(self) -> str:
-        """Where to connect: through the socket, or with `tcp=True` through the loopback port."""
+        """The dsn of the server: of its socket, or with ``tcp=True`` of its loopback port."""
         cluster, found = self._started_cluster(), self._postmaster
         if found is None:
             raise UsageError("dsn: the server is not started yet")
@@ -155,12 +155,12 @@ class EmbeddedPostgres:
 
     @property
     def data(self) -> Path:
-        """The data directory, as Postgres calls it."""
+        """The data directory of Postgres."""
         return self._started_cluster().data
 
     @property
     def log(self) -> Path:
-        """What the server has to say."""
+        """The server's log."""
         return self._started_cluster().log
 
     def _started_cluster(self) -> Cluster:
