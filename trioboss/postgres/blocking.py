@@ -129,6 +129,8 @@ def opens_implicitly(connection: _EitherConnection) -> bool:
 @contextmanager
 def ensure_transaction_blocking(connection: BlockingConnection) -> Iterator[None]:
     """A block whose requests take effect all or not at all: see `caller.ensure_transaction`."""
+    # psycopg's transaction() would commit at the end of the block if it had to begin the transaction itself, but a
+    # caller without autocommit expects to commit.
     with nullcontext() if opens_implicitly(connection) else connection.transaction():
         yield
 
@@ -181,7 +183,7 @@ def _run_statements(
 def _execute(
     connection: BlockingConnection, bound: BoundStatement, *, prepare: bool
 ) -> psycopg.RawCursor[Any]:
-    cursor = RawCursor(connection)
+    cursor = RawCursor(connection)  # our statements have $1 placeholders
     register_text_value(cursor)
     return cursor.execute(bound.statement.text.encode(), text_values(bound), prepare=prepare, binary=True)
 

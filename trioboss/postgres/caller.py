@@ -92,6 +92,8 @@ async def ensure_transaction(connection: AnyConnection) -> AsyncIterator[None]:
     They are part of the caller's transaction if one is open or psycopg is about to open one, else of a new one.
     """
     check_connection(connection)
+    # psycopg's transaction() would commit at the end of the block if it had to begin the transaction itself, but a
+    # caller without autocommit expects to commit.
     if opens_implicitly(connection):
         yield
     elif isinstance(connection, psycopg.Connection):

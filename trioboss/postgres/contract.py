@@ -30,9 +30,12 @@ from psycopg.waiting import Ready, Wait
 
 __all__ = ["check_contract"]
 
+# 3.3.6, a patch release, changed wait() and the generators for connecting and cancelling, so a minor version is refused
+# until its tests have passed here.
 _SUPPORTED = ((3, 3, 6), (3, 4))
 _REUSED = (AsyncConnection, AsyncCursor, AsyncServerCursor, AsyncTransaction, AsyncPipeline, AsyncCopy)
 _OVERRIDDEN = frozenset({"connect", "wait", "cancel_safe", "notifies"})
+# The names through which psycopg's code reaches asyncio: the module itself, and psycopg's functions that use it.
 _ASYNCIO = frozenset({"asyncio", "waiting", "conninfo_attempts_async", "get_running_loop", "to_thread"})
 _SIGNATURES: tuple[tuple[Callable[..., object], tuple[str, ...]], ...] = (
     (AsyncConnection.__init__, ("self", "pgconn", "row_factory")),

@@ -66,7 +66,7 @@ def session_parameters(dsn: str) -> ConnDict:
     if "PGCONNECT_TIMEOUT" in os.environ:
         del defaults["connect_timeout"]
     if any(name.startswith(("keepalives", "tcp_user_timeout")) for name in parameters):
-        # The keepalive settings only make sense together: a mixture of the user's and ours is what nobody wants.
+        # The keepalive settings only make sense together, so the user's are not mixed with ours.
         defaults = {k: v for k, v in defaults.items() if not k.startswith(("keepalives", "tcp_"))}
     # Not overridable: the parameters of our statements are encoded in UTF-8.
     return defaults | parameters | {"client_encoding": "UTF8"}

@@ -126,13 +126,16 @@ def _all_transactions(request: Batch | InParallel) -> Transactions:
     return [transaction for batch in batches for transaction in batch.all_transactions]
 
 
+# The same loop is written twice, here and in `execute_blocking`: one awaits, the other does not.
+
+
 async def _execute_operation(operation: Operation[T], run: Callable[[Request], Awaitable[Results]]) -> T:
     try:
         request = next(operation)
         while True:
             try:
                 results = await run(request)
-            except Exception as error:
+            except Exception as error:  # not Cancelled: a cancelled operation ends where it is
                 request = operation.throw(error)
             else:
                 request = operation.send(results)
@@ -156,6 +159,7 @@ def execute_blocking(
 
     def run(request: Request) -> Results:
         if isinstance(request, OnOwnConnection):
+            # A blocking connection has nobody to read a follow-up later, so it is one more transaction.
             return run_blocking(own_connection, request.batch.all_transactions, prepare=True)
         if isinstance(request, InSavepoint):
             return run_in_savepoint_blocking(connection, request.batch.all_transactions, prepare=prepare)

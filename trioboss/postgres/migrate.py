@@ -28,7 +28,7 @@ def check_version(catalog: Catalog) -> Operation[None]:
 
 def migrate(catalog: Catalog) -> Operation[None]:
     """Apply the missing migrations, all or none, one process at a time. Needs an open transaction around it."""
-    # The first check takes no lock: a process that starts with an up-to-date schema waits for nobody.
+    # The first check takes no lock: a process that starts with an up-to-date schema waits for no other one.
     if (yield from read_version(catalog)) == LATEST:
         return
     yield Script(lock_text(catalog.schema))

@@ -21,16 +21,16 @@ T = TypeVar("T")
 class Batch:
     """Transactions to run in one round trip. In a caller's transaction they all become part of it.
 
-    The ``follow_up`` is one more transaction, sent along with the others. On our own connections nobody waits for it:
-    its results are not returned, and its failure is only logged. A batch of nothing but a follow-up follows up on the
-    batch before it, whose results the operation already has.
+    The ``follow_up`` is one more transaction, sent along with the others. On our own connections the operation does not
+    wait for it: its results are not returned, and its failure is only logged. A batch of nothing but a follow-up
+    follows up on the batch before it, whose results the operation already has.
     """
 
     transactions: tuple[tuple[BoundStatement, ...], ...]
     follow_up: tuple[BoundStatement, ...]
     await_follow_up: bool
-    """Wait until the follow-up has ended, too: for an operation that is in no hurry. The connection is then idle when
-    the next user gets it, who would otherwise have to read the follow-up's result first."""
+    """Wait until the follow-up has ended, too: for an operation without another statement to send. The next user of the
+    connection then need not read the follow-up's result first."""
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class Batch:
         follow_up: tuple[BoundStatement, ...] = (),
         await_follow_up: bool = False,
     ) -> None:
+        # Without empty transactions, so that operations can leave out a part: Batch(marker if idle else (), claim).
         self.__attrs_init__(tuple(filter(None, transactions)), follow_up, await_follow_up)
 
     @property

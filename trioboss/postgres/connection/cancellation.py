@@ -42,6 +42,8 @@ current_policy = _policy.get
 @contextlib.contextmanager
 def with_policy(policy: CancellationPolicy) -> Iterator[None]:
     """Apply at least this policy to everything that the task does in the block."""
+    # The maximum, because clean-up code may contain operations with a weaker policy of their own: a ROLLBACK inside the
+    # end of a pipeline.
     token = _policy.set(max(policy, _policy.get()))
     try:
         yield

@@ -72,6 +72,7 @@ class Connection(TrioConnection[Row]):
         ``prepare=False`` is for transaction poolers: nothing is prepared under a name, by `run` or by psycopg.
         """
         connection = cls(await open_pgconn(conninfo_to_dict(conninfo, **kwargs)))
+        # Before any transaction, also without autocommit: a rollback would undo settings that were made inside it.
         if settings:
             await connection.begin_session(settings_statement(settings))
         connection._autocommit = autocommit
@@ -87,6 +88,7 @@ class Connection(TrioConnection[Row]):
 
     async def begin_session(self, statement: BoundStatement) -> None:
         """Execute the first statement of a new session, which sets it up. If it fails, the connection is closed."""
+        # Unnamed (None): a statement that runs once is not worth a prepared statement on the server.
         pipeline = Pipeline(self.pgconn, [[statement]], None)
         self._session_statement = statement
         try:
@@ -116,9 +118,12 @@ class Connection(TrioConnection[Row]):
         The ``follow_up`` is one more transaction that is sent along and not waited for: the caller must not depend on
         its success. Until `read_follow_up` the connection can be used for `run` only.
         """
+        # Not `async with self.lock`, which would add two coroutine calls to every statement.
         await self.lock.acquire()
         try:
+            # The policy STARTED below does not check this: in a cancelled scope nothing may be sent.
             await checkpoint_if_cancelled()
+            # The implicit BEGIN depends on the transaction status, which is not known while a follow-up is unread.
             if self._unread is not None and not self._autocommit:
                 await self._read_follow_up(self._unread)
             if self._pipeline is not None:
@@ -134,6 +139,7 @@ class Connection(TrioConnection[Row]):
         except psycopg.Error as error:
             if self._prepared_statements is None or not pipeline.is_repeatable(error):
                 raise
+            # Whatever made one statement stale has most likely done so to all: each is prepared again at its next use.
             self._prepared_statements.clear()
         if self._unread is not None:
             await self._read_follow_up(self._unread)
@@ -154,6 +160,7 @@ class Connection(TrioConnection[Row]):
         try:
             return await self.run_gen(pipeline.execute_gen(), CancellationPolicy.STARTED, pipeline)
         finally:
+            # In a finally: after an error of a transaction, too, the result of the follow-up has to be read some time.
             if pipeline.has_unread_follow_up():
                 self._unread = pipeline
             else:
@@ -197,6 +204,7 @@ class Connection(TrioConnection[Row]):
             await checkpoint_if_cancelled()
             with trio.move_on_after(timeout):
                 await self._receive_notifies(read_first=True)
+        # No checkpoint from here to the return, so a cancellation cannot lose notifications.
         backlog = self._backlog()
         received = list(backlog)
         backlog.clear()
@@ -259,6 +267,7 @@ class Connection(TrioConnection[Row]):
             await checkpoint_if_cancelled()
             if self._pipeline is not None:
                 raise errors.ProgrammingError("ping() cannot be used inside pipeline()")
+            # If reading it fails, the connection is closed: the follow-up is not unread any more in either case.
             unread, self._unread = self._unread, None
             run = GeneratorRun(unread.finish_gen() if unread else self._sync_gen(), self.pgconn.socket)
             try:

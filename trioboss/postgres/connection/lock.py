@@ -65,6 +65,7 @@ class ConnectionLock:
         except trio.Cancelled:
             if current_policy() is CancellationPolicy.ORDINARY:
                 raise
+            # Clean-up code waits again, at the end of the queue: parking is not resumable.
             with trio.move_on_after(self.grace, shield=True):
                 await self._waiting.park()
                 return

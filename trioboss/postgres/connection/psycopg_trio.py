@@ -91,7 +91,7 @@ class TrioConnection(AsyncConnection[Row]):
         await super().close()
 
     def close_if_unfinished(self) -> None:
-        """Close the connection if the last generator on it stopped half-way: nobody will read the rest."""
+        """Close the connection if the last generator on it stopped half-way, and its results stay unread."""
         pgconn = self.pgconn
         if pgconn.status == _OK and (pgconn.transaction_status == _ACTIVE or pgconn.pipeline_status):
             abort(pgconn, "an operation on it was left unfinished")
@@ -137,6 +137,7 @@ class TrioConnection(AsyncConnection[Row]):
                 raise
             return completed[0]
         except (KeyboardInterrupt, SystemExit):
+            # The program ends: there is no time to cancel the statement and to read its result.
             if self.pgconn.transaction_status == _ACTIVE:
                 abort(self.pgconn, "interrupted")
             raise
@@ -155,7 +156,10 @@ class TrioConnection(AsyncConnection[Row]):
     async def _finish_cancelled(
         self, run: GeneratorRun[RV], policy: CancellationPolicy, progress: Progress | None
     ) -> list[RV]:
-        """Bring a cancelled run to an end; return [result] if it completed, [] if it had no effect."""
+        """Bring a cancelled run to an end; return [result] if it completed, [] if it had no effect.
+
+        A list, because the result itself may be None.
+        """
         if self.pgconn.status != _OK or self.pgconn.transaction_status != _ACTIVE:
             return []  # the connection is lost, or no statement is in flight
         with trio.move_on_after(self.cancel_grace, shield=True):
@@ -164,6 +168,7 @@ class TrioConnection(AsyncConnection[Row]):
                     return [await run.run_to_end()]
                 return [await self._cancel(run, progress)]
             except errors.QueryCanceled:
+                # The cancel request hit a later transaction: Cancelled would hide that the first one is committed.
                 if progress is not None and progress.is_committed():
                     raise
                 await self._drain()
@@ -180,6 +185,7 @@ class TrioConnection(AsyncConnection[Row]):
                 return await run.run_to_end()
         while progress is None or not progress.is_committed():
             try:
+                # The other half of the grace is for reading the results.
                 await self.cancel_safe(timeout=self.cancel_grace / 2)
             except psycopg.OperationalError as error:
                 return await self._finish_and_close(run, error)
@@ -225,6 +231,10 @@ class TrioConnection(AsyncConnection[Row]):
             await super()._try_cancel(timeout=min(timeout, self.cancel_grace))
 
     # -- operations that a cancellation must not interrupt
+    #
+    # An interrupted COMMIT would leave its outcome unknown, an interrupted ROLLBACK the connection in a transaction.
+    # A COMMIT that has not started is not sent in a cancelled scope: its caller is about to see Cancelled, and must not
+    # find the transaction committed.
 
     async def commit(self) -> None:
         """Commit the pending transaction; in a cancelled scope nothing is sent."""

@@ -85,6 +85,7 @@ class Pipeline:
                 self.previous = None  # otherwise each pipeline would keep all earlier ones in memory
             while len(self._received) < len(self.transactions):
                 self._add_results((yield from self._read_transaction_gen()))
+            # libpq refuses to leave pipeline mode while a result is unread: a follow-up keeps the connection in it.
             if not self.follow_up:
                 self.pgconn.exit_pipeline_mode()
         return self._collect_results()
@@ -100,6 +101,7 @@ class Pipeline:
         try:
             self._raise_error(self._sent[-1], self._received[-1])
         except psycopg.Error as error:
+            # A stale statement is not repeated here, but the next follow-up must not fail on it as well.
             if self.prepared is not None and is_stale_statement(error):
                 self.prepared.clear()
             logger.warning("follow-up %s failed: %s", self.follow_up[0].statement.name, error)
@@ -122,7 +124,7 @@ class Pipeline:
     def is_repeatable(self, error: psycopg.Error) -> bool:
         """Tell whether the pipeline may be sent again: it failed on a stale statement, and had no effect.
 
-        A prepared statement goes stale when somebody runs DISCARD ALL or DEALLOCATE in the session, or alters a table
+        A prepared statement goes stale when DISCARD ALL or DEALLOCATE is run in the session, or when a table is altered
         so that the plan would return other columns. A repetition is safe only if no transaction is committed, since
         that one would run twice; repeating only the failed ones would change their order. Inside a transaction block it
         is useless: the error has aborted the block.
@@ -192,7 +194,7 @@ class Pipeline:
             try:
                 fetched = yield from generators.fetch_many(self.pgconn)
             except psycopg.OperationalError:
-                # A FATAL error that the server sent before it closed the connection says more than the closed socket.
+                # If the server sent a FATAL error before it closed the connection, that error names the cause.
                 for result in results:
                     if result.status not in _OK:
                         raise self._make_error(result, None) from None
@@ -214,6 +216,7 @@ class Pipeline:
         self._received.append(results)
 
     def _record_prepared(self, commands: list[_Command], results: list[PGresult]) -> None:
+        # Recorded only when the server has confirmed the Parse: the transaction may have failed before it.
         for command, result in zip(commands, results, strict=False):
             if isinstance(command, _Parse) and result.status in _OK and self.prepared is not None:
                 self.prepared.add(command.statement, command.name)
