@@ -1,4 +1,4 @@
-"""Processes to be killed, and a wire that loses answers."""
+"""Processes that tests start, wait for, and kill."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 
 
 async def until(condition: Callable[[], T]) -> T:
-    """Wait for something of which nobody tells: look again and again, and return what was found."""
+    """Poll until the condition is true, where no event exists; return its value."""
     with trio.fail_after(60):
         while not (found := condition()):  # noqa: ASYNC110
             await trio.sleep(0.02)
@@ -27,36 +27,36 @@ async def until(condition: Callable[[], T]) -> T:
 
 @attrs.define(eq=False)
 class Program:
-    """A process of ours, and what it has said so far."""
+    """A process, and its output so far."""
 
     process: trio.Process
-    said: bytes = b""
-    _news: trio.Event = attrs.field(factory=trio.Event)
+    output: bytes = b""
+    _more: trio.Event = attrs.field(factory=trio.Event)
 
-    async def listen(self) -> None:
-        """Read what it says, until its end."""
+    async def read_output(self) -> None:
+        """Read the output to its end."""
         assert self.process.stdout is not None
         async with self.process.stdout as stream:
             async for chunk in stream:
-                self.said += chunk
-                self._news.set()
-                self._news = trio.Event()
+                self.output += chunk
+                self._more.set()
+                self._more = trio.Event()
 
-    async def says(self, *words: str) -> None:
-        """Wait until it has said something."""
+    async def wait_for(self, *texts: str) -> None:
+        """Wait until the output contains all these texts."""
         with trio.fail_after(60):
-            while not all(word.encode() in self.said for word in words):
-                await self._news.wait()
+            while not all(text.encode() in self.output for text in texts):
+                await self._more.wait()
 
     async def kill(self, number: int = signal.SIGKILL) -> None:
-        """Kill it, and see it dead."""
+        """Send a signal, and wait for the end of the process."""
         self.process.send_signal(number)
         await self.process.wait()
 
 
 @asynccontextmanager
 async def open_programs() -> AsyncIterator["Programs"]:
-    """Starts processes, and leaves none behind."""
+    """Open a block in which processes can be started; its end kills those that still run."""
     async with trio.open_nursery() as nursery:
         programs = Programs(nursery)
         try:
@@ -77,7 +77,7 @@ class Programs:
     started: list[Program] = attrs.field(factory=list)
 
     async def start(self, *command: str, **environment: str) -> Program:
-        """Start one; standard output and standard error are one stream."""
+        """Start Python with these arguments; standard output and standard error are one stream."""
         process = await trio.lowlevel.open_process(
             [sys.executable, *command],
             stdout=subprocess.PIPE,
@@ -87,9 +87,9 @@ class Programs:
         )
         program = Program(process)
         self.started.append(program)
-        self._nursery.start_soon(program.listen)
+        self._nursery.start_soon(program.read_output)
         return program
 
     async def victim(self, dsn: str, queue: str, place: str = "") -> Program:
-        """Start a worker on a queue, which pauses at a place."""
+        """Start a worker on a queue, which stops at a pause point if one is given."""
         return await self.start("victim.py", dsn, queue, *([place] if place else []))

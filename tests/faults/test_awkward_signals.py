@@ -1,4 +1,4 @@
-"""Signals at awkward moments, and a log that nobody can write to."""
+"""Signals before a worker runs, and a log that cannot be written."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ async def start(programs, app_folder, dsn, *options):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process catches is read from /proc")
-async def test_C6_a_signal_while_the_database_is_waited_for_ends_it(app_folder):
+async def test_C6_a_signal_while_waiting_for_the_database_ends_the_worker(app_folder):
     with trio.fail_after(60):
         async with open_programs() as programs:
             worker = await start(
@@ -42,20 +42,20 @@ async def test_C6_a_signal_while_the_database_is_waited_for_ends_it(app_folder):
             )
             await until(lambda: has_caught_term(worker.process.pid))
             worker.process.terminate()
-            with trio.fail_after(25):  # less than the grace, which is for jobs
+            with trio.fail_after(25):  # less than the grace period, which is only for running jobs
                 await worker.process.wait()
 
-    assert b"Traceback" not in worker.said
+    assert b"Traceback" not in worker.output
 
 
 def has_caught_term(pid):
-    """Whether a process has a handler for SIGTERM by now."""
+    """Whether a process has installed its handler for SIGTERM."""
     with open(f"/proc/{pid}/status") as status:
         caught = next(line for line in status if line.startswith("SigCgt"))
     return int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1
 
 
-async def test_C6_a_signal_while_it_migrates_leaves_no_half_schema(empty_dsn, app_folder):
+async def test_C6_a_signal_during_a_migration_leaves_no_partial_schema(empty_dsn, app_folder):
     with trio.fail_after(60), psycopg.connect(empty_dsn, autocommit=True) as owner:
         with psycopg.connect(empty_dsn) as holder:
             holder.execute("select pg_advisory_xact_lock(hashtextextended('trioboss migrate', 0))")
@@ -71,7 +71,7 @@ async def test_C6_a_signal_while_it_migrates_leaves_no_half_schema(empty_dsn, ap
     assert left == []
 
 
-async def test_C8_a_worker_whose_log_nobody_reads_keeps_working(dsn, app_folder):
+async def test_C8_a_worker_whose_log_cannot_be_written_keeps_working(dsn, app_folder):
     with trio.fail_after(60):
         async with trioboss.open_boss(dsn, migrate=False) as boss:
             await boss.create_queue("q")

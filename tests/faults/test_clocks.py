@@ -1,4 +1,4 @@
-"""Clocks that are wrong: the worker's, of which nothing depends, and the server's, on which everything does."""
+"""Wrong clocks: a worker's, which has no effect, and the server's, which all times depend on."""
 
 import time
 from pathlib import Path
@@ -14,7 +14,7 @@ from trioboss.testing import record, temporary_server
 
 LIBRARIES = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 pytestmark = pytest.mark.skipif(not LIBRARIES, reason="libfaketime is not installed")
-# Only what calendars show: programs that wait do so by another clock, which nobody sets.
+# Only the wall clock: waits use the monotonic clock, which cannot be set.
 FAKE = {"LD_PRELOAD": str(LIBRARIES[0]) if LIBRARIES else "", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
 
@@ -27,8 +27,8 @@ async def test_F1_the_clock_of_a_worker_does_not_matter(dsn, offset):
         ):
             await boss.create_queue("q", heartbeat=1.0)
             worker = await programs.start("victim.py", dsn, "q", **FAKE, FAKETIME=offset)
-            await worker.says("ready at", "\n")
-            shown = float(worker.said.split(b"ready at")[1].split()[0])
+            await worker.wait_for("ready at", "\n")
+            shown = float(worker.output.split(b"ready at")[1].split()[0])
             assert abs(shown - time.time()) > 3600  # its clock is wrong
             await boss.schedule("q", "* * * * * *", "tick")
             now, later = await boss.send("q", "long"), await boss.send("q", start_after=0.5)
@@ -44,7 +44,7 @@ async def test_F1_the_clock_of_a_worker_does_not_matter(dsn, offset):
 
 
 def set_clock(file, offset):
-    """At once: nobody may find the file half written."""
+    """Replace the file atomically, because the server may read it at any time."""
     new = file.with_suffix(".new")
     new.write_text(offset)
     new.chmod(0o644)
@@ -53,7 +53,7 @@ def set_clock(file, offset):
 
 @pytest.fixture
 def shifted_server(tmp_path_factory):
-    """A server whose clock shows what a file says."""
+    """A server whose clock is offset by the content of a file."""
     folder = Path("/tmp") if Path("/tmp").is_dir() else tmp_path_factory.getbasetemp()
     file = folder / f"trioboss-clock-{tmp_path_factory.mktemp('clock').name}"
     set_clock(file, "+0")

@@ -1,4 +1,4 @@
-"""Connections that break, and answers that get lost on the way."""
+"""Connections that break, replies that are lost, poolers, and a server without free connections."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ async def echo(job):
     return job.data
 
 
-async def test_D6_all_sessions_are_killed_at_once_and_work_goes_on(dsn):
+async def test_D6_work_goes_on_after_all_sessions_were_terminated_at_once(dsn):
     with trio.fail_after(60):
         async with trioboss.open_boss(dsn, migrate=False) as boss:
             await boss.create_queue("q")
@@ -33,13 +33,13 @@ async def test_D6_all_sessions_are_killed_at_once_and_work_goes_on(dsn):
                     "where datname = current_database() and pid <> pg_backend_pid()"
                 )
             ids = [make_id() for _ in range(5)]
-            jobs = [await boss.wait_for("q", await send_surely(boss, "q", id)) for id in ids]
+            jobs = [await boss.wait_for("q", await send_until_acknowledged(boss, "q", id)) for id in ids]
 
     assert [job.state for job in jobs] == ["completed"] * 5
 
 
-async def send_surely(boss, queue, id):
-    """What the outcome of a send with an id of its own is, is known by sending it again."""
+async def send_until_acknowledged(boss, queue, id):
+    """Send a job with its own id until the send succeeds: sending it twice is one job."""
     while True:
         try:
             return await boss.send(queue, 1, id=id)
@@ -47,7 +47,7 @@ async def send_surely(boss, queue, id):
             await trio.sleep(0.05)
 
 
-async def test_D7_a_send_whose_answer_got_lost_is_unknown_and_the_same_id_again_is_one_job(dsn):
+async def test_D7_a_send_whose_reply_is_lost_raises_and_the_same_id_again_is_one_job(dsn):
     with trio.fail_after(60), psycopg.connect(dsn, autocommit=True) as owner:
         with trioboss.SyncBoss(dsn, migrate=False) as boss:
             boss.create_queue("q")
@@ -68,7 +68,7 @@ async def test_D7_a_send_whose_answer_got_lost_is_unknown_and_the_same_id_again_
 
 @pytest.fixture
 def pooled_dsn():
-    """A database behind a pgbouncer that moves us from session to session."""
+    """A database behind a pgbouncer in transaction mode."""
     if (
         pgbouncer := shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin:/opt/homebrew/bin")
     ) is None:
@@ -86,11 +86,11 @@ def pooled_dsn():
             process.wait()
 
 
-UNPRIVILEGED = "nobody" if os.geteuid() == 0 else None  # it refuses to run as root
+UNPRIVILEGED = "nobody" if os.geteuid() == 0 else None  # pgbouncer refuses to run as root
 
 
 def write_settings(folder, dsn):
-    """The settings of a pgbouncer whose socket is in the folder."""
+    """Write the settings of a pgbouncer whose socket is in the folder; return the path."""
     params = conninfo_to_dict(dsn)
     password = Path(params["passfile"]).read_text().strip().rpartition(":")[2]
     server = f"host={params['host']} port={params['port']} user=postgres password={password} dbname=postgres"
@@ -103,7 +103,7 @@ def write_settings(folder, dsn):
     return str(folder / "settings")
 
 
-async def test_D9_behind_a_transaction_pooler_everything_works_by_looks(pooled_dsn):
+async def test_D9_behind_a_transaction_pooler_jobs_are_found_by_polling(pooled_dsn):
     with trio.fail_after(60):
         async with trioboss.open_boss(pooled_dsn, migrate=False) as boss:
             assert boss.is_pooled
@@ -111,13 +111,13 @@ async def test_D9_behind_a_transaction_pooler_everything_works_by_looks(pooled_d
             await boss.work("q", echo, concurrency=3)
             ids = [await boss.send("q", number) for number in range(20)]
             jobs = [await boss.wait_for("q", id, timeout=15) for id in ids]
-            deaf = boss.statistics().listener.polling
+            polling = boss.statistics().listener.polling
 
     assert [job.output for job in jobs] == list(range(20))
-    assert deaf  # it knows that no words come through
+    assert polling  # the listener found out that no notification arrives
 
 
-async def test_D12_a_worker_keeps_its_sessions_when_there_are_no_more_to_be_had():
+async def test_D12_a_worker_keeps_its_sessions_when_max_connections_is_reached():
     with (
         trio.fail_after(60),
         temporary_server(max_connections=20, superuser_reserved_connections=0) as server,
@@ -126,19 +126,19 @@ async def test_D12_a_worker_keeps_its_sessions_when_there_are_no_more_to_be_had(
             await boss.create_queue("q")
             await boss.work("q", echo)
             await boss.wait_for("q", await boss.send("q", 1))
-            greedy = take_all_connections(server.dsn)
-            crowded = await boss.wait_for("q", await boss.send("q", 2))
+            taken = take_all_connections(server.dsn)
+            during = await boss.wait_for("q", await boss.send("q", 2))
             with pytest.raises(trioboss.DatabaseUnavailable, match="too many clients"):
                 await trio.to_thread.run_sync(open_and_close, server.dsn)
-            for connection in greedy:
+            for connection in taken:
                 connection.close()
-            again = await boss.wait_for("q", await boss.send("q", 3))
+            after = await boss.wait_for("q", await boss.send("q", 3))
 
-    assert (crowded.output, again.output) == (2, 3)
+    assert (during.output, after.output) == (2, 3)
 
 
 def take_all_connections(dsn):
-    """As many as there are, until the server says that there are too many."""
+    """Open connections until the server refuses one."""
     taken = []
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Handlers that do to the database, and to themselves, what they should not."""
+"""Handlers that change a session, and handlers that send many jobs."""
 
 import pytest
 import trio
@@ -7,7 +7,7 @@ import trioboss
 
 
 @pytest.mark.parametrize(
-    "harm",
+    "statement",
     [
         "set search_path = nowhere",
         "set statement_timeout = 1",
@@ -19,32 +19,32 @@ import trioboss
         "unlisten *",
     ],
 )
-async def test_B9_what_a_handler_does_to_a_session_of_ours_harms_no_other_job(dsn, harm):
+async def test_B9_what_a_handler_leaves_in_a_session_affects_no_other_job(dsn, statement):
     async def handler(job):
-        if job.data == "harm":
+        if job.data == "change":
             async with boss.transaction() as conn:
-                await conn.execute(harm.encode())
+                await conn.execute(statement.encode())
         async with boss.transaction() as conn:
             await conn.execute("select pg_sleep(0.01)")
             await conn.execute("create table if not exists public.t (x int)")
             held = await conn.execute(
                 "select from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()"
             )
-            assert await held.fetchall() == [] or job.data == "harm"
+            assert await held.fetchall() == [] or job.data == "change"
         return job.data
 
     with trio.fail_after(30):
         async with trioboss.open_boss(dsn, migrate=False, pool_size=1) as boss:
             await boss.create_queue("q", retry_limit=0)
             await boss.work("q", handler)
-            await boss.wait_for("q", await boss.send("q", "harm"))
+            await boss.wait_for("q", await boss.send("q", "change"))
             after = [await boss.wait_for("q", await boss.send("q", number)) for number in range(3)]
 
     assert [(job.state, job.output) for job in after] == [("completed", number) for number in range(3)]
 
 
 async def test_B10_handlers_that_send_many_jobs_need_no_second_connection(dsn):
-    """Nor do jobs that send jobs that send jobs."""
+    """Each job sends two more, down to a depth of seven."""
 
     async def handler(job):
         if job.data > 0:

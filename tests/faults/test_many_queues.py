@@ -1,4 +1,4 @@
-"""As many queues as somebody may have made."""
+"""Many queues."""
 
 import psycopg
 import trio
@@ -8,7 +8,7 @@ import trioboss
 COUNT = 1000
 
 
-async def test_G4_one_worker_serves_a_thousand_queues_and_then_rests(dsn):
+async def test_G4_one_worker_serves_a_thousand_queues_and_becomes_idle(dsn):
     with psycopg.connect(dsn, autocommit=True) as owner:
         owner.execute(
             "insert into trioboss.queue (name) select 'many/' || n from generate_series(1, %s) n", [COUNT]

@@ -1,4 +1,4 @@
-"""Who is dead, and who only has the name of the dead."""
+"""Which workers are dead: by name, without a row, and with a session that outlives them."""
 
 import psycopg
 import trio
@@ -9,7 +9,7 @@ from trioboss.testing import record
 
 
 async def test_A10_a_worker_of_the_same_name_is_not_taken_for_the_dead_one(dsn):
-    """The job of the one that died is found although another one of its name is alive."""
+    """The job of the dead worker is rescued although another worker of the same name is alive."""
     with trio.fail_after(60):
         async with trioboss.open_boss(dsn, migrate=False, presence_grace=2.0, worker_name="same") as boss:
             await boss.create_queue("q", retry_limit=5)
@@ -27,7 +27,7 @@ async def test_A10_a_worker_of_the_same_name_is_not_taken_for_the_dead_one(dsn):
     assert (job.state, job.output) == ("completed", 2)
 
 
-async def test_A11_a_job_whose_worker_left_no_trace_is_found(dsn):
+async def test_A11_a_job_whose_worker_has_no_row_is_rescued(dsn):
     with trio.fail_after(60):
         async with trioboss.open_boss(dsn, migrate=False, presence_grace=2.0) as boss:
             await boss.create_queue("q", retry_limit=5)
@@ -45,11 +45,13 @@ async def test_A11_a_job_whose_worker_left_no_trace_is_found(dsn):
     assert (job.state, job.output) == ("completed", 2)
 
 
-async def test_A12_a_leader_whose_session_outlives_it_leads_until_its_time_is_over(dsn):
-    """A proxy may keep a connection to the server when nobody is behind it any more. Nothing tells the server."""
-    with psycopg.connect(dsn, autocommit=True) as corpse, trio.fail_after(60):
-        corpse.execute("select pg_advisory_lock(hashtextextended('trioboss/leader', 0))")
-        corpse.execute("insert into trioboss.leader values (true, gen_random_uuid(), now() + interval '2 s')")
+async def test_A12_a_leader_whose_session_outlives_it_leads_until_its_term_ends(dsn):
+    """A proxy may keep a connection open whose client is gone, and the server cannot know."""
+    with psycopg.connect(dsn, autocommit=True) as session, trio.fail_after(60):
+        session.execute("select pg_advisory_lock(hashtextextended('trioboss/leader', 0))")
+        session.execute(
+            "insert into trioboss.leader values (true, gen_random_uuid(), now() + interval '2 s')"
+        )
         async with trioboss.open_boss(dsn, migrate=False, presence_grace=2.0) as boss:
             await boss.create_queue("q", retry_limit=5)
             id = await boss.send("q", 1)
@@ -59,14 +61,16 @@ async def test_A12_a_leader_whose_session_outlives_it_leads_until_its_time_is_ov
                 return job.attempt
 
             await boss.work("q", handler)
-            await boss.send("q", 2)  # while nobody is busy, nobody misses a leader before the next look
+            await boss.send(
+                "q", 2
+            )  # idle bosses do not notice a missing leader before their next safety poll
             job = await boss.wait_for("q", id)
 
     assert (job.state, job.output) == ("completed", 2)
 
 
 def leave_a_dead_worker(dsn, name):
-    """A worker that holds a job and no lock: all that is left of one that was killed."""
+    """Leave what a killed worker leaves: a row and an active job, but no presence lock."""
     with psycopg.connect(dsn, autocommit=True) as owner:
         owner.execute(
             "insert into trioboss.worker (id, boss, name, queue, lock) "

@@ -1,4 +1,4 @@
-"""A server that crashes, stops, refuses, hurries or forgets."""
+"""A server that crashes, stops, is read-only, has short timeouts, or loses data."""
 
 import os
 import signal
@@ -21,14 +21,14 @@ from trioboss.testing import record, temporary_database, temporary_server
 
 @pytest.fixture(scope="module")
 def server():
-    """A server to be mistreated."""
+    """A server of this module, which its tests crash and reconfigure."""
     with temporary_server() as server:
         yield server
 
 
 @pytest.fixture
 def own_dsn(server):
-    """A migrated database on it."""
+    """A migrated database on that server."""
     server.ensure_running()
     with temporary_database(server.dsn) as dsn:
         with trioboss.SyncBoss(dsn):
@@ -44,7 +44,7 @@ def as_owner(dsn):
 
 
 def set_for_database(dsn, setting, value):
-    """Let all sessions to come have a setting, and end those there are."""
+    """Give a setting to all future sessions, and terminate the present ones."""
     with as_owner(dsn) as owner:
         database = Identifier(owner.info.dbname)
         owner.execute(SQL("alter database {} set {} = {}").format(database, SQL(setting), value))
@@ -76,8 +76,8 @@ async def working(dsn, **options):
             yield boss, recorder
 
 
-async def send_surely(boss, data):
-    """Send, again and again with the same id, until it is known to be there."""
+async def send_until_acknowledged(boss, data):
+    """Send a job with the same id until the send succeeds."""
     id = make_id()
     while True:
         try:
@@ -90,20 +90,20 @@ async def send_surely(boss, data):
             await trio.sleep(0.05)
 
 
-async def ends_well(boss, data):
-    job = await boss.wait_for("q", await send_surely(boss, data))
+async def completes(boss, data):
+    job = await boss.wait_for("q", await send_until_acknowledged(boss, data))
     return job.output == data
 
 
-async def test_E2_when_a_backend_is_killed_everybody_comes_back(server, own_dsn):
+async def test_E2_after_a_backend_was_killed_all_connections_are_opened_again(server, own_dsn):
     async with working(own_dsn) as (boss, recorder):
-        with as_owner(own_dsn) as bystander:
-            os.kill(bystander.info.backend_pid, signal.SIGKILL)
+        with as_owner(own_dsn) as other:
+            os.kill(other.info.backend_pid, signal.SIGKILL)
             await recorder.wait_for(ListenerDown)
-        assert await ends_well(boss, "after")
+        assert await completes(boss, "after")
 
 
-async def test_E3_through_an_outage_workers_wait_and_do_not_hammer(server, own_dsn):
+async def test_E3_during_an_outage_a_worker_reconnects_at_a_bounded_rate(server, own_dsn):
     async with working(own_dsn) as (boss, recorder):
         pid = int((Path(server.data) / "postmaster.pid").read_text().split()[0])
         os.kill(pid, signal.SIGINT)
@@ -116,10 +116,10 @@ async def test_E3_through_an_outage_workers_wait_and_do_not_hammer(server, own_d
         await recorder.wait_for(ListenerUp)
 
         assert attempts <= most
-        assert await ends_well(boss, "after")
+        assert await completes(boss, "after")
 
 
-async def test_E5_on_a_server_that_only_reads_sends_say_so_and_work_goes_on_when_it_writes_again(own_dsn):
+async def test_E5_on_a_read_only_server_sends_raise_and_work_goes_on_when_it_is_writable(own_dsn):
     async with working(own_dsn) as (boss, recorder):
         set_for_database(own_dsn, "default_transaction_read_only", "on")
         await recorder.wait_for(ListenerUp)
@@ -134,23 +134,23 @@ async def test_E5_on_a_server_that_only_reads_sends_say_so_and_work_goes_on_when
             )
             end_sessions(owner)
 
-        assert await ends_well(boss, "after")
+        assert await completes(boss, "after")
 
 
 @pytest.mark.parametrize(("setting", "value"), [("statement_timeout", "300ms"), ("lock_timeout", "50ms")])
-async def test_E8_with_impatient_settings_everything_works(own_dsn, setting, value):
+async def test_E8_work_goes_on_with_short_statement_and_lock_timeouts(own_dsn, setting, value):
     async with working(own_dsn) as (boss, _):
         set_for_database(own_dsn, setting, value)
         with as_owner(own_dsn) as owner, owner.transaction():
             owner.execute("lock table trioboss.job_common in share mode")
             with trio.move_on_after(0.5):
-                await send_surely(boss, "held up")
+                await send_until_acknowledged(boss, "delayed")
 
-        assert await ends_well(boss, "after")
+        assert await completes(boss, "after")
 
 
 @pytest.mark.parametrize("setting", ["idle_session_timeout", "idle_in_transaction_session_timeout"])
-async def test_E9_sessions_that_are_ended_at_rest_are_replaced(own_dsn, setting):
+async def test_E9_sessions_that_the_server_ends_when_idle_are_replaced(own_dsn, setting):
     async with working(own_dsn) as (boss, recorder):
         set_for_database(own_dsn, setting, "200ms")
         if setting == "idle_session_timeout":
@@ -159,16 +159,16 @@ async def test_E9_sessions_that_are_ended_at_rest_are_replaced(own_dsn, setting)
             await recorder.wait_for(ListenerUp)
             await trio.sleep(0.4)
 
-        assert await ends_well(boss, "after")
+        assert await completes(boss, "after")
 
 
-def test_E13_doctor_says_that_autovacuum_is_off_and_that_a_snapshot_is_old():
+def test_E13_doctor_reports_disabled_autovacuum_and_old_snapshots():
     assert _check_vacuum("off", 0).verdict == "failure"
     assert _check_vacuum("on", 1000).verdict == "warning"
     assert _check_vacuum("on", 1).verdict == "ok"
 
 
-async def test_E16_jobs_that_an_operator_truncates_are_lost_leases_and_no_crash(own_dsn):
+async def test_E16_truncated_jobs_are_lost_leases_and_crash_nothing(own_dsn):
     went_on = trio.Event()
     began = trio.Event()
 
@@ -193,13 +193,13 @@ async def test_E16_jobs_that_an_operator_truncates_are_lost_leases_and_no_crash(
             await boss.create_queue("q")
             await boss.work("q", echo)
 
-            assert await ends_well(boss, "after")
+            assert await completes(boss, "after")
             assert recorder.of(ErrorEvent) == []
 
 
 @pytest.fixture
 def guarded_dsn():
-    """A server that asks for a password, which is in a file."""
+    """A server with a password, which is in a passfile."""
     with temporary_server(tcp=True) as server:
         with trioboss.SyncBoss(server.dsn):
             pass
@@ -210,8 +210,8 @@ def replace_password(passfile, password):
     passfile.write_text(passfile.read_text().strip().rpartition(":")[0] + f":{password}\n")
 
 
-async def test_E17_after_a_change_of_the_password_a_worker_comes_back_without_a_restart(guarded_dsn):
-    """It is read from the file for every connection."""
+async def test_E17_after_a_password_change_a_worker_reconnects_without_a_restart(guarded_dsn):
+    """The passfile is read for every connection."""
     passfile = Path(conninfo_to_dict(guarded_dsn)["passfile"])
     with as_owner(guarded_dsn) as owner:
         async with working(guarded_dsn) as (boss, recorder):
@@ -224,4 +224,4 @@ async def test_E17_after_a_change_of_the_password_a_worker_comes_back_without_a_
             replace_password(passfile, "another")
             await recorder.wait_for(ListenerUp)
 
-            assert await ends_well(boss, "after")
+            assert await completes(boss, "after")

@@ -1,4 +1,4 @@
-"""A worker process that something happens to: `victim.py DSN QUEUE [PLACE]`. Says what it does on standard output."""
+"""A worker process for tests to kill or stop: `victim.py DSN QUEUE [PLACE]`. It prints what it does."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ from trioboss.events import LeaseLostEvent
 
 
 async def main(dsn: str, queue: str, place: str = "") -> None:
-    """Work until the end comes."""
+    """Work until killed."""
     if place:
         POINTS[place]()
     async with (
@@ -26,13 +26,13 @@ async def main(dsn: str, queue: str, place: str = "") -> None:
                     await trio.sleep(0.5)
             return "victim"
 
-        async def tell() -> None:
+        async def print_lost_leases() -> None:
             async with boss.events() as events:
                 async for event in events:
                     if isinstance(event, LeaseLostEvent):
                         print("lost", event.id, flush=True)
 
-        nursery.start_soon(tell)
+        nursery.start_soon(print_lost_leases)
         await boss.work(queue, handler, concurrency=50)
         print("ready at", time.time(), flush=True)
 

@@ -1,11 +1,11 @@
-"""Breaks the product in one place at a time, and shows which tests notice.
+"""Applies one mutant of trioboss at a time, and shows which test finds it.
 
     python tests/mutants/apply.py            # all of mutants.toml
-    python tests/mutants/apply.py fence      # those whose name has this in it
+    python tests/mutants/apply.py fence      # those whose names contain this
 
-Each break is made in a copy of the working tree, never here. First all these tests run on a copy without any break: if
-they fail there, what they notice means nothing. A mutant that no test notices has survived: that is a defect of the
-tests, and the exit code is 1.
+Each mutant is applied to a copy of the working tree. The tests first run on a copy without a mutant: if they fail
+there, their failures prove nothing. A mutant that no test finds has survived: that is a defect of the tests, and the
+exit code is 1.
 """
 
 import os
@@ -25,12 +25,12 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 LIST = HERE / "mutants.toml"
 PARTS = ("trioboss", "tests", "benchmarks", "examples", "pyproject.toml", "README.md")
-PATIENCE = 300.0  # seconds for the tests of one mutant; to hang is to notice
+TIMEOUT = 300.0  # seconds for the tests of one mutant; a mutant that makes them hang is found
 
 
 @attrs.frozen
 class Mutant:
-    """One break: what stands in a file, what to put there instead, and the tests that must notice."""
+    """One mutant: a text of a file, its replacement, and the tests that must find it."""
 
     name: str
     file: str
@@ -38,24 +38,24 @@ class Mutant:
     new: str
     tests: tuple[str, ...] = attrs.field(converter=tuple)
 
-    def break_in(self, tree: Path) -> None:
-        """Make the break in a copy of the tree."""
+    def apply_to(self, tree: Path) -> None:
+        """Replace the text in a copy of the tree."""
         path = tree / self.file
         text = path.read_text()
         if text.count(self.old) != 1:
             raise SystemExit(
-                f"{self.name}: {self.file} has {text.count(self.old)} times {self.old!r}, not once"
+                f"{self.name}: {self.file} contains {self.old!r} {text.count(self.old)} times, not once"
             )
         path.write_text(text.replace(self.old, self.new))
 
 
 def read_mutants(path: Path = LIST) -> list[Mutant]:
-    """The list, in its order."""
+    """Return the mutants in the order of the file."""
     return [Mutant(name, **entry) for name, entry in tomllib.loads(path.read_text()).items()]
 
 
 def copy_tree(target: Path) -> None:
-    """Copy what the tests need."""
+    """Copy the parts of the repository that the tests need."""
     for part in PARTS:
         source = ROOT / part
         if source.is_dir():
@@ -64,13 +64,13 @@ def copy_tree(target: Path) -> None:
             shutil.copy(source, target / part)
 
 
-def run_tests(tree: Path, tests: tuple[str, ...], *, patience: float = PATIENCE) -> tuple[bool, str]:
-    """Run these tests on the copy; whether all of them passed, and the last line or the first that failed."""
+def run_tests(tree: Path, tests: tuple[str, ...], *, timeout: float = TIMEOUT) -> tuple[bool, str]:
+    """Run tests on the copy; return whether all passed, and the first failure or the last line of the output."""
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
     try:
         done = subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=patience, check=False
+            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=timeout, check=False
         )
     except subprocess.TimeoutExpired:
         return False, "hangs"
@@ -81,37 +81,37 @@ def run_tests(tree: Path, tests: tuple[str, ...], *, patience: float = PATIENCE)
 
 
 def try_mutants(mutants: list[Mutant]) -> Iterator[Mutant]:
-    """Try one after the other, say what happened, and yield the survivors."""
+    """Apply one mutant after the other, print the result, and yield the survivors."""
     for place, mutant in enumerate(mutants, 1):
         with tempfile.TemporaryDirectory() as folder:
             tree = Path(folder)
             copy_tree(tree)
-            mutant.break_in(tree)
+            mutant.apply_to(tree)
             begun = time.monotonic()
-            survived, noticed = run_tests(tree, mutant.tests)
-        verdict = "SURVIVED" if survived else "noticed by"
+            survived, found_by = run_tests(tree, mutant.tests)
+        result = "SURVIVED" if survived else "found by"
         seconds = time.monotonic() - begun
-        print(f"[{place}/{len(mutants)}] {mutant.name}: {verdict} {noticed} ({seconds:.0f} s)", flush=True)
+        print(f"[{place}/{len(mutants)}] {mutant.name}: {result} {found_by} ({seconds:.0f} s)", flush=True)
         if survived:
             yield mutant
 
 
-def check_unbroken(mutants: list[Mutant]) -> None:
-    """Stop unless the tests pass where nothing is broken."""
+def check_without_mutants(mutants: list[Mutant]) -> None:
+    """Exit unless the tests pass without a mutant."""
     tests = sorted({test for mutant in mutants for test in mutant.tests})
     with tempfile.TemporaryDirectory() as folder:
         copy_tree(Path(folder))
-        passed, said = run_tests(Path(folder), tuple(tests), patience=PATIENCE * 4)
+        passed, failure = run_tests(Path(folder), tuple(tests), timeout=TIMEOUT * 4)
     if not passed:
-        raise SystemExit(f"without any break the tests fail, too: {said}")
+        raise SystemExit(f"the tests fail without a mutant, too: {failure}")
 
 
-def main(words: list[str]) -> int:
-    """Try the mutants whose names have all these words in them."""
-    mutants = [mutant for mutant in read_mutants() if all(word in mutant.name for word in words)]
+def main(parts: list[str]) -> int:
+    """Apply the mutants whose names contain all these parts."""
+    mutants = [mutant for mutant in read_mutants() if all(part in mutant.name for part in parts)]
     if not mutants:
-        raise SystemExit(f"no mutant's name has {' and '.join(words)} in it")
-    check_unbroken(mutants)
+        raise SystemExit(f"no mutant's name contains {' and '.join(parts)}")
+    check_without_mutants(mutants)
     survivors = list(try_mutants(mutants))
     print(
         f"{len(mutants)} mutants, {len(survivors)} survived",
