@@ -1,0 +1,208 @@
+"""Our terms are in the code as the glossary says, and no name uses a word that was given up for a term of the field."""
+
+import ast
+import functools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import trioboss
+
+ROOT = Path(trioboss.__file__).parent
+GLOSSARY = (ROOT.parent / "docs" / "glossary.md").read_text("utf-8")
+
+# Packages that are still being rewritten: their names are not checked yet.
+IN_PROGRESS = (
+    *("actors", "api", "cli", "machines", "model", "pipeline", "runtime", "sql", "store"),
+    "postgres/embedded",
+)
+# Names of the glossary that come with the new core.
+NOT_YET = {
+    *(
+        "Readiness",
+        "_Path",
+        "backlog",
+        "backlog_check",
+        "completion_waiter",
+        "idle_dispatcher",
+        "key_lock",
+        "keyed",
+    ),
+    *("leave_key", "live_job", "lock_admission", "prune", "queued_slot", "rescue_leases"),
+}
+
+# Words that were given up, and what to write instead.
+INSTEAD = [
+    ("say says said word words", "notify, notification"),
+    ("hear hears heard ears deaf", "receive, listening connection, polling mode"),
+    ("look looks looked looking", "poll, reload, find_next_due, claim again"),
+    ("turn turns", "key lock, connection permit, read permit, iteration"),
+    ("sleeper sleepers asleep mark marks", "idle dispatcher, idle, idle marker"),
+    ("door doors", "api"),
+    ("verb verbs conversation conversations dialogue converse", "operation, protocol"),
+    ("drive drives driving driver", "execute, executor, trio connection"),
+    ("flush flushes step steps sequel", "batch, statement, follow-up"),
+    ("aside asides together delivery", "on own connection, in parallel, pipeline"),
+    ("exchange exchanges exchanged exchanging trade trades", "settle and claim"),
+    ("tray trays acknowledger", "completer"),
+    ("parcel parcels mates wards youth", "claimed batch, batch members, lease watcher, heartbeat delay"),
+    ("letter letters post posts", "pending send; dead letter"),
+    ("switchboard board", "notification router"),
+    ("survey surveys surveyor crowd", "bulk poll, bulk threshold"),
+    ("hungry curious company rush", "may have jobs, due unknown, settle delay, saturated"),
+    ("doubtful unsure", "may be cancelled, leases unknown"),
+    ("patience patient", "timeout, shield"),
+    ("place places line lines ripen", "admit, backlog, promote due"),
+    ("holder holders gate gates road roads", "key owner, readiness, load path"),
+    ("watch watches watcher watchers", "completion waiter, rescue leases"),
+    ("tidy upkeep", "prune, maintenance"),
+    ("lazy", "asynchronous commit"),
+    ("nudge nudges nice bites", "wake-up timer, low priority, chunks"),
+    ("verdict verdicts transience translate translates", "error classification"),
+    ("care", "cancellation policy"),
+]
+FORBIDDEN = {word: instead for words, instead in INSTEAD for word in words.split()}
+
+# Names in which such a word has its everyday meaning, or is a term of the field.
+FINE = {
+    # a line of text
+    *("error_line", "first_line", "lines", "line_characters", "live_line", "line_formatter", "quoted_lines"),
+    "lease_watchers",
+    "translate_errors",  # psycopg's errors become ours
+}
+DEAD_LETTER = re.compile("dead_letters?|deadletters?", re.IGNORECASE)
+
+
+def split(name: str) -> list[str]:
+    """The words of a name: LeaseWatchers and lease_watchers are lease, watchers."""
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", name)]
+
+
+def names_in_python(tree: ast.Module) -> Iterator[str]:
+    """Classes, functions, parameters, attributes and constants; not local variables."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+            given = node.args
+            for argument in (
+                *given.posonlyargs,
+                *given.args,
+                *given.kwonlyargs,
+                given.vararg,
+                given.kwarg,
+            ):
+                if argument is not None:
+                    yield argument.arg
+        elif isinstance(node, ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+        if isinstance(node, ast.Module | ast.ClassDef):
+            for statement in node.body:
+                targets = statement.targets if isinstance(statement, ast.Assign) else []
+                targets = [statement.target] if isinstance(statement, ast.AnnAssign) else targets
+                yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def names_in_sql(text: str) -> Iterator[str]:
+    """Everything but comments and quoted text: tables, columns, functions, parameters, parts of a statement."""
+    text = re.sub(r"--[^\n]*", "", text)
+    yield from re.findall(r"[A-Za-z_]\w*", re.sub(r"'(?:[^']|'')*'", "", text))
+
+
+def names(root: Path) -> Iterator[tuple[str, str]]:
+    """Each file below the root, with a name in it; its own name is one."""
+    for path in sorted((*root.rglob("*.py"), *root.rglob("*.sql"))):
+        file = path.relative_to(root).as_posix()
+        yield file, path.stem.removeprefix("__").removesuffix("__")
+        text = path.read_text("utf-8")
+        for name in names_in_python(ast.parse(text)) if path.suffix == ".py" else names_in_sql(text):
+            if not name.startswith("__"):
+                yield file, name
+
+
+def given_up(root: Path) -> set[str]:
+    """The names with a word that was given up, and what to use instead."""
+    found = set()
+    for file, name in names(root):
+        words = split(DEAD_LETTER.sub("", name))
+        for word in words:
+            if word in FORBIDDEN and "_".join(words) not in FINE:
+                found.add(f"{file}: {name}: instead of {word!r} use one of: {FORBIDDEN[word]}")
+    return found
+
+
+def test_no_name_uses_a_word_that_was_given_up():
+    assert {finding for finding in given_up(ROOT) if not finding.startswith(IN_PROGRESS)} == set()
+
+
+BROKEN = {
+    "a.py": "class Surveyor: ...",
+    "b.py": "def f(patience): ...",
+    "c.py": "class A:\n    may_doubt: int\n    unsure: bool = False",
+    "d.py": "class A:\n    def f(self):\n        self._told_word = 1",
+    "e.py": "_PATIENCE = 1",
+    "switchboard.py": "",
+    "g.sql": "SELECT 'asleep' -- turn\nFROM trioboss.sleeper",
+    "ripen.sql": "SELECT 1",
+    "i.sql": "SELECT :lazy::boolean",
+}
+SOUND = {
+    "a.py": "class DeadLetterJob:\n    dead_letter: str\n    _error_line: str",
+    "b.py": "def f(deadline, keyword, password, lookup):\n    line = 1",
+    "c.py": "class LeaseWatchers:\n    def __attrs_post_init__(self): ...",
+    "d.sql": "-- its turn\nSELECT 'gate' AS dead_letter",
+}
+
+
+@pytest.mark.parametrize("file", BROKEN)
+def test_a_word_that_was_given_up_is_found(tmp_path, file):
+    (tmp_path / file).write_text(BROKEN[file])
+
+    assert len(given_up(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("file", SOUND)
+def test_other_names_are_fine(tmp_path, file):
+    (tmp_path / file).write_text(SOUND[file])
+
+    assert given_up(tmp_path) == set()
+
+
+# -- the glossary
+
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in GLOSSARY.splitlines()
+    if line.startswith("| ") and not line.startswith("| term")
+]
+
+
+@functools.cache
+def known_names() -> set[str]:
+    """All names, folders and statements of the code."""
+    folders = {f"trioboss/{path.relative_to(ROOT).as_posix()}" for path in ROOT.iterdir() if path.is_dir()}
+    return folders | {name for _, name in names(ROOT)}
+
+
+def test_the_glossary_is_there():
+    assert len(ROWS) > 30
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_a_term_is_one_sentence_and_is_in_the_code(row):
+    _, meaning, code = row
+    named = re.findall(r"`([^`]+)`", code)
+
+    assert re.fullmatch(r"[A-Z].*\.", meaning)
+    assert meaning.count(". ") <= 1  # one sentence, and one about the name where that needs it
+    assert named
+    assert set(named) - NOT_YET <= known_names()
+
+
+def test_a_term_is_explained_once():
+    terms = [row[0] for row in ROWS]
+
+    assert sorted(set(terms)) == sorted(terms)
