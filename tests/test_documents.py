@@ -1,0 +1,130 @@
+"""The documents for contributors name files, tests and versions that exist."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import trioboss
+from trioboss.postgres.embedded.binaries import OLDEST_MAJOR
+
+ROOT = Path(__file__).parent.parent
+SQL = Path(trioboss.__file__).parent / "sql"
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
+DOCUMENTS = [
+    *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "CHANGELOG.md")),
+    *(ROOT / "tests" / "README.md", ROOT / "docs" / "glossary.md", ROOT / "docs" / "decisions" / "README.md"),
+    *DECISIONS,
+    *(ROOT / ".github").glob("*.md"),
+]
+# Statements that come with the new core.
+NOT_YET = {
+    *("admit.sql", "admit_and_claim.sql", "fragments/active_leases.sql", "fragments/archive_done.sql"),
+    *(
+        "fragments/lease_picked.sql",
+        "fragments/lease_terms.sql",
+        "notify_idle.sql",
+        "poll.sql",
+        "promote_due.sql",
+    ),
+    *("rescue_leases.sql", "retry_failed.sql", "send_and_notify.sql"),
+}
+
+IN_QUOTES = re.compile(r"`([^`\s]+)`")
+LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+FILE = re.compile(
+    r"[\w./-]+\.(?:py|sql|md|toml|yml|cfg)(?:::\w+)?|(?:trioboss|tests|docs|benchmarks)/[\w./-]+"
+)
+
+
+def named_files(text: str) -> set[str]:
+    """The files, folders and tests that a document names."""
+    return {name for name in IN_QUOTES.findall(text) if FILE.fullmatch(name)}
+
+
+def is_there(name: str, beside: Path = ROOT) -> bool:
+    path, _, test = name.partition("::")
+    folders = [
+        ROOT,
+        beside,
+        *((SQL / part for part in ("statements", "migrations")) if path.endswith(".sql") else ()),
+    ]
+    files = [folder / path for folder in folders if (folder / path).exists()]
+    return bool(files) and (not test or re.search(rf"def {test}\(", files[0].read_text("utf-8")) is not None)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_document_names_what_exists(document):
+    text = document.read_text("utf-8")
+    links = {link for link in LINK.findall(text) if not link.startswith("https:")}
+
+    assert {
+        name
+        for name in named_files(text) - NOT_YET
+        if "NNNN" not in name and not is_there(name, document.parent)
+    } == set()
+    assert {link for link in links if not (document.parent / link).exists()} == set()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "trioboss/nothing.py",
+        "tests/nowhere",
+        "no_such_statement.sql",
+        "tests/test_documents.py::test_nobody_wrote",
+    ],
+)
+def test_what_does_not_exist_is_noticed(name):
+    assert named_files(f"see `{name}`, where") == {name}
+    assert not is_there(name)
+
+
+@pytest.mark.parametrize("decision", DECISIONS, ids=lambda path: path.stem)
+def test_a_decision_is_a_page_of_four_parts(decision):
+    text = decision.read_text("utf-8")
+    index = (decision.parent / "README.md").read_text("utf-8")
+
+    assert re.findall("^## (.*)", text, re.MULTILINE) == ["Context", "Measured", "Decision", "Consequences"]
+    assert len(text.splitlines()) <= 60
+    assert f"({decision.name})" in index
+
+
+# -- the versions that we support are the same everywhere
+
+WORKFLOW = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
+CI_RUN = (ROOT / ".ci" / "run").read_text("utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def in_workflow(name: str) -> list[str]:
+    return re.findall(r"[\d.]+", re.search(rf"^ +{name}: \[(.*)\]$", WORKFLOW, re.MULTILINE)[1])
+
+
+def in_ci_run(name: str) -> list[str]:
+    return re.search(rf'^{name}="(.*)"$', CI_RUN, re.MULTILINE)[1].split()
+
+
+def test_ci_tests_the_pythons_that_we_support():
+    pythons = in_workflow("python")
+    declared = [text.rpartition(" ")[2] for text in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", text)]
+
+    assert pythons == in_ci_run("PYTHONS")
+    assert set(declared) <= set(pythons)
+    assert PROJECT["requires-python"] == f">={pythons[0]}"
+
+
+def test_ci_tests_the_postgres_versions_that_we_support():
+    versions = in_workflow("postgres")
+
+    assert versions == in_ci_run("POSTGRES")
+    assert int(versions[0]) == OLDEST_MAJOR
+
+
+def test_the_changelog_has_a_section_for_what_comes_next():
+    sections = re.findall(r"^## \[(.*?)\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    released = trioboss.__version__.partition(".dev")[0]
+
+    assert sections[0] == ("Unreleased" if ".dev" in trioboss.__version__ else released)
+    assert ".dev" not in trioboss.__version__ or released not in sections
