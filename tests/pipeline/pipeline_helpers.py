@@ -1,13 +1,16 @@
 """What the tests of reading and writing share: history made by SQL, and rows of a DataFrame as plain values."""
 
+import json
 from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trioboss.pipeline.database import Database
 from trioboss.pipeline.files import Files
-from trioboss.pipeline.lake import FOLDERS
+from trioboss.pipeline.manifest import FOLDERS
 
 END_JOBS = """
 insert into trioboss.archive (id, name, priority, data, state, retry_limit, retry_count, retry_delay, retry_backoff,
@@ -65,14 +68,29 @@ def ids_in(connection, table="archive", column="id"):
     return sorted(str(row[0]) for row in connection.execute(f"select {column} from trioboss.{table}"))
 
 
+def files_of_lake(lake):
+    """The paths of the files that are part of a lake, read from its manifest without our own code."""
+    folder = Path(lake, "_manifest")
+    checkpoints = sorted(folder.glob("*.checkpoint.json"))
+    covered = int(checkpoints[-1].name[:10]) if checkpoints else 0
+    entries = [
+        path
+        for path in folder.glob("[0-9]*.json")
+        if path.name[10:] == ".json" and int(path.name[:10]) > covered
+    ]
+    found = [json.loads(path.read_text()) for path in [*checkpoints[-1:], *sorted(entries)]]
+    return [file["path"] for entry in found for file in entry["files"]]
+
+
 def rows_of_lake(lake, table="archive"):
-    """The rows in the files of a lake, without Spark: (id, transaction, queue, day as the folder says)."""
+    """The rows in the files of a lake, without Spark: (id, transaction, queue, day as the folder is named)."""
     column = {"archive": "id", "attempt": "job_id"}[table]
     rows = []
-    for path in sorted(Path(lake, FOLDERS[table]).rglob("*.parquet")):
-        day, queue = (part.partition("=")[2] for part in path.parts[-3:-1])
-        found = pq.ParquetFile(path).read([column, "xid"]).to_pylist()
-        rows += [(row[column], row["xid"], queue.replace("%2F", "/"), day) for row in found]
+    for path in files_of_lake(lake):
+        if path.startswith(f"{FOLDERS[table]}/"):
+            found = pq.ParquetFile(Path(lake, path)).read([column, "xid", "queue"]).to_pylist()
+            day = path.split("/")[1].removeprefix("date=")
+            rows += [(row[column], row["xid"], row["queue"], day) for row in found]
     return sorted(rows)
 
 
@@ -85,28 +103,48 @@ def rows_of_history(connection, table="archive"):
     return sorted(found.fetchall())
 
 
-class Killed(BaseException):
-    """Ends a job on the spot: nothing in the product catches it."""
+def write_without_spark(export, table, count, end, staging, progress):
+    """Write the rows of a batch as LakeExport does it, but in milliseconds: for tests that make many batches."""
+    column, time = {"archive": ("id", "completed_on"), "attempt": ("job_id", "ended_on")}[table]
+    rows = export._database.connection.execute(
+        f"select {column}::text as {column}, xid::text::bigint as xid, name as queue, ({time} at time zone 'UTC')::date"
+        f" as day from trioboss.{table} where xid >= '{export.end}' and xid < '{end}'"
+    ).fetchall()
+    files = export._manifest.files
+    for day in {row[3] for row in rows}:
+        folder = Path(files.at(f"{staging}/{FOLDERS[table]}/date={day}").removeprefix("file:"))
+        folder.mkdir(parents=True)
+        values = [dict(zip((column, "xid", "queue"), row, strict=False)) for row in rows if row[3] == day]
+        pq.write_table(pa.Table.from_pylist(values), folder / "part.parquet")
+    return len(rows)
 
 
-class Killer:
-    """Counts what a job changes in a lake or a database, and kills it before the n-th change."""
+class Steps:
+    """Counts the steps of an export, each a change of the lake or of the database, and acts before the n-th."""
 
-    def __init__(self, monkeypatch, n=None):
-        self.steps = 0
-        self.n = n
+    STATEMENTS = ("take_lake", "commit_batch", "finish_batch")
+
+    def __init__(self, monkeypatch, n, act):
+        self.count, self._n, self._act = 0, n, act
         for name in ("write", "move", "delete"):
             monkeypatch.setattr(Files, name, self._counted(getattr(Files, name)))
+        run = Database.run
+
+        def counted(database, name, **values):
+            if name in self.STATEMENTS:
+                self._step()
+            return run(database, name, **values)
+
+        monkeypatch.setattr(Database, "run", counted)
 
     def _counted(self, method):
         def counted(files, *arguments):
-            self.step()
+            self._step()
             return method(files, *arguments)
 
         return counted
 
-    def step(self):
-        """One more change is about to happen."""
-        self.steps += 1
-        if self.steps == self.n:
-            raise Killed
+    def _step(self):
+        self.count += 1
+        if self.count == self._n:
+            self._act()

@@ -7,10 +7,12 @@ import pytest
 from history_rows import DAY, make_jobs
 
 from trioboss.errors import UsageError
+from trioboss.pipeline.files import Files
 from trioboss.pipeline.history import Source
 from trioboss.pipeline.jobs import capacity as capacity_job
 from trioboss.pipeline.jobs.capacity import capacity
-from trioboss.pipeline.lake import utc_day
+from trioboss.pipeline.lake import make_lake
+from trioboss.pipeline.manifest import Manifest
 from trioboss.pipeline.queueing import Work, percentile, replay
 
 SLOTS = 4
@@ -37,8 +39,7 @@ def lake(spark, tmp_path_factory):
                  "start_after": due, "started_on": start, "completed_on": start + item.run / 60}
             )  # fmt: skip
     path = tmp_path_factory.mktemp("capacity")
-    dated = make_jobs(spark, *rows).withColumn("date", utc_day("completed_on"))
-    dated.coalesce(1).write.partitionBy("date", "queue").parquet(str(path / "jobs"))
+    make_lake(Manifest(Files(spark, path)), {"archive": make_jobs(spark, *rows).coalesce(1)})
     return path
 
 

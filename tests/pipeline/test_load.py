@@ -1,22 +1,27 @@
 """Loading files: every format, every mapping, and a kill between any two steps."""
 
 import json
+import os
+import shutil
 
 import psycopg
 import pyarrow as pa
 import pytest
-from pipeline_helpers import Killed
 
 from trioboss.errors import UsageError
 from trioboss.pipeline import LoadRefused, load
 from trioboss.pipeline.database import Database, open_database
 from trioboss.pipeline.ids import Ids
-from trioboss.pipeline.inputs import describe, open_input, shape_jobs
+from trioboss.pipeline.inputs import digest_files, open_input, shape_jobs
 from trioboss.pipeline.jobs.load import main
 from trioboss.pipeline.options import WriteOptions
 from trioboss.pipeline.releasing import release
 from trioboss.pipeline.rows import Shape
 from trioboss.pipeline.staging import stage_rows
+
+
+class Killed(BaseException):
+    """Ends a load on the spot: nothing in the product catches it."""
 
 
 @pytest.fixture
@@ -105,14 +110,30 @@ def test_a_name_that_was_loaded_before_is_not_said_to_be_loaded_again(
     assert jobs_in(database) == [({"a": "1"},)]
 
 
-def test_files_are_described_whatever_their_names_and_patterns_are(spark, tmp_path):
-    for name in ("a b.csv", "ä%20.csv"):
-        (tmp_path / name).write_text("a\n1\n")
+def test_files_are_told_apart_by_their_contents_whatever_their_names_and_times_are(spark, tmp_path):
+    for name, content in [("a b.csv", "a\n1\n"), ("ä%20.csv", "a\n2\n"), ("_SUCCESS", "")]:
+        (tmp_path / name).write_text(content)
+    shutil.copytree(tmp_path, tmp_path.with_name("copy"))
+    os.utime(tmp_path.with_name("copy") / "a b.csv", (1, 1))
 
-    (_, *found), (_, *one) = describe(spark, [str(tmp_path / "*.csv"), str(tmp_path / "a b.csv")])
+    def digest(*names):
+        return digest_files(spark, [str(tmp_path / name) for name in names])
 
-    assert [name for name, *_ in found] == ["a b.csv", "ä%20.csv"]
-    assert [name for name, *_ in one] == ["a b.csv"]
+    assert digest("*.csv") == digest("ä%20.csv", "a b.csv") == digest("../copy/*.csv")
+    assert len(digest("*.csv")) == 2
+    assert digest("a b.csv") != digest("ä%20.csv")
+
+
+def test_a_file_that_was_touched_is_the_same_load(spark, dsn, database, sync_boss, tmp_path):
+    sync_boss.create_queue("email")
+    path = tmp_path / "jobs.csv"
+    path.write_text("a\n1\n")
+    first = load([str(path)], "email", dsn, spark=spark)
+    os.utime(path, (1, 1))
+    second = load([str(path)], "email", dsn, spark=spark)
+
+    assert (first.id, first.is_repeat, second.id, second.is_repeat) == (first.id, False, first.id, True)
+    assert jobs_in(database) == [({"a": "1"},)]
 
 
 def test_a_row_that_cannot_be_read_is_no_payload_even_if_it_is_json(spark, tmp_path):
@@ -124,6 +145,26 @@ def test_a_row_that_cannot_be_read_is_no_payload_even_if_it_is_json(spark, tmp_p
 
     assert [row.data for row in csv] == ["unreadable: 4", '{"a":"5","b":"6"}']
     assert [row.data for row in lines] == ["unreadable: 4", '{"a":"5"}']
+
+
+def test_a_large_csv_file_is_read_by_several_tasks_unless_a_value_has_line_breaks(
+    spark, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("trioboss.pipeline.inputs._LARGE", 1)
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "4kb")
+    rows = "".join(f'{n},"a ""quoted"", text {n}"\n' for n in range(500))
+    try:
+        (tmp_path / "lines.csv").write_text(f"n,text\n{rows}")
+        (tmp_path / "breaks.csv").write_text(f'n,text\n{rows}500,"two\nlines"\n')
+        lines, breaks = (open_input(spark, [str(tmp_path / name)]) for name in ("lines.csv", "breaks.csv"))
+
+        assert lines.rdd.getNumPartitions() > 1
+        assert breaks.rdd.getNumPartitions() == 1
+        found = [(row.n, row.text) for row in lines.collect()]
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+    assert found == [(str(n), f'a "quoted", text {n}') for n in range(500)]
+    assert [row.text for row in breaks.collect()][-1] == "two\nlines"
 
 
 def test_tables_and_parquet_and_dataframes_are_read(spark, dsn, database, sync_boss, tmp_path):

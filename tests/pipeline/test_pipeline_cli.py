@@ -50,7 +50,7 @@ def test_a_mistake_in_the_arguments_is_exit_code_2(arguments, capsys):
 def test_a_lake_that_is_not_there_is_one_sentence(spark, tmp_path, capsys):
     assert main(["pipeline", "report", "--from-lake", str(tmp_path / "no"), "--out", str(tmp_path)]) == 2
 
-    assert "there is no history at" in capsys.readouterr().err
+    assert "there is no lake here" in capsys.readouterr().err
 
 
 def test_a_setting_of_spark_without_a_value_is_exit_code_2(capsys):
@@ -125,22 +125,22 @@ def test_other_commands_do_not_import_spark():
         (["report"], [], 0),
     ],
 )
-def test_an_export_gives_way_before_anything_is_imported(arguments, niceness, code):
+def test_an_export_lowers_its_priority_before_anything_is_imported(arguments, niceness, code):
     program = f"""
 import sys
 from trioboss.cli import main
-from trioboss.pipeline import priority
-def tell(niceness):
+from trioboss.pipeline import low_priority
+def lower(nice):
     if "trio" not in sys.modules:
-        print("gives way:", niceness)
-priority.give_way = tell
+        print("lowered:", nice)
+low_priority.lower_priority = lower
 main({["pipeline", *arguments, "--help"]})
 """
 
     ran = python(program)
-    told = [line for line in ran.stdout.splitlines() if line.startswith("gives way")]
+    lowered = [line for line in ran.stdout.splitlines() if line.startswith("lowered")]
 
-    assert told == [f"gives way: {each}" for each in niceness]
+    assert lowered == [f"lowered: {each}" for each in niceness]
     assert ran.returncode == code
 
 

@@ -4,13 +4,17 @@ import threading
 
 import psycopg
 import pytest
-from pipeline_helpers import end_jobs, ids_in, open_transaction
+from pipeline_helpers import add_day, end_jobs, ids_in, open_transaction
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from trioboss.errors import UsageError
 from trioboss.pipeline.columns import TABLES
+from trioboss.pipeline.database import open_database
 from trioboss.pipeline.options import ReadOptions
-from trioboss.pipeline.stream_reader import StreamReader
+from trioboss.pipeline.stream_reader import DataLost, StreamReader
+from trioboss.postgres.executor import execute_blocking
+from trioboss.sql import Catalog
+from trioboss.store import Context, make_store
 
 ALL = ReadAllAvailable()
 
@@ -156,3 +160,79 @@ def test_a_stream_goes_on_from_its_checkpoint(spark, dsn, database, tmp_path):
 
     assert [len(batch) for batch in seen if batch] == [3, 2]
     assert sorted(id for batch in seen for id in batch) == ids_in(database)
+
+
+# -- rows that retention has deleted
+
+
+DAYS = ("2001-05-03", "2001-05-04")
+
+
+def retire(dsn, day):
+    """What retention does with a day that is over."""
+    with open_database(dsn) as pipeline:
+        for history in ("archive", "attempt"):
+            pipeline.run("drop_day", history=history, day=day)
+
+
+@pytest.fixture
+def stale(dsn, database):
+    """A stream that has read the first of three rows: one on each of two old days, and one of today."""
+    for day in DAYS:
+        add_day(database, day)
+        end_jobs(database, 1, at=f"{day} 12:00+00")
+    end_jobs(database, 1)
+    follower = Follower(dsn)
+    assert len(follower.next(ReadMaxRows(1))) == 1
+    return follower
+
+
+def test_a_stream_fails_when_retention_has_deleted_rows_that_it_has_not_read(dsn, stale):
+    retire(dsn, DAYS[1])
+
+    with pytest.raises(DataLost, match="retention has deleted rows of archive up to transaction"):
+        stale.next()
+
+
+def test_a_stream_goes_on_when_retention_has_deleted_only_rows_that_it_has_read(dsn, stale):
+    retire(dsn, DAYS[0])
+
+    assert len(stale.next()) == 2
+
+
+def test_a_batch_that_was_planned_before_fails_too(dsn, stale):
+    """Spark remembers the end of a batch, and asks only for its rows when it is restarted."""
+    end = stale.reader.latestOffset(stale.offset, ALL)
+    retire(dsn, DAYS[1])
+
+    with pytest.raises(DataLost):
+        stale.reader.partitions(stale.offset, end)
+
+
+def test_rows_that_retention_deletes_one_by_one_count(dsn, database, stale):
+    """A day of which one row is kept for ever is not dropped as a whole."""
+    end_jobs(database, 1, at=f"{DAYS[1]} 13:00+00")
+    database.execute(
+        "update trioboss.archive set delete_after = '0' where date_part('hour', completed_on) = 13"
+    )
+    database.execute("delete from trioboss.reader")
+
+    execute_blocking(database, make_store(Context(Catalog("trioboss"))).maintenance.tidy(), database)
+
+    assert database.execute("select count(*) from trioboss.archive").fetchone() == (2,)
+    with pytest.raises(DataLost):
+        stale.next()
+
+
+def test_with_fail_on_data_loss_off_the_stream_goes_on(dsn, stale):
+    retire(dsn, DAYS[1])
+    tolerant = Follower(dsn, failOnDataLoss="false")
+    tolerant.offset = stale.offset
+
+    assert len(tolerant.next()) == 1
+
+
+def test_a_new_stream_begins_with_the_rows_that_there_are(dsn, stale):
+    retire(dsn, DAYS[0])
+
+    assert len(Follower(dsn).next()) == 2

@@ -140,7 +140,18 @@ HARMLESS = {
         "pass_on",
         "prepare_release",
     ),
-    *("read_clock", "read_horizon", "read_snapshot", "lock_lake", "ring", "take_read_permit", "take_turns"),
+    *(
+        "read_clock",
+        "read_horizon",
+        "read_snapshot",
+        "lock_lake",
+        "lock_lake_creation",
+        "find_transaction",
+        "get_identity",
+        "ring",
+        "take_read_permit",
+        "take_turns",
+    ),
     *("tell_ended", "wake"),
 }
 SENDING = {
@@ -165,7 +176,7 @@ READING = {
         "get_blocked_keys",
     ),
     *(
-        "get_exports",
+        "find_retired",
         "get_job",
         "get_last_ticks",
         "get_load",
@@ -183,11 +194,20 @@ OWNING = {
         "check_stage",
         "close_load",
         "drop_ended_of_stage",
-        "drop_export",
+        "drop_lake",
         "drop_stage",
     ),
     *("find_turns", "gather_stage", "get_load", "get_rejected", "keep_rejected", "list_stages"),
-    *("lock_turns_of_stage", "mark_exported", "open_load", "release_stage", "release_stage_unless_taken"),
+    *(
+        "lock_turns_of_stage",
+        "commit_batch",
+        "finish_batch",
+        "hold_lake",
+        "take_lake",
+        "open_load",
+        "release_stage",
+        "release_stage_unless_taken",
+    ),
 }
 MAY = {
     "producer": HARMLESS | SENDING,

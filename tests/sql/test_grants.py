@@ -19,7 +19,7 @@ GRANTS = {
         "GRANT SELECT, INSERT, UPDATE, DELETE ON trioboss.queue, trioboss.job, trioboss.job_common, trioboss.archive,"
         " trioboss.attempt, trioboss.freed_key, trioboss.throttle, trioboss.staging, trioboss.schedule,"
         " trioboss.tick, trioboss.subscription, trioboss.sleeper, trioboss.watcher, trioboss.worker,"
-        " trioboss.leader, trioboss.export, trioboss.reader TO app"
+        " trioboss.leader, trioboss.lake, trioboss.retired, trioboss.reader TO app"
     ),
     "view": "GRANT SELECT ON trioboss.all_jobs TO app",
     "sequence": "GRANT USAGE ON SEQUENCE trioboss.job_seq TO app",

@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:2] == ["pipeline", "archive"]:
-        # Before anything else is imported: even that would be felt by others.
-        import_module("trioboss.pipeline.priority").give_way_as_told(given[2:])
+        # Before anything else is imported: the imports alone would delay other processes.
+        import_module("trioboss.pipeline.low_priority").lower_priority_early(given[2:])
     code: int = import_module("trioboss.cli.commands").run(given)
     return code

@@ -13,8 +13,7 @@ from pyspark.sql import functions as F
 from trioboss.errors import UsageError
 from trioboss.pipeline.arguments import add_session_arguments
 from trioboss.pipeline.columns import TABLES
-from trioboss.pipeline.files import Files
-from trioboss.pipeline.lake import FOLDERS, read_lake
+from trioboss.pipeline.lake import read_lake
 from trioboss.pipeline.options import need_dsn
 
 __all__ = ["History", "Source", "add_history_arguments", "parse_time", "source_of"]
@@ -45,9 +44,6 @@ class Source:
     def open(self, spark: SparkSession, jobs: Sequence[str], attempts: Sequence[str]) -> Iterator[History]:
         """The history with these columns. What comes from a database is read once, and kept until the end."""
         if self.lake is not None:
-            files = Files(spark, self.lake)
-            if not any(files.exists(folder) for folder in FOLDERS.values()):
-                raise UsageError(f"from-lake: there is no history at {self.lake}")
             yield History(
                 self._from_lake(spark, "archive", jobs), self._from_lake(spark, "attempt", attempts)
             )

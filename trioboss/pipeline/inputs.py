@@ -11,12 +11,13 @@ from trioboss.errors import UsageError
 from trioboss.pipeline.files import Files
 from trioboss.pipeline.rows import JOB_COLUMNS
 
-__all__ = ["describe", "open_input", "shape_jobs"]
+__all__ = ["digest_files", "open_input", "shape_jobs"]
 
 _FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 _PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy")
 _CORRUPT = "_corrupt_record"
-_CSV = {"header": "true", "multiLine": "true", "escape": '"', "enforceSchema": "false"}
+_CSV = {"header": "true", "escape": '"', "enforceSchema": "false"}
+_LARGE = 8 << 20  # bytes from which on a CSV file is worth several tasks
 
 
 def open_input(spark: SparkSession, given: Sequence[str] | DataFrame) -> DataFrame:
@@ -28,18 +29,18 @@ def open_input(spark: SparkSession, given: Sequence[str] | DataFrame) -> DataFra
     return reduce(DataFrame.unionByName, [_open(spark, name) for name in given])
 
 
-def describe(spark: SparkSession, given: Sequence[str] | DataFrame) -> list[object] | None:
-    """What tells files from others, and from what they were before; None where nothing does."""
+def digest_files(spark: SparkSession, given: Sequence[str] | DataFrame) -> list[str] | None:
+    """The digests of all files, sorted: the same for the same contents, wherever they are; None for other inputs."""
     if isinstance(given, DataFrame) or not all(map(_format, given)):
         return None
-    return [_describe(spark, name) for name in given]
-
-
-def _describe(spark: SparkSession, name: str) -> list[object]:
-    try:
-        return Files(spark, name).describe()
-    except FileNotFoundError:
-        raise UsageError(f"{name}: no such file") from None
+    digests = []
+    for name in given:
+        files = Files(spark, name)
+        try:
+            digests += [f"{_format(name)} {files.digest(file.path)}" for file in files.matching()]
+        except FileNotFoundError:
+            raise UsageError(f"{name}: no such file") from None
+    return sorted(digests)
 
 
 def _format(name: str) -> str | None:
@@ -63,9 +64,25 @@ def _open(spark: SparkSession, name: str) -> DataFrame:
 
 def _open_csv(spark: SparkSession, name: str) -> DataFrame:
     """All columns as text, so that 007 stays what it is. A row of another length is kept as a whole."""
-    columns = spark.read.options(**_CSV).csv(name).columns
+    options = {**_CSV, "multiLine": str(not _is_splittable(spark, name)).lower()}
+    columns = spark.read.options(**options).csv(name).columns
     schema = StructType([StructField(column, StringType()) for column in [*columns, _CORRUPT]])
-    return spark.read.schema(schema).options(**_CSV, columnNameOfCorruptRecord=_CORRUPT).csv(name)
+    return spark.read.schema(schema).options(**options, columnNameOfCorruptRecord=_CORRUPT).csv(name)
+
+
+def _is_splittable(spark: SparkSession, name: str) -> bool:
+    """Whether several tasks can read a CSV file: it is large, and every row of it is one line.
+
+    A quoted value may have line breaks in it. Spark then reads the file in one task, because in the middle of a file
+    it cannot know whether a line break is within quotes. If every line has an even number of quotes, none is.
+    """
+    if (
+        name.endswith(_PACKED)
+        or max((file.bytes for file in Files(spark, name).matching()), default=0) < _LARGE
+    ):
+        return False
+    quotes = F.length("value") - F.length(F.replace(F.col("value"), F.lit('"'), F.lit("")))
+    return spark.read.text(name).where(quotes % 2 == 1).isEmpty()
 
 
 def _open_json(spark: SparkSession, name: str) -> DataFrame:

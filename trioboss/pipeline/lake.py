@@ -1,31 +1,93 @@
-"""A lake of Parquet files as DataFrames. See `jobs/archive.py` for what is where."""
+"""A lake: history in Parquet files, one folder for each table and day.
+
+    PATH/jobs/date=2026-11-16/….parquet        the ended jobs, by the day of completed_on in UTC
+    PATH/attempts/date=2026-11-16/….parquet    the attempts that did not complete, by the day of ended_on
+    PATH/_manifest/…                           which files are part of the lake (see `manifest`)
+    PATH/_staging/…                            files of an export that is running, or was killed
+
+The columns are those of `spark.read.format("trioboss")`, of the tables `archive` and `attempt`. The names of folders
+have nothing in them but the day: a queue's name can be longer than a file's name may be, and two queues can have names
+that a file system does not tell apart.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StructField, StructType
 
+from trioboss.errors import UsageError
 from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.files import Files
+from trioboss.pipeline.manifest import FOLDERS, Batch, LakeFile, Manifest, rows_by_folder
 
-__all__ = ["FOLDERS", "read_lake", "utc_day"]
+__all__ = ["STAGING", "find_staged", "make_lake", "open_lake", "read_lake", "with_date"]
 
-FOLDERS = {"archive": "jobs", "attempt": "attempts"}
-"""The folder of each history table."""
+STAGING = "_staging"
+"""The folder of files that are not part of the lake yet."""
 
 
-def read_lake(spark: SparkSession, lake: str, table: str = "archive") -> DataFrame:
-    """The rows of a table that a lake has, with the column `date`; none if it has no such folder.
+def open_lake(spark: SparkSession, lake: str | Path) -> Manifest:
+    """The manifest of a lake, or raise UsageError if there is no lake."""
+    manifest = Manifest(Files(spark, lake))
+    if manifest.identity() is None:
+        raise UsageError(f"{lake}: there is no lake here")
+    return manifest
 
-    With the types of the table: left alone, Spark would take a queue called 007 for the number 7.
+
+def read_lake(spark: SparkSession, lake: str | Path, table: str = "archive") -> DataFrame:
+    """The rows of a table that a lake has now, with the column `date`.
+
+    Reads the files that the manifest names, so a batch is there as a whole or not at all. A file that is missing is an
+    error.
     """
-    files = Files(spark, lake)
+    manifest = open_lake(spark, lake)
+    # With the types of the table: Spark would take them from one of the files, which may be older than a new column.
     schema = StructType([*TABLES[table].schema().fields, StructField("date", DateType())])
-    if not files.exists(FOLDERS[table]):
+    folder = FOLDERS[table]
+    paths = [file.path for file in manifest.contents().files if file.path.startswith(f"{folder}/")]
+    if not paths:
         return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).parquet(files.at(FOLDERS[table]))
+    reader = spark.read.schema(schema).option("basePath", manifest.files.at(folder))
+    return reader.parquet(*map(manifest.files.at, paths))
 
 
-def utc_day(column: str) -> Column:
-    """The day of an instant in UTC, whatever the time zone of the session."""
-    days = F.floor(F.unix_seconds(F.col(column)) / F.lit(86400)).cast("int")
+def with_date(rows: DataFrame, table: str) -> DataFrame:
+    """The rows with the day in UTC to which each belongs, whatever the time zone of the session is."""
+    return rows.withColumn("date", _utc_day(F.col(TABLES[table].time or "")))
+
+
+def _utc_day(instant: Column) -> Column:
+    days = F.floor(F.unix_seconds(instant) / F.lit(86400)).cast("int")
     return F.date_add(F.lit("1970-01-01").cast("date"), days)
+
+
+def find_staged(files: Files, staging: str, number: int) -> list[tuple[str, LakeFile]]:
+    """The Parquet files in a staging folder, each with the file of the lake that it becomes."""
+    found = sorted(files.walk(staging, ".parquet"), key=lambda file: file.path)
+    return [
+        (
+            f"{staging}/{file.path}",
+            LakeFile(
+                f"{file.path.rpartition('/')[0]}/part-{number:010}-{place:05}.parquet",
+                files.count_rows(f"{staging}/{file.path}"),
+                file.bytes,
+            ),
+        )
+        for place, file in enumerate(found)
+    ]
+
+
+def make_lake(manifest: Manifest, frames: Mapping[str, DataFrame]) -> None:
+    """Make a new lake of one batch, with the rows of these DataFrames by the names of their tables."""
+    files = manifest.files
+    manifest.create(None)
+    for table, frame in frames.items():
+        with_date(frame, table).write.partitionBy("date").parquet(files.at(f"{STAGING}/{FOLDERS[table]}"))
+    staged = find_staged(files, STAGING, 1)
+    for source, file in staged:
+        files.move(source, file.path)
+    placed = tuple(file for _, file in staged)
+    manifest.add(Batch(1, 0, 0, rows_by_folder(placed), placed))
+    files.delete(STAGING)

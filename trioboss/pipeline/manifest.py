@@ -1,24 +1,69 @@
-"""What a lake has: one entry for each batch that was exported, and the intent of the one that is under way.
+"""The manifest of a lake: whose history it has, and which files are part of it.
 
-A batch is a range of transactions. Its files are first written aside. Then its intent says where each of them belongs;
-from then on the batch happens, whoever carries it out. Then they are moved, and the entry is written. So after a crash
-there is nothing to guess: without an intent, what is aside is rubbish; with one, what is not yet moved is moved.
+    _manifest/lake.json                     the lake's id, and the database and schema whose history it has
+    _manifest/0000000042.json               batch 42: a range of transactions, and its files
+    _manifest/0000000040.checkpoint.json    all files of the batches up to 40
+
+Readers take the files of the last checkpoint and of the batches after it, so they see a batch as a whole or not at all.
+A file that no entry names is not part of the lake. Entries that a checkpoint covers are deleted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from uuid import uuid4
+from typing import Any
+from uuid import UUID, uuid4
 
 import attrs
 
 from trioboss.errors import UsageError
 from trioboss.pipeline.files import Files
 
-__all__ = ["Batch", "Manifest"]
+__all__ = ["FOLDERS", "Batch", "Contents", "Identity", "LakeFile", "Manifest", "Origin", "rows_by_folder"]
+
+FOLDERS = {"archive": "jobs", "attempt": "attempts"}
+"""The folder of each history table."""
 
 _FOLDER = "_manifest"
-_ASIDE = "_aside"
-_VERSION = 1
+_IDENTITY = f"{_FOLDER}/lake.json"
+_VERSION = 2
+_CHECKPOINT_BATCHES = 50
+"""A checkpoint after so many batches: more make it larger than needed, fewer make readers open many files."""
+_TRIES = 5
+
+
+@attrs.frozen
+class Origin:
+    """The database and the schema whose history a lake has. Standbys of a server have the server's identifier."""
+
+    server: str
+    database: int
+    schema: str
+
+
+@attrs.frozen
+class Identity:
+    """Which lake this is."""
+
+    id: UUID
+    origin: Origin | None
+    """None: the history was made up."""
+
+
+@attrs.frozen
+class LakeFile:
+    """A file of a lake."""
+
+    path: str
+    rows: int
+    bytes: int
+
+
+def rows_by_folder(files: Iterable[LakeFile]) -> dict[str, int]:
+    """How many rows files have, by the name of the folder: jobs, attempts."""
+    rows = dict.fromkeys(FOLDERS.values(), 0)
+    for file in files:
+        rows[file.path.partition("/")[0]] += file.rows
+    return rows
 
 
 @attrs.frozen
@@ -29,58 +74,141 @@ class Batch:
     first: int
     end: int
     rows: Mapping[str, int]
-    """How many, by the name of the folder: jobs, attempts."""
-    moves: tuple[tuple[str, str], ...]
-    """Where each file was written, and where it belongs."""
+    """How many, by the name of the folder (see `rows_by_folder`)."""
+    files: tuple[LakeFile, ...]
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> "Batch":
+        """The batch of an entry."""
+        return cls(entry["number"], entry["first"], entry["end"], entry["rows"], _files(entry))
+
+
+@attrs.frozen
+class Contents:
+    """A state of a lake: all its files, and the batch that was the last one."""
+
+    batch: int = 0
+    end: int = 0
+    """All rows of transactions before this one are there."""
+    files: tuple[LakeFile, ...] = ()
+
+    def add(self, batch: Batch) -> "Contents":
+        """The state after one more batch."""
+        return Contents(batch.number, batch.end, (*self.files, *batch.files))
 
 
 @attrs.frozen
 class Manifest:
-    """The book of a lake."""
+    """The manifest of one lake."""
 
     files: Files
-    aside: str = attrs.field(factory=lambda: f"{_ASIDE}/{uuid4().hex}", init=False)
-    """Where the files of the next batch are written. Tasks of a killed export may still write to another folder."""
 
-    def last(self) -> Batch | None:
-        """The last batch that the lake has."""
-        numbers = [name for name in self.files.names(_FOLDER) if name.endswith(".json")]
-        return self._read(f"{_FOLDER}/{numbers[-1]}") if numbers else None
+    # -- identity
 
-    def recover(self) -> Batch | None:
-        """Carry out what was intended, clear away what was not; return the last batch."""
+    def identity(self) -> Identity | None:
+        """Which lake this is; None if there is none."""
+        if not self.files.exists(_IDENTITY):
+            return None
+        found = self._read(_IDENTITY)
+        origin = found["origin"]
+        return Identity(UUID(found["lake"]), None if origin is None else Origin(**origin))
+
+    def create(self, origin: Origin | None) -> Identity:
+        """Make the folder a lake, or raise UsageError if it has something else in it."""
+        for name in (_FOLDER, *FOLDERS.values()):
+            if self.files.exists(name):
+                raise UsageError(
+                    f"{self.files.root}: has {name} in it, but is not a lake of this version of trioboss"
+                )
+        self._write_identity(Identity(uuid4(), origin))
+        return self.identity() or Identity(uuid4(), origin)
+
+    def adopt(self, origin: Origin) -> None:
+        """Let the lake go on with the history of another database."""
+        identity = self.identity()
+        assert identity is not None
+        self.files.delete(_IDENTITY)
+        self._write_identity(attrs.evolve(identity, origin=origin))
+
+    def _write_identity(self, identity: Identity) -> None:
+        origin = None if identity.origin is None else attrs.asdict(identity.origin)
+        self._write(_IDENTITY, {"lake": str(identity.id), "origin": origin})
+
+    def clean(self) -> None:
+        """Delete files that a killed export was writing."""
         for name in self.files.names(_FOLDER):
-            if name.endswith(".intent"):
-                self._carry_out(self._read(f"{_FOLDER}/{name}"))
-        self.files.delete(_ASIDE)
-        return self.last()
+            if name.endswith(".unfinished"):
+                self.files.delete(f"{_FOLDER}/{name}")
+
+    # -- contents
+
+    def contents(self) -> Contents:
+        """The state of the lake now."""
+        for tries_left in reversed(range(_TRIES)):
+            checkpoint, batches = self._list()
+            try:
+                return self._load(checkpoint, batches)
+            except Exception:
+                # An export may have replaced these entries by a checkpoint since they were listed.
+                if not tries_left or self._list() == (checkpoint, batches):
+                    raise
+        raise AssertionError
 
     def add(self, batch: Batch) -> None:
-        """Make the files of a batch, complete and aside, part of the lake."""
-        self.files.write(_name(batch.number, "intent"), _write(batch))
-        self._carry_out(batch)
-        self.files.delete(_ASIDE)
+        """Write the entry of a batch whose files are in place. It may have been written before."""
+        self._write(_entry(batch.number), attrs.asdict(batch))
+        if batch.number % _CHECKPOINT_BATCHES == 0:
+            self._write_checkpoint()
 
-    def _carry_out(self, batch: Batch) -> None:
-        entry = _name(batch.number, "json")
-        if not self.files.exists(entry):
-            for source, target in batch.moves:
-                if self.files.exists(source):
-                    self.files.move(source, target)
-            self.files.write(entry, _write(batch))
-        self.files.delete(_name(batch.number, "intent"))
+    def _write_checkpoint(self) -> None:
+        contents = self.contents()
+        self._write(_checkpoint(contents.batch), attrs.asdict(contents))
+        for number in self._numbers(".json"):
+            if number <= contents.batch:
+                self.files.delete(_entry(number))
+        for number in self._numbers(".checkpoint.json"):
+            if number < contents.batch:
+                self.files.delete(_checkpoint(number))
 
-    def _read(self, path: str) -> Batch:
+    def _list(self) -> tuple[int, list[int]]:
+        """The last checkpoint (0: there is none), and the batches after it."""
+        checkpoint = max(self._numbers(".checkpoint.json"), default=0)
+        return checkpoint, [number for number in self._numbers(".json") if number > checkpoint]
+
+    def _load(self, checkpoint: int, batches: list[int]) -> Contents:
+        contents = Contents()
+        if checkpoint:
+            entry = self._read(_checkpoint(checkpoint))
+            contents = Contents(entry["batch"], entry["end"], _files(entry))
+        for number in batches:
+            if number != contents.batch + 1:
+                missing = self.files.at(_entry(contents.batch + 1))
+                raise UsageError(f"{missing}: is missing, but later batches are there")
+            contents = contents.add(Batch.from_json(self._read(_entry(number))))
+        return contents
+
+    def _numbers(self, suffix: str) -> Iterator[int]:
+        for name in self.files.names(_FOLDER):
+            if name[:10].isdigit() and name[10:] == suffix:
+                yield int(name[:10])
+
+    def _read(self, path: str) -> Any:
         entry = self.files.read(path)
         if entry.get("version") != _VERSION:
-            raise UsageError(f"{self.files.at(path)}: written by another version of trioboss")
-        moves = tuple((source, target) for source, target in entry["moves"])
-        return Batch(entry["number"], entry["first"], entry["end"], entry["rows"], moves)
+            raise UsageError(f"{self.files.at(path)}: was written by another version of trioboss")
+        return entry
+
+    def _write(self, path: str, value: Mapping[str, object]) -> None:
+        self.files.write(path, {"version": _VERSION, **value, "written_on": datetime.now(UTC).isoformat()})
 
 
-def _name(number: int, kind: str) -> str:
-    return f"{_FOLDER}/{number:010}.{kind}"
+def _entry(number: int) -> str:
+    return f"{_FOLDER}/{number:010}.json"
 
 
-def _write(batch: Batch) -> dict[str, object]:
-    return {"version": _VERSION, **attrs.asdict(batch), "written_on": datetime.now(UTC).isoformat()}
+def _checkpoint(number: int) -> str:
+    return f"{_FOLDER}/{number:010}.checkpoint.json"
+
+
+def _files(entry: Mapping[str, Any]) -> tuple[LakeFile, ...]:
+    return tuple(LakeFile(**file) for file in entry["files"])

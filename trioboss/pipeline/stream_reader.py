@@ -19,7 +19,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from trioboss.errors import UsageError
+from trioboss.errors import TriobossError, UsageError
 from trioboss.pipeline.batch_reader import check_schema
 from trioboss.pipeline.columns import find_table
 from trioboss.pipeline.database import Database, open_database
@@ -28,9 +28,19 @@ from trioboss.pipeline.options import ReadOptions
 from trioboss.pipeline.planning import read_horizon
 from trioboss.pipeline.query import Query
 
-__all__ = ["StreamReader"]
+__all__ = ["DataLost", "StreamReader"]
 
 Offset = dict[str, int]
+
+
+class DataLost(TriobossError):
+    """Retention has deleted rows that a stream has not read."""
+
+    def __init__(self, table: str, first: int, deleted: int) -> None:
+        super().__init__(
+            f"the stream is at transaction {first}, and retention has deleted rows of {table} up to transaction "
+            f"{deleted}: to go on without them, set failOnDataLoss to false"
+        )
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -83,6 +93,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     f"the stream is at transaction {first}, the database at {sealed}: it was restored from a dump, "
                     "or is another one; begin with a new checkpoint"
                 )
+            self._check_retired(database, first)
             sealed = sealed if self._target is None else min(sealed, self._target)
             found = database.run("find_new", of=history, first=first, sealed=sealed)
             if not found:
@@ -93,6 +104,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 for (cut,) in database.run("find_cut", of=history, first=first, sealed=sealed, limit=rows):
                     sealed = max(cut, new + 1)
         return {"xid": sealed}
+
+    def _check_retired(self, database: Database, first: int) -> None:
+        """Raise DataLost if retention has deleted rows that the stream has not read.
+
+        A stream that begins with the earliest rows begins with those that there are.
+        """
+        if first == 0 or not self._options.fail_on_data_loss:
+            return
+        for (xid,) in database.run("find_retired", history=self._table):
+            if xid >= first:
+                raise DataLost(self._table, first, xid)
 
     def _horizon(self) -> int:
         with self._open() as database:
@@ -105,7 +127,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Divide the batch among tasks."""
-        return self._history.plan((start["xid"], end["xid"]))
+        partitions = self._history.plan((start["xid"], end["xid"]))
+        # After the plan, which registers the read: from then on retention keeps the rows of the batch.
+        with self._open() as database:
+            self._check_retired(database, start["xid"])
+        return partitions
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task."""

@@ -1,59 +1,53 @@
-"""Exports history to a lake of Parquet files, each row once, however often the export is killed and started again.
+"""Exports history to a lake of Parquet files (see `trioboss.pipeline.lake`), each row once.
 
-The lake has one folder a table, day and queue:
-
-    PATH/jobs/date=2026-11-16/queue=email/part-….parquet        the ended jobs, by the day of completed_on (UTC)
-    PATH/attempts/date=2026-11-16/queue=email/part-….parquet    the attempts that did not end well, by ended_on
-    PATH/_manifest/…                                            what has been exported so far
-
-The columns are those of `spark.read.format("trioboss")`: the tables `archive` and `attempt`. `date` and `queue` are in
-the names of the folders (`queue` encoded as Spark does it); `trioboss.pipeline.lake.read_lake` reads them back.
-
-How far the lake is, the database knows too (table `export`). With ``hold`` retention waits for it.
+An export that is killed is finished by the next one. With ``hold``, retention keeps rows that are not in the lake.
 """
 
 import argparse
-import threading
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from math import ceil
 from pathlib import Path
 
 import attrs
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
-from trioboss.errors import UsageError
 from trioboss.pipeline.arguments import add_session_arguments, print_progress, session_of
-from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.database import Database, open_database
+from trioboss.pipeline.export import LakeExport, Sizes, take_lake
 from trioboss.pipeline.files import Files
-from trioboss.pipeline.lake import FOLDERS, utc_day
+from trioboss.pipeline.held_back import HeldBack, find_held_back
+from trioboss.pipeline.low_priority import add_nice_argument, lower_priority
 from trioboss.pipeline.manifest import Batch, Manifest
-from trioboss.pipeline.options import Secret, need_dsn
+from trioboss.pipeline.options import need_dsn
 from trioboss.pipeline.planning import read_horizon
-from trioboss.pipeline.priority import add_nice_argument, give_way
-from trioboss.pipeline.progress import Reporter, say, watch_stages
+from trioboss.pipeline.progress import Progress, Reporter, report_step
 from trioboss.pipeline.session import get_session
+from trioboss.pipeline.stopping import Stop, stop_on_signals
 
-__all__ = ["Exported", "archive", "main"]
+__all__ = ["EXIT_HELD_BACK", "Exported", "archive", "forget_lake", "main"]
 
-_HISTORY = tuple(FOLDERS)
-# Nobody can make the server nice: while a statement has a core, the workers of the queue wait for it. So history is
-# read in bites of a few milliseconds, which makes an export a little slower.
-_CHUNK_ROWS = 1_000
+EXIT_HELD_BACK = 3
+"""The exit code of an export that could not get all rows because of somebody's open transaction."""
+
+_POLL = 0.2
+"""Seconds between two polls for the end of a transaction, of which no notification comes."""
+_LONG = 60.0
+"""Seconds after which an open transaction is reported by an export that follows."""
 
 
 @attrs.frozen
 class Exported:
-    """What an export did: how many rows came to the lake, by folder, and up to which transaction it is complete."""
+    """The result of an export."""
 
     jobs: int = 0
     attempts: int = 0
     end: int = 0
+    """The lake has all rows of transactions before this one."""
+    held_back: HeldBack | None = None
+    """Rows that were committed when the export began, and could not be exported."""
 
-    def __add__(self, batch: Batch) -> "Exported":
+    def add(self, batch: Batch) -> "Exported":
+        """With one more batch."""
         jobs, attempts = batch.rows.get("jobs", 0), batch.rows.get("attempts", 0)
         return Exported(self.jobs + jobs, self.attempts + attempts, batch.end)
 
@@ -66,171 +60,177 @@ def archive(
     schema: str = "trioboss",
     follow: bool = False,
     hold: bool | None = None,
+    adopt: bool = False,
+    wait: float = 5.0,
+    interval: float = 60.0,
     batch_rows: int = 1_000_000,
     task_rows: int = 250_000,
     concurrency: int = 2,
-    interval: float = 10.0,
-    stop: threading.Event | None = None,
+    stop: Stop | None = None,
     progress: Reporter | None = None,
 ) -> Exported:
-    """Export what is new in history to the lake ``to``; with ``follow``, go on until ``stop`` is set.
+    """Export all history that is committed now to the lake ``to``; with ``follow``, go on until ``stop`` is set.
 
-    History goes to the lake in batches of about ``batch_rows``, each read by tasks of about ``task_rows``; at most
-    ``concurrency`` of them read at a time. ``hold``: from now on retention keeps what this lake does not have; False:
-    it no longer does; None: as it was.
+    Rows that were written after a transaction began which is still open are exported when it ends: the export waits
+    ``wait`` seconds for that, and then returns with `held_back`. With ``follow`` it looks for new rows every
+    ``interval`` seconds, so that a busy queue makes a few files each time and not many small ones.
+
+    History is exported in batches of about ``batch_rows``, each read by tasks of about ``task_rows``, of which
+    ``concurrency`` read at a time. ``hold``: from now on retention keeps rows that are not in this lake (False: it no
+    longer does; None: as before). ``adopt``: the lake is this database's, although the server's identifier has changed
+    (pg_upgrade does that).
     """
-    spark, address, stopped = spark or get_session(), need_dsn(dsn), stop or threading.Event()
-    manifest = Manifest(Files(spark, to))
-    export = _Export(spark, manifest, address, schema, batch_rows, task_rows, concurrency, progress)
-    with export.alone():
-        total = export.recover(hold)
-        while not stopped.is_set():
-            batch = export.next_batch(total.end)
-            if batch is not None:
-                total += batch
-            elif not follow or stopped.wait(interval):
-                break
-    return total
+    spark, address = spark or get_session(), need_dsn(dsn)
+    with open_database(address, schema) as database:
+        sizes = Sizes(batch_rows, task_rows, concurrency)
+        export = take_lake(spark, database, Manifest(Files(spark, to)), address, adopt=adopt, sizes=sizes)
+        if hold is not None:
+            export.hold(hold)
+        run = _Run(database, export, progress)
+        if follow:
+            return run.follow(interval, stop or _Never())
+        return run.once(wait, stop or _Never())
 
 
-@attrs.frozen
-class _Export:
-    """One export, from its beginning to its end."""
+class _Never:
+    """A stop that is never set."""
 
-    _spark: SparkSession
-    _manifest: Manifest
-    _dsn: Secret
-    _schema: str
-    _batch_rows: int
-    _task_rows: int
-    _concurrency: int
+    def is_set(self) -> bool:
+        return False
+
+    def wait(self, timeout: float) -> bool:
+        time.sleep(timeout)
+        return False
+
+
+@attrs.define
+class _Run:
+    """The loop of an export."""
+
+    _database: Database
+    _export: LakeExport
     _progress: Reporter | None
+    _total: Exported = Exported()
+    _reported: int | None = None
+    """The transaction that was reported last."""
 
-    @property
-    def _files(self) -> Files:
-        return self._manifest.files
+    def once(self, wait: float, stop: Stop) -> Exported:
+        """Export all that is committed now."""
+        end = read_horizon(self._database).next
+        deadline = time.monotonic() + wait
+        while True:
+            self._export_new(stop)
+            held_back = find_held_back(self._database, end)
+            if held_back is None or stop.is_set() or time.monotonic() >= deadline:
+                return attrs.evolve(self._total, end=self._export.end, held_back=held_back)
+            stop.wait(_POLL)
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep other exports to this lake away."""
-        with self._database() as database:
-            if database.run("lock_lake", lake=self._files.root) != [(True,)]:
-                raise UsageError(f"{self._files.root}: another export to this lake is running")
-            yield
+    def follow(self, interval: float, stop: Stop) -> Exported:
+        """Export all that is new every so often."""
+        while not stop.is_set():
+            began = time.monotonic()
+            self._export_new(stop)
+            self._report_held_back()
+            if stop.wait(max(0.0, began + interval - time.monotonic())):
+                break
+        return attrs.evolve(self._total, end=self._export.end)
 
-    def recover(self, hold: bool | None) -> Exported:
-        """Finish what was begun before."""
-        last = self._manifest.recover()
-        end = last.end if last else 0
-        self._mark(end, hold)
-        return Exported(end=end)
+    def _export_new(self, stop: Stop) -> None:
+        while not stop.is_set():
+            began = time.monotonic()
+            batch = self._export.next_batch(self._progress)
+            if batch is None:
+                return
+            self._total = self._total.add(batch)
+            rows = sum(batch.rows.values())
+            report_step(self._progress, f"batch {batch.number}", rows, time.monotonic() - began)
 
-    def next_batch(self, first: int) -> Batch | None:
-        """Export the next rows; None if there are none."""
-        with self._database() as database:
-            end, counts = self._choose(database, first)
-        if not any(counts.values()):
-            return None
-        began, last = time.monotonic(), self._manifest.last()
-        number = last.number + 1 if last else 1
-        rows = {
-            FOLDERS[table]: self._write(table, count, first, end) for table, count in counts.items() if count
-        }
-        batch = Batch(number, first, end, rows, tuple(self._moves(number)))
-        self._manifest.add(batch)
-        self._mark(end)
-        say(self._progress, f"batch {number}", sum(rows.values()), time.monotonic() - began)
-        return batch
+    def _report_held_back(self) -> None:
+        held_back = find_held_back(self._database, read_horizon(self._database).next)
+        if held_back is None or (held_back.seconds or 0.0) < _LONG or held_back.xid == self._reported:
+            return
+        self._reported = held_back.xid
+        if self._progress is not None:
+            self._progress(Progress(str(held_back), rows=0))
 
-    def _choose(self, database: Database, first: int) -> tuple[int, dict[str, int]]:
-        """Where the next batch ends, and about how many rows of each table it has."""
-        sealed = read_horizon(database).sealed
-        if sealed < first:
-            raise UsageError(
-                f"the lake is at transaction {first}, the database at {sealed}: it was restored from a dump, or is "
-                "another one; export it to a new lake"
-            )
-        end, limit = sealed, self._batch_rows
-        for table in _HISTORY:
-            of = {"archive": table}
-            for (cut,) in database.run("find_cut", of=of, first=first, sealed=end, limit=limit):
-                ((new,),) = database.run("find_new", of=of, first=first, sealed=end)
-                end = max(cut, new + 1)
-        counts = {
-            table: database.run("count_history", of={"archive": table}, first=first, sealed=end)[0][0]
-            for table in _HISTORY
-        }
-        return end, counts
 
-    def _write(self, table: str, count: int, first: int, end: int) -> int:
-        """Write the rows of a table aside; return how many there were."""
-        written = Observation(f"trioboss {table}")
-        rows = self._read(table, count, first, end).observe(written, F.count(F.lit(1)).alias("rows"))
-        dated = rows.withColumn("date", utc_day(TABLES[table].time or ""))
-        folder = self._files.at(f"{self._manifest.aside}/{FOLDERS[table]}")
-        with watch_stages(self._spark, f"export {FOLDERS[table]}", self._progress):
-            dated.write.mode("overwrite").partitionBy("date", "queue").parquet(folder)
-        return int(written.get["rows"])
-
-    def _read(self, table: str, count: int, first: int, end: int) -> DataFrame:
-        options: dict[str, str | int] = {
-            "dsn": str(self._dsn),
-            "schema": self._schema,
-            "table": table,
-            "fromXid": first,
-            "toXid": end,
-            "numPartitions": ceil(count / self._task_rows),
-            "concurrency": self._concurrency,
-            "chunkRows": _CHUNK_ROWS,
-        }
-        return self._spark.read.format("trioboss").options(**options).load()
-
-    def _moves(self, number: int) -> Iterator[tuple[str, str]]:
-        aside = self._manifest.aside
-        for place, path in enumerate(sorted(self._files.walk(aside, ".parquet"))):
-            folder = path.rpartition("/")[0]
-            yield f"{aside}/{path}", f"{folder}/part-{number:010}-{place:05}.parquet"
-
-    def _mark(self, end: int, hold: bool | None = None) -> None:
-        with self._database() as database, database.transaction():
-            for table in _HISTORY:
-                database.run("mark_exported", lake=self._files.root, history=table, exported=end, holds=hold)
-
-    @contextmanager
-    def _database(self) -> Iterator[Database]:
-        with open_database(self._dsn, self._schema) as database:
-            yield database
+def forget_lake(
+    dsn: str | None, to: str, *, spark: SparkSession | None = None, schema: str = "trioboss"
+) -> int:
+    """Let retention no longer wait for the lakes at an address, which need not exist any more; return how many."""
+    address = Files(spark or get_session(), to).root
+    with open_database(need_dsn(dsn), schema) as database:
+        return int(database.run("drop_lake", address=address)[0][0])
 
 
 def main(argv: list[str] | None = None) -> int:
     """The command, for spark-submit and for `trioboss pipeline archive`."""
+    given = _parse(argv)
+    lower_priority(given.nice)
+    spark = session_of(given)
+    if given.forget:
+        print(f"{forget_lake(given.dsn, given.to, spark=spark, schema=given.schema)} lakes forgotten")
+        return 0
+    with stop_on_signals() as stop:
+        try:
+            exported = archive(
+                given.dsn,
+                given.to,
+                spark=spark,
+                schema=given.schema,
+                follow=given.follow,
+                hold=given.hold,
+                adopt=given.adopt,
+                wait=given.wait,
+                interval=given.interval,
+                stop=stop,
+                progress=print_progress,
+            )
+        except Exception as error:
+            if not stop.is_set() or not type(error).__module__.startswith(("py4j.", "pyspark.")):
+                raise
+            # The signal was sent to the whole process group, and Java has ended before us.
+            print("stopped; the batch that was being written is exported by the next run")
+            return 0
+    print(f"{exported.jobs} jobs and {exported.attempts} attempts exported, up to transaction {exported.end}")
+    if exported.held_back is None:
+        return 0
+    print(f"incomplete: {exported.held_back}", file=sys.stderr)
+    return EXIT_HELD_BACK
+
+
+def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="trioboss pipeline archive", description="Export job history to a lake of Parquet files."
+        prog="trioboss pipeline archive",
+        description="Export job history to a lake of Parquet files.",
+        epilog=f"Exit code {EXIT_HELD_BACK}: rows could not be exported because of an open transaction.",
     )
     parser.add_argument(
-        "--to", required=True, metavar="PATH", help="the lake: a folder, or any address Spark knows"
+        "--to", required=True, metavar="PATH", help="the lake: a folder, or any address of Hadoop's"
     )
-    parser.add_argument("--follow", action="store_true", help="go on as a stream, until interrupted")
-    parser.add_argument("--interval", type=float, default=10.0, help="seconds between two looks (default 10)")
+    parser.add_argument("--follow", action="store_true", help="go on until SIGTERM or SIGINT")
+    parser.add_argument(
+        "--interval", type=float, default=60.0, help="with --follow: seconds between two exports (default 60)"
+    )
+    parser.add_argument(
+        "--wait", type=float, default=5.0, help="seconds to wait for open transactions (default 5)"
+    )
     hold = parser.add_mutually_exclusive_group()
-    hold.add_argument("--hold", action="store_true", default=None, help="retention keeps what the lake lacks")
+    hold.add_argument(
+        "--hold", action="store_true", default=None, help="retention keeps rows that are not in the lake"
+    )
     hold.add_argument("--no-hold", dest="hold", action="store_false", help="retention need not wait")
+    hold.add_argument(
+        "--forget", action="store_true", help="export nothing; retention forgets the lake, which may be gone"
+    )
+    parser.add_argument(
+        "--adopt",
+        action="store_true",
+        help="the lake is this database's, which pg_upgrade has given a new identity",
+    )
     add_nice_argument(parser)
     add_session_arguments(parser)
-    given = parser.parse_args(argv)
-    give_way(given.nice)
-    exported = archive(
-        given.dsn,
-        given.to,
-        spark=session_of(given),
-        schema=given.schema,
-        follow=given.follow,
-        hold=given.hold,
-        interval=given.interval,
-        progress=print_progress,
-    )
-    print(f"{exported.jobs} jobs and {exported.attempts} attempts exported, up to transaction {exported.end}")
-    return 0
+    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":

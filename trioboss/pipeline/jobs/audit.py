@@ -21,7 +21,7 @@ from trioboss.pipeline.arguments import print_progress, session_of
 from trioboss.pipeline.database import open_database
 from trioboss.pipeline.history import Source, add_history_arguments, source_of
 from trioboss.pipeline.options import need_dsn
-from trioboss.pipeline.progress import Reporter, say, watch_stages
+from trioboss.pipeline.progress import Reporter, report_stages, report_step
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.terminal import print_json, show
 from trioboss.pipeline.transforms import violations
@@ -119,7 +119,7 @@ def audit(
     """
     spark, began = spark or get_session(), time.monotonic()
     loose = [*loose, *([] if source.lake is not None else _loose_queues(source))]
-    with source.open(spark, _JOBS, _ATTEMPTS) as history, watch_stages(spark, "audit", progress):
+    with source.open(spark, _JOBS, _ATTEMPTS) as history, report_stages(spark, "audit", progress):
         trace = trace_jobs(
             history.jobs, history.attempts
         ).persist()  # six questions share its shuffle and its sort
@@ -130,7 +130,7 @@ def audit(
         found.unpersist()
         trace.unpersist()
     jobs, attempts = rows.get(True, 0), rows.get(False, 0)
-    say(progress, "audit", jobs + attempts, time.monotonic() - began)
+    report_step(progress, "audit", jobs + attempts, time.monotonic() - began)
     of_kind = {certain: Counter({row["kind"]: row["count"] for row in counts if row["certain"] == certain})
                for certain in (True, False)}  # fmt: skip
     return Audit(jobs, attempts, of_kind[True], of_kind[False], [_finding(row) for row in first])

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from trioboss.errors import UsageError
 from trioboss.pipeline.arguments import print_progress, session_of
 from trioboss.pipeline.history import Source, add_history_arguments, source_of
-from trioboss.pipeline.progress import Reporter, say, watch_stages
+from trioboss.pipeline.progress import Reporter, report_stages, report_step
 from trioboss.pipeline.queueing import Demand, Work, percentile, replay, slots_needed, wait_percentile
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.terminal import print_json, print_rows
@@ -92,7 +92,7 @@ def capacity(
     if not target > 0:
         raise UsageError("target: a wait below nothing cannot be had")
     spark, began = spark or get_session(), time.monotonic()
-    with source.open(spark, _JOBS, _ATTEMPTS) as history, watch_stages(spark, "capacity", progress):
+    with source.open(spark, _JOBS, _ATTEMPTS) as history, report_stages(spark, "capacity", progress):
         work = work_of(history.jobs, history.attempts.where(F.col("outcome") != "cancelled"))
         demand = busiest_hours(demand_by_hour(work)).persist()
         hours = demand.collect()
@@ -102,7 +102,7 @@ def capacity(
             queue: _replayed(rows) for queue, rows in _by_queue(_busiest(work, demand).collect()).items()
         }
         demand.unpersist()
-    say(progress, "capacity", sum(hour["arrivals"] for hour in hours), time.monotonic() - began)
+    report_step(progress, "capacity", sum(hour["arrivals"] for hour in hours), time.monotonic() - began)
     seen = {row["queue"]: row["seen"] for row in peaks} | dict(slots or {})
     return [
         _judge(queue, rows, max(1, seen.get(queue) or 1), busiest.get(queue, []), target)

@@ -6,8 +6,8 @@ an object. A column called like an option of `send` (priority, singleton_key, st
 mapping says which column is what where names differ: {"singleton_key": "customer"}. What is mapped stays in the
 payload.
 
-The same files into the same queue are one load, unless ``load_id`` says otherwise. Of a load that ended, a second run
-changes nothing. Rows that cannot be jobs go to the table `rejected`, each with the reason.
+Files with the same contents loaded into the same queue are one load, unless ``load_id`` says otherwise. A second run
+of a load that has ended changes nothing. Rows that cannot be jobs go to the table `rejected`, each with the reason.
 """
 
 import argparse
@@ -24,9 +24,9 @@ from pyspark.sql import DataFrame, SparkSession
 from trioboss.errors import UsageError
 from trioboss.pipeline.arguments import add_session_arguments, print_progress, session_of
 from trioboss.pipeline.database import open_database
-from trioboss.pipeline.inputs import describe, open_input, shape_jobs
+from trioboss.pipeline.inputs import digest_files, open_input, shape_jobs
 from trioboss.pipeline.options import WriteOptions
-from trioboss.pipeline.progress import Reporter, say, watch_stages
+from trioboss.pipeline.progress import Reporter, report_stages, report_step
 from trioboss.pipeline.releasing import Load, LoadRefused, drop_stages, find_load, refusal
 from trioboss.pipeline.session import get_session
 
@@ -62,12 +62,12 @@ def load(
         return before
     jobs = shape_jobs(open_input(spark, files), mapping or {})
     began = time.monotonic()
-    with watch_stages(spark, f"load {queue}", progress):
+    with report_stages(spark, f"load {queue}", progress):
         _write(jobs, options, {**given, "dsn": str(options.dsn)})
     with open_database(options.dsn, schema) as database:
         ended = find_load(database, options.load)
     assert ended is not None
-    say(progress, f"load {queue}", ended.staged, time.monotonic() - began)
+    report_step(progress, f"load {queue}", ended.staged, time.monotonic() - began)
     return ended
 
 
@@ -93,11 +93,11 @@ def _write(jobs: DataFrame, options: WriteOptions, given: Mapping[str, str]) -> 
 def _name(
     spark: SparkSession, files: Sequence[str] | DataFrame, queue: str, mapping: Mapping[str, str]
 ) -> str:
-    """The name of a load: files as they are now have the same one, and nothing else ever has it again."""
-    described = describe(spark, files)
-    if described is None:
+    """The name of a load: files with the same contents have the same name, other inputs a new one each time."""
+    digests = digest_files(spark, files)
+    if digests is None:
         return f"once-{uuid4()}"
-    content = json.dumps([queue, described, sorted(mapping.items())])
+    content = json.dumps([queue, digests, sorted(mapping.items())])
     return f"files-{hashlib.sha256(content.encode()).hexdigest()[:32]}"
 
 

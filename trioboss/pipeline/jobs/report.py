@@ -26,7 +26,7 @@ from trioboss.pipeline.arguments import print_progress, session_of
 from trioboss.pipeline.files import Files
 from trioboss.pipeline.history import History, Source, add_history_arguments, source_of
 from trioboss.pipeline.page import Report, render_page
-from trioboss.pipeline.progress import Reporter, say, watch_stages
+from trioboss.pipeline.progress import Reporter, report_stages, report_step
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.terminal import print_json, print_rows
 from trioboss.pipeline.transforms.attempts import all_attempts
@@ -126,11 +126,11 @@ def _answer(
 ) -> DataFrame:
     """Write an answer, and return what was written."""
     began = time.monotonic()
-    with watch_stages(spark, name, progress):
+    with report_stages(spark, name, progress):
         frame.coalesce(1).write.mode("overwrite").parquet(path)
     written = spark.read.schema(frame.schema).parquet(path)
     if progress is not None:
-        say(progress, name, written.count(), time.monotonic() - began)
+        report_step(progress, name, written.count(), time.monotonic() - began)
     return written
 
 

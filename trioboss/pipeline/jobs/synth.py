@@ -21,8 +21,9 @@ from trioboss.pipeline.arguments import add_session_arguments, print_progress, s
 from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.files import Files
 from trioboss.pipeline.history import parse_time
-from trioboss.pipeline.lake import FOLDERS, utc_day
-from trioboss.pipeline.progress import Reporter, say, watch_stages
+from trioboss.pipeline.lake import make_lake
+from trioboss.pipeline.manifest import Manifest
+from trioboss.pipeline.progress import Reporter, report_stages, report_step
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.synthetic.planted import Row, Violation, plant
 from trioboss.pipeline.synthetic.rows import make_jobs, make_letters, to_attempts, to_ended
@@ -55,8 +56,8 @@ def synth(
 ) -> Synthetic:
     """Write a history of so many jobs to a new lake ``to``. The same arguments make the same history."""
     spark = spark or get_session()
-    files = Files(spark, to)
-    if any(files.exists(folder) for folder in FOLDERS.values()):
+    manifest = Manifest(Files(spark, to))
+    if manifest.identity() is not None:
         raise UsageError(f"to: there is a lake at {to} already")
     first = begin or _midnight() - timedelta(days=days)
     planted = plant(violations, first + timedelta(hours=1), seed)
@@ -66,8 +67,10 @@ def synth(
         "archive": _with(spark, ended, "archive", planted.jobs),
         "attempt": _with(spark, to_attempts(rows), "attempt", planted.attempts),
     }
-    for table, frame in frames.items():
-        _write(spark, table, frame, files.at(FOLDERS[table]), jobs, progress)
+    began = time.monotonic()
+    with report_stages(spark, "make history", progress):
+        make_lake(manifest, frames)
+    report_step(progress, "make history", jobs, time.monotonic() - began)
     return _known(jobs, days, planted.violations)
 
 
@@ -94,17 +97,6 @@ def _with(spark: SparkSession, frame: DataFrame, table: str, rows: list[Row]) ->
     schema = TABLES[table].schema(frame.columns)
     planted: list[tuple[Any, ...]] = [tuple(row.get(name) for name in schema.names) for row in rows]
     return frame.unionByName(spark.createDataFrame(planted, schema))
-
-
-def _write(
-    spark: SparkSession, table: str, frame: DataFrame, path: str, jobs: int, progress: Reporter | None
-) -> None:
-    began = time.monotonic()
-    dated = frame.withColumn("date", utc_day(TABLES[table].time or ""))
-    with watch_stages(spark, f"make {FOLDERS[table]}", progress):
-        dated.write.partitionBy("date", "queue").parquet(path)
-    if table == "archive":
-        say(progress, f"make {FOLDERS[table]}", jobs, time.monotonic() - began)
 
 
 def _known(jobs: int, days: float, violations: list[Violation]) -> Synthetic:

@@ -82,11 +82,17 @@ END $$;
 -- Drop the table of one day. While it waits for that, everybody waits for it, so it gives up at once: try again later.
 CREATE FUNCTION trioboss.drop_day(history text, day date) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '50ms' AS $$
+DECLARE
+    gone text := history || to_char(day, '_YYYYMMDD');
 BEGIN
     IF history NOT IN ('archive', 'attempt') THEN
         RAISE EXCEPTION '% is not a history table', history USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    EXECUTE format('DROP TABLE trioboss.%I', history || to_char(day, '_YYYYMMDD'));
+    -- For streams, which must notice that they missed rows.
+    EXECUTE format('INSERT INTO trioboss.retired SELECT $1, xid FROM trioboss.%I ORDER BY xid DESC LIMIT 1 '
+                   'ON CONFLICT (history) DO UPDATE SET xid = greatest(retired.xid, EXCLUDED.xid)', gone)
+    USING history;
+    EXECUTE format('DROP TABLE trioboss.%I', gone);
 END $$;
 
 -- The same id twice is one job, also when the first has ended: take back those just sent whose namesake is in the

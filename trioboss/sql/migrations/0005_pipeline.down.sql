@@ -15,6 +15,7 @@ DROP TABLE trioboss.rejected;
 DROP TABLE trioboss.load;
 DROP FUNCTION trioboss.register_read(uuid, text, date, date, double precision, pg_snapshot);
 DROP TABLE trioboss.reader;
-DROP TABLE trioboss.export;
+DROP TABLE trioboss.retired;
+DROP TABLE trioboss.lake;
 DROP INDEX trioboss.attempt_xid;
 DROP INDEX trioboss.archive_xid;

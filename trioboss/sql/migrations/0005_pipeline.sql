@@ -1,19 +1,29 @@
--- What the data pipeline needs: history that can be followed and is kept until it is exported, and bulk loads.
+-- The tables of the data pipeline: exports and streams of history, and bulk loads.
 
--- Who follows history reads it by transaction. The numbers only grow, so whoever settles a job appends at one end
--- of the index: about 1 µs a job, 0 to 4 % of complete.sql.
+-- Exports and streams read new rows by transaction. The ids only grow, so settling a job appends at one end of the
+-- index: about 1 µs a job, 0 to 4 % of complete.sql.
 CREATE INDEX archive_xid ON trioboss.archive (xid);
 CREATE INDEX attempt_xid ON trioboss.attempt (xid);
 
--- What a lake has of a history table: all rows of the transactions before `exported`. With `holds`, retention keeps
--- what the lake does not have.
-CREATE TABLE trioboss.export (
-    lake         text NOT NULL,
-    history      text COLLATE "C" NOT NULL CHECK (history IN ('archive', 'attempt')),
-    exported     xid8 NOT NULL,
-    holds        boolean NOT NULL DEFAULT false,
+-- The lakes to which history is exported. This table decides what is exported: a batch exists once its row is updated
+-- here, and whoever holds `token` may add one. An export that takes a lake raises the token, so an older one that is
+-- still running can add nothing more.
+CREATE TABLE trioboss.lake (
+    id           uuid PRIMARY KEY,                   -- as its manifest has it
+    address      text NOT NULL,
+    token        bigint NOT NULL,
+    batch        bigint NOT NULL,                    -- the number of the last batch
+    pending      jsonb,                              -- the last batch, until its files are in place
+    exported     xid8 NOT NULL,                      -- all rows of older transactions are in the lake, in place
     exported_on  timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (lake, history)
+    holds        boolean NOT NULL DEFAULT false      -- retention keeps rows that are not in the lake
+);
+
+-- The newest transaction of which retention has deleted a row, for each history table. A stream that has not come so far
+-- has missed rows.
+CREATE TABLE trioboss.retired (
+    history  text COLLATE "C" PRIMARY KEY CHECK (history IN ('archive', 'attempt')),
+    xid      xid8 NOT NULL
 );
 
 -- Reads of history, each registered by its tasks while it lasts. Retention keeps their days. All tasks of a read use the

@@ -3,7 +3,7 @@ GRANT USAGE ON SCHEMA "trioboss" TO :"role";
 GRANT SELECT ON
     trioboss.version, trioboss.queue, trioboss.job, trioboss.job_common, trioboss.archive, trioboss.attempt,
     trioboss.all_jobs, trioboss.freed_key, trioboss.throttle, trioboss.schedule, trioboss.tick,
-    trioboss.subscription, trioboss.sleeper, trioboss.worker, trioboss.export, trioboss.load, trioboss.rejected
+    trioboss.subscription, trioboss.sleeper, trioboss.worker, trioboss.lake, trioboss.retired, trioboss.load, trioboss.rejected
     TO :"role";
 GRANT SELECT, INSERT, DELETE ON trioboss.watcher TO :"role";
 GRANT EXECUTE ON FUNCTION

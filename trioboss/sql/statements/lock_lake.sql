@@ -1,2 +1,2 @@
--- The right to write to a lake, as long as the session lasts. Returns whether we have it.
-SELECT pg_try_advisory_lock(hashtextextended('trioboss' || ' lake ' || :lake::text, 0));
+-- Lock a lake until the session ends. Returns whether it is locked: false if another session has the lock.
+SELECT pg_try_advisory_lock(hashtextextended('trioboss' || ' lake ' || :lake::uuid, 0));

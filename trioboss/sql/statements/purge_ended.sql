@@ -7,10 +7,14 @@ WITH gone AS (
     WHERE a.completed_on >= :since::timestamp AT TIME ZONE 'UTC' AND a.completed_on < :until::timestamp AT TIME ZONE 'UTC'
       AND a.ctid >= :first::tid AND a.ctid < :after::tid
       AND a.delete_after > interval '0' AND a.completed_on + a.delete_after < coalesce(:now::timestamptz, now())
-      AND NOT EXISTS (SELECT FROM trioboss.export e WHERE e.holds AND e.history = 'archive' AND e.exported <= a.xid)
+      AND NOT EXISTS (SELECT FROM trioboss.lake l WHERE l.holds AND l.exported <= a.xid)
       AND NOT EXISTS (
           SELECT FROM trioboss.reader r
           WHERE r.until > now() AND (a.completed_on AT TIME ZONE 'UTC')::date BETWEEN r.first_day AND r.last_day)
-    RETURNING id
+    RETURNING xid
+), noted AS (
+    INSERT INTO trioboss.retired (history, xid)
+    SELECT 'archive', xid FROM gone ORDER BY xid DESC LIMIT 1
+    ON CONFLICT (history) DO UPDATE SET xid = EXCLUDED.xid WHERE retired.xid < EXCLUDED.xid
 )
 SELECT count(*) FROM gone;

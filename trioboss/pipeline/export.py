@@ -1,0 +1,250 @@
+"""Exports history to a lake in batches, each row once, wherever an export is killed and however many are started.
+
+A batch is a range of transactions. Its files are written to a staging folder, and their rows are counted. Then the
+database commits the batch, with the place of each file (table `lake`). From then on the batch exists: this export or
+the next one moves the files to their places, adds the entry to the manifest, and tells the database that the rows are
+in the lake. Before the commit, the files in the staging folder are garbage.
+
+The commit is fenced: each export raises the lake's token when it begins, and only the holder of the last token can
+commit. The lock on the lake only turns a second export away early; it ends with its session, and an export can outlive
+that. An export that was overtaken can still move files, but only those of a committed batch, to the same places.
+"""
+
+import json
+from collections.abc import Mapping
+from math import ceil
+from uuid import uuid4
+
+import attrs
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from trioboss.errors import TriobossError, UsageError
+from trioboss.pipeline.database import Database
+from trioboss.pipeline.lake import STAGING, find_staged, with_date
+from trioboss.pipeline.manifest import FOLDERS, Batch, Identity, Manifest, Origin, rows_by_folder
+from trioboss.pipeline.options import Secret
+from trioboss.pipeline.planning import read_horizon
+from trioboss.pipeline.progress import Reporter, report_stages
+
+__all__ = ["ExportFenced", "ExportIncomplete", "LakeError", "LakeExport", "Sizes", "take_lake"]
+
+
+class LakeError(TriobossError):
+    """An export cannot go on. The rows of its batch are not in the lake, and the next export has them again."""
+
+
+class ExportFenced(LakeError):
+    """Another export has taken the lake."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(f"{root}: another export has taken this lake, and goes on where this one stopped")
+
+
+class ExportIncomplete(LakeError):
+    """Files that were written are gone, or have fewer rows than were written."""
+
+    def __init__(self, root: str, found: Mapping[str, int], written: Mapping[str, int]) -> None:
+        rows = ", ".join(f"{found[folder]} of {written[folder]} {folder}" for folder in written)
+        super().__init__(f"{root}: of the rows that were written, the files have {rows}: export again")
+
+
+@attrs.frozen
+class Sizes:
+    """How an export divides its work."""
+
+    batch_rows: int = 1_000_000
+    task_rows: int = 250_000
+    concurrency: int = 2
+    # The server does not know that an export has time: while a statement runs, the workers of a queue wait for a core.
+    # So history is read by statements of a few milliseconds, which makes an export a little slower.
+    chunk_rows: int = 1_000
+
+
+@attrs.frozen
+class Moves:
+    """A committed batch, and where its files are until they are in place."""
+
+    batch: Batch
+    sources: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """For the table `lake`."""
+        return json.dumps(attrs.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Moves":
+        """From the table `lake`."""
+        found = json.loads(text)
+        return cls(Batch.from_json(found["batch"]), tuple(found["sources"]))
+
+
+def take_lake(
+    spark: SparkSession, database: Database, manifest: Manifest, dsn: Secret, *, adopt: bool, sizes: Sizes
+) -> "LakeExport":
+    """Take a lake for an export, or raise UsageError: it is another database's, or another export is running.
+
+    A lake that does not exist is created. ``adopt``: the lake is this database's although its identity has changed.
+    """
+    identity = _identify(database, manifest, adopt=adopt)
+    if database.run("lock_lake", lake=identity.id) != [(True,)]:
+        raise UsageError(f"{manifest.files.root}: another export to this lake is running")
+    contents = manifest.contents()
+    ((token, batch, pending),) = database.run(
+        "take_lake",
+        lake=identity.id,
+        address=manifest.files.root,
+        batch=contents.batch,
+        exported=contents.end,
+    )
+    export = LakeExport(spark, database, manifest, identity, dsn, token, sizes)
+    if pending is not None:
+        export.finish(Moves.from_json(pending))
+        contents = manifest.contents()
+    if contents.batch != batch:
+        raise UsageError(
+            f"{manifest.files.root}: the lake has {contents.batch} batches, and the database knows of {batch}: one of "
+            "them was restored from a backup; export to a new lake"
+        )
+    manifest.files.delete(STAGING)
+    manifest.clean()
+    export.batch, export.end = contents.batch, contents.end
+    return export
+
+
+def _identify(database: Database, manifest: Manifest, *, adopt: bool) -> Identity:
+    """Which lake this is, once it is certain that the history of this database belongs into it."""
+    ((server, number),) = database.run("get_identity")
+    origin = Origin(server, number, database.catalog.schema)
+    with database.transaction():
+        # Two exports must not both create the lake.
+        database.run("lock_lake_creation")
+        identity = manifest.identity() or manifest.create(origin)
+        if identity.origin == origin:
+            return identity
+        if adopt and identity.origin is not None and identity.origin.schema == origin.schema:
+            manifest.adopt(origin)
+            return attrs.evolve(identity, origin=origin)
+    raise UsageError(
+        f"{manifest.files.root}: the lake has the history of {_describe(identity.origin)}, and this is "
+        f"{_describe(origin)}; export to a lake of its own, or adopt this one if the server was upgraded by pg_upgrade"
+    )
+
+
+def _describe(origin: Origin | None) -> str:
+    if origin is None:
+        return "no database: it was made by `synth`"
+    return f"schema {origin.schema} of database {origin.database} on server {origin.server}"
+
+
+@attrs.define
+class LakeExport:
+    """An export that has taken a lake."""
+
+    _spark: SparkSession
+    _database: Database
+    _manifest: Manifest
+    _identity: Identity
+    _dsn: Secret
+    _token: int
+    _sizes: Sizes
+    batch: int = 0
+    """The number of the last batch."""
+    end: int = 0
+    """All rows of transactions before this one are in the lake."""
+
+    def hold(self, holds: bool) -> None:
+        """Let retention keep rows that are not in the lake, or not."""
+        self._database.run("hold_lake", lake=self._identity.id, holds=holds)
+
+    def next_batch(self, progress: Reporter | None) -> Batch | None:
+        """Export the next rows that are sealed; None if there are none."""
+        end, counts = self._choose_end()
+        if not any(counts.values()):
+            return None
+        staging = f"{STAGING}/{uuid4().hex}"
+        written = {
+            FOLDERS[table]: self._write(table, count, end, staging, progress) if count else 0
+            for table, count in counts.items()
+        }
+        staged = find_staged(self._manifest.files, staging, self.batch + 1)
+        files = tuple(file for _, file in staged)
+        if (found := rows_by_folder(files)) != written:
+            raise ExportIncomplete(self._manifest.files.root, found, written)
+        batch = Batch(self.batch + 1, self.end, end, found, files)
+        moves = Moves(batch, tuple(source for source, _ in staged))
+        self._commit(moves)
+        self.finish(moves)
+        self._manifest.files.delete(staging)
+        return batch
+
+    def _choose_end(self) -> tuple[int, dict[str, int]]:
+        """The transaction at which the next batch ends, and about how many rows of each table it has."""
+        first, end = self.end, read_horizon(self._database).sealed
+        if end < first:
+            raise UsageError(
+                f"the lake is at transaction {first}, the database at {end}: it was restored from a dump, or is "
+                "another one; export it to a new lake"
+            )
+        run = self._database.run
+        if not any(run("find_new", of={"archive": table}, first=first, sealed=end) for table in FOLDERS):
+            return end, {}  # two searches in an index are all that an idle export costs
+        for table in FOLDERS:
+            of = {"archive": table}
+            for (cut,) in run("find_cut", of=of, first=first, sealed=end, limit=self._sizes.batch_rows):
+                ((new,),) = run("find_new", of=of, first=first, sealed=end)
+                end = max(cut, new + 1)
+        counts = {
+            table: run("count_history", of={"archive": table}, first=first, sealed=end)[0][0]
+            for table in FOLDERS
+        }
+        return end, counts
+
+    def _write(self, table: str, count: int, end: int, staging: str, progress: Reporter | None) -> int:
+        """Write the rows of a table to the staging folder; return how many Spark has written."""
+        written = Observation(f"trioboss {table}")
+        rows = self._read(table, count, end).observe(written, F.count(F.lit(1)).alias("rows"))
+        folder = self._manifest.files.at(f"{staging}/{FOLDERS[table]}")
+        with report_stages(self._spark, f"export {FOLDERS[table]}", progress):
+            with_date(rows, table).write.mode("overwrite").partitionBy("date").parquet(folder)
+        return int(written.get["rows"])
+
+    def _read(self, table: str, count: int, end: int) -> DataFrame:
+        options: dict[str, str | int] = {
+            "dsn": str(self._dsn),
+            "schema": self._database.catalog.schema,
+            "table": table,
+            "fromXid": self.end,
+            "toXid": end,
+            "numPartitions": ceil(count / self._sizes.task_rows),
+            "concurrency": self._sizes.concurrency,
+            "chunkRows": self._sizes.chunk_rows,
+        }
+        return self._spark.read.format("trioboss").options(**options).load()
+
+    def _commit(self, moves: Moves) -> None:
+        """Commit a batch, or raise ExportFenced."""
+        if self._manifest.identity() != self._identity:
+            raise ExportFenced(self._manifest.files.root)
+        committed = self._database.run(
+            "commit_batch",
+            lake=self._identity.id,
+            token=self._token,
+            number=moves.batch.number,
+            pending=moves.to_json(),
+        )
+        if not committed:
+            raise ExportFenced(self._manifest.files.root)
+
+    def finish(self, moves: Moves) -> None:
+        """Put the files of a committed batch in place. Another export may be doing the same."""
+        batch = moves.batch
+        for source, file in zip(moves.sources, batch.files, strict=True):
+            self._manifest.files.move(source, file.path)
+        self._manifest.add(batch)
+        finished = self._database.run(
+            "finish_batch", lake=self._identity.id, token=self._token, number=batch.number, exported=batch.end
+        )
+        if not finished:
+            raise ExportFenced(self._manifest.files.root)
+        self.batch, self.end = batch.number, batch.end
