@@ -80,6 +80,7 @@ async def _run_in_pipeline(connection: Connection[Any], transactions: Transactio
 
 
 async def _execute(connection: Connection[Any], bound: BoundStatement) -> AsyncRawCursor[Any]:
+    # Not prepared: psycopg's cache of prepared statements on this connection belongs to the caller.
     cursor = AsyncRawCursor(connection)
     register_text_value(cursor)
     return await cursor.execute(bound.statement.text.encode(), text_values(bound), prepare=False, binary=True)
@@ -123,7 +124,7 @@ async def run_in_savepoint(connection: AnyConnection, transactions: Transactions
 
     If psycopg opens a transaction for them, a savepoint is not needed: that transaction is rolled back whole.
     """
-    opens = opens_implicitly(connection)
+    opens = opens_implicitly(connection)  # asked before, because the first statement changes the answer
     try:
         async with ensure_transaction(connection):
             return await run_in_caller(connection, transactions)

@@ -82,6 +82,7 @@ def _values() -> Iterator[str]:
 
 
 def _asyncio_in_use() -> Iterator[str]:
+    # The names in the compiled code are compared, so that a use of asyncio is found without executing it.
     for cls in _REUSED:
         for name, member in vars(cls).items():
             if cls is AsyncConnection and name in _OVERRIDDEN:
@@ -103,6 +104,7 @@ def _codes(member: object) -> Iterator[CodeType]:
 
 
 def _internals() -> Iterator[str]:
+    # The other writer of psycopg, AsyncQueuedLibpqWriter, starts an asyncio task.
     writers = AsyncCopy.__init__.__code__.co_names
     if "AsyncLibpqWriter" not in writers or "AsyncQueuedLibpqWriter" in writers:
         yield "AsyncCopy uses another writer by default"

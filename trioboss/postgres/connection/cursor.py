@@ -24,6 +24,8 @@ class Cursor(AsyncCursor[Row]):
     ) -> AsyncIterator[AsyncCopy]:
         """As in psycopg. If the block is cancelled, the COPY is ended on the server too."""
         copy = super().copy(statement, params, writer=writer)
+        # The exit is STARTED and not FINISH: the end of a COPY may take long, for instance if it waits for a lock, so a
+        # cancellation sends a cancel request.
         async with apply_policies(
             copy, enter=CancellationPolicy.ORDINARY, exit=CancellationPolicy.STARTED
         ) as handle:

@@ -24,6 +24,7 @@ async def open_pgconn(parameters: ConnDict) -> PGconn:
     failures: list[tuple[ConnDict, psycopg.OperationalError]] = []
     for attempt in await _get_attempts(parameters):
         try:
+            # libpq ignores connect_timeout in its asynchronous interface, so it is applied here.
             with trio.move_on_after(timeout):
                 return await connect_pgconn(make_conninfo("", **attempt))
             raise errors.ConnectionTimeout(f"connection failed: no answer within {timeout} s")
@@ -33,6 +34,7 @@ async def open_pgconn(parameters: ConnDict) -> PGconn:
 
 
 async def _get_attempts(parameters: ConnDict) -> list[ConnDict]:
+    # The attempts for addresses and Unix sockets are computed without I/O, so most connections need no thread.
     if _needs_resolving(parameters):
         # getaddrinfo blocks and cannot be interrupted: if the caller is cancelled, the thread is left to finish alone.
         return await trio.to_thread.run_sync(conninfo_attempts, parameters, abandon_on_cancel=True)
@@ -73,7 +75,7 @@ async def connect_pgconn(conninfo: str) -> PGconn:
                 raise _make_error(pgconn)
             status = pgconn.connect_poll()
             if status == pq.PollingStatus.OK:
-                pgconn.nonblocking = 1
+                pgconn.nonblocking = 1  # as psycopg does: a full socket buffer must not block the thread
                 return pgconn
             if status == pq.PollingStatus.FAILED:
                 raise _make_error(pgconn)

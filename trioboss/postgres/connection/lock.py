@@ -24,6 +24,7 @@ class ConnectionLock:
     grace: float
     """The seconds that clean-up code waits for the lock in a cancelled scope. After that the connection is closed,
     because without its clean-up it cannot be used any more."""
+    # Two fields, because `release` clears the owner before the next task, which has not run yet, becomes it.
     _locked: bool = attrs.field(default=False, init=False)
     _owner: Task | None = attrs.field(default=None, init=False)
     _waiting: ParkingLot = attrs.field(factory=ParkingLot, init=False)

@@ -25,7 +25,7 @@ async def open_session(
         make_conninfo("", **parameters), autocommit=True, prepare_threshold=None, prepare=prepare
     )
     try:
-        check_database_encoding(connection.info)
+        check_database_encoding(connection.info)  # reported by the server when connecting: no round trip
     except UsageError:
         await connection.close()
         raise

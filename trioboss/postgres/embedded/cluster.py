@@ -114,7 +114,7 @@ class Cluster:
         if answer.returncode != 0:
             raise NoPostgres(f"initdb failed in {self.home}: {(answer.stderr or answer.stdout).strip()}")
         unfinished.rename(self.data)
-        _sync_folder(self.home)
+        _sync_folder(self.home)  # initdb has synced the files, but not their new parent
 
     @contextlib.contextmanager
     def _new_password(self, account: Account) -> Iterator[Path]:

@@ -33,6 +33,7 @@ class FileLock:
 
     @classmethod
     def _try(cls, path: Path, kind: int) -> "FileLock | None":
+        # A new open file for each lock: two FileLocks of one process exclude each other like those of two processes.
         lock = cls(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         try:
             fcntl.flock(lock.fileno(), kind | fcntl.LOCK_NB)

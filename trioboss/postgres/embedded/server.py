@@ -109,6 +109,7 @@ class EmbeddedPostgres:
                 with lock:
                     # A server that was started without trioboss holds no lock: it is waited for like any other.
                     if find_postmaster(cluster.data) is None:
+                        # The server that we started has released its lock before it was ready.
                         if log_start is not None:
                             raise _failed_start(cluster, log_start)
                         log_start = launch_server(cluster, choose_account(), self._options, lock)
@@ -124,7 +125,9 @@ class EmbeddedPostgres:
         """Release the share. If it was the last one, the server is stopped in the background."""
         if self._share is None or not self._share.held:
             return
-        with contextlib.suppress(OSError, NoPostgres):  # the folder was deleted, and the server with it
+        # The reaper may have been killed, and without one the server would run for ever. Errors are ignored: the folder
+        # was deleted, and the server with it.
+        with contextlib.suppress(OSError, NoPostgres):
             launch_reaper(self._started_cluster(), linger=self._linger, keep_data=self._keep_data)
         self._share.close()
 

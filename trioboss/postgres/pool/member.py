@@ -37,7 +37,7 @@ async def open_member(dsn: str, settings: PoolSettings, deadline: float) -> Memb
             except psycopg.OperationalError as error:
                 failure = error
                 if is_refusal(error):
-                    break
+                    break  # a wrong password stays wrong: waiting for the deadline would hide the cause
             else:
                 # Jitter, so that connections opened together do not expire together.
                 lifetime = settings.max_lifetime * random.uniform(0.9, 1.0)
@@ -67,6 +67,7 @@ def is_clean(connection: Connection[TupleRow]) -> bool:
 
 async def reset(connection: Connection[TupleRow]) -> bool:
     """Roll back what the last user left open; tell whether the connection is clean now."""
+    # Shielded, because a check-in also happens in cancelled scopes; limited, because the server may not answer.
     with trio.move_on_after(connection.cancel_grace, shield=True), suppress(psycopg.Error):
         await connection.rollback()
         await connection.set_autocommit(True)

@@ -95,7 +95,9 @@ def _trim(chunks: list[CopiedRows]) -> list[CopiedRows]:
     first = chunks[0]
     del first.data[:_HEADER]
     first.sizes[0] -= _HEADER
-    last = chunks[-1] if chunks[-1].sizes else chunks[-2]
+    last = (
+        chunks[-1] if chunks[-1].sizes else chunks[-2]
+    )  # the last chunk is empty if nothing came after its start
     del last.data[-_TRAILER:]
     last.sizes.pop()
     return [chunk for chunk in chunks if chunk.sizes]
