@@ -27,6 +27,7 @@ __all__ = ["Connection"]
 
 _OK = pq.ConnStatus.OK
 _IDLE = pq.TransactionStatus.IDLE
+_NO_PIPELINE = pq.PipelineStatus.OFF
 
 
 @attrs.define(eq=False)
@@ -284,6 +285,16 @@ class Connection(TrioConnection[Row]):
         yield from generators.send(self.pgconn)
         yield from generators.fetch_many(self.pgconn)
         self.pgconn.exit_pipeline_mode()
+
+    def is_clean(self) -> bool:
+        """Tell whether the connection is good, outside any transaction and pipeline, and in autocommit."""
+        pgconn = self.pgconn
+        return (
+            pgconn.status == _OK
+            and pgconn.transaction_status == _IDLE
+            and pgconn.pipeline_status == _NO_PIPELINE
+            and self._autocommit
+        )
 
     def is_stale(self) -> bool:
         """Tell, without a round trip, whether the server has closed this idle connection."""

@@ -8,14 +8,14 @@ from contextlib import suppress
 import attrs
 import psycopg
 import trio
-from psycopg import errors, pq
+from psycopg import errors
 from psycopg.rows import TupleRow
 
 from trioboss.postgres.connection import Connection, open_session
 from trioboss.postgres.errors import is_refusal, unavailable
 from trioboss.postgres.pool.values import PoolSettings
 
-__all__ = ["Member", "is_clean", "open_member", "reset"]
+__all__ = ["Member", "open_member", "reset"]
 
 
 @attrs.define(eq=False)
@@ -54,21 +54,10 @@ def _backoff() -> Iterator[float]:
         delay = min(delay * 2, 2.0)
 
 
-def is_clean(connection: Connection[TupleRow]) -> bool:
-    """Tell whether the connection is idle, outside any transaction and pipeline, and in autocommit."""
-    pgconn = connection.pgconn
-    return (
-        pgconn.status == pq.ConnStatus.OK
-        and pgconn.transaction_status == pq.TransactionStatus.IDLE
-        and pgconn.pipeline_status == pq.PipelineStatus.OFF
-        and connection.autocommit
-    )
-
-
 async def reset(connection: Connection[TupleRow]) -> bool:
     """Roll back what the last user left open; tell whether the connection is clean now."""
     # Shielded, because a check-in also happens in cancelled scopes; limited, because the server may not answer.
     with trio.move_on_after(connection.cancel_grace, shield=True), suppress(psycopg.Error):
         await connection.rollback()
         await connection.set_autocommit(True)
-    return is_clean(connection)
+    return connection.is_clean()

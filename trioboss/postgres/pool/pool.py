@@ -15,7 +15,7 @@ from trioboss.errors import PoolTimeout, UsageError
 from trioboss.postgres.connection import Connection
 from trioboss.postgres.dsn import parse_dsn
 from trioboss.postgres.errors import translate_errors
-from trioboss.postgres.pool.member import Member, is_clean, open_member, reset
+from trioboss.postgres.pool.member import Member, open_member, reset
 from trioboss.postgres.pool.values import CloseReason, PoolSettings, PoolStatistics
 from trioboss.postgres.wire import BoundStatement, Results, Transactions
 
@@ -211,7 +211,7 @@ class Pool:
         del self._in_use[member]
         try:
             connection = member.connection
-            clean = connection.has_unread_follow_up or is_clean(connection) or await reset(connection)
+            clean = connection.has_unread_follow_up or connection.is_clean() or await reset(connection)
             now = trio.current_time()
             if self._is_closed:
                 await self._close(member, CloseReason.SHUTDOWN)
