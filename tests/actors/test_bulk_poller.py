@@ -91,9 +91,9 @@ async def test_an_answer_from_before_the_gap_counts_for_nothing(work, open_worke
         worker.reconnected()
 
         await trio.sleep(6.0)
-        assert not any(machine.marked for machine in machines)
+        assert not any(machine.has_marker for machine in machines)
         await trio.sleep(6.0)
-        assert all(machine.marked for machine in machines)
+        assert all(machine.has_marker for machine in machines)
 
 
 async def test_who_has_jobs_asks_for_itself_after_a_gap(work, open_worker):

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from trioboss.actors.dispatcher import Dispatcher
+from trioboss.model.settle_and_claim import SettledAndClaimed
 from trioboss.runtime.adapter import StoreAdapter
 
 
@@ -18,14 +19,14 @@ def stop_here(place: str) -> None:
 
 def pause_after_claim() -> None:
     """Stop when a claim is committed and its jobs have arrived, before any handler is started."""
-    received = Dispatcher._received
+    receive = Dispatcher._receive
 
-    def pausing(self: Dispatcher, claim: Any, *rest: Any) -> None:
-        if claim is not None and claim.jobs:
+    def pausing(self: Dispatcher, answer: SettledAndClaimed, sent_at: float) -> None:
+        if answer.claim is not None and answer.claim.jobs:
             stop_here("after claim")
-        received(self, claim, *rest)
+        receive(self, answer, sent_at)
 
-    Dispatcher._received = pausing  # type: ignore[method-assign]
+    Dispatcher._receive = pausing  # type: ignore[method-assign]
 
 
 def pause_before_settling() -> None:

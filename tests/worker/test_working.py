@@ -162,7 +162,7 @@ async def test_notify_worker_makes_it_look_now(boss, dsn, handle, handled):
     await boss.create_queue("q")
     worker = await boss.work("q", handle)
     with trio.fail_after(PATIENCE):
-        while not worker.dispatchers["q"].machine.marked:  # noqa: ASYNC110 (a mark has no event)
+        while not worker.dispatchers["q"].machine.has_marker:  # noqa: ASYNC110 (it has no event)
             await trio.sleep(0.01)
     with psycopg.connect(dsn, autocommit=True) as connection:
         # Nobody will ring for it.

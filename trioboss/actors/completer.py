@@ -11,6 +11,7 @@ from trioboss.actors.reporter import Reporter
 from trioboss.actors.running import Running, superseded
 from trioboss.events import JobCompleted, JobFailed, JobReleased, LeaseLostEvent
 from trioboss.machines.attempt import Action, Completed, Failed, Released
+from trioboss.machines.dispatch import Pending
 from trioboss.model.job import Lease
 from trioboss.model.settle_and_claim import Failure, Settlements
 from trioboss.model.states import JobState
@@ -32,21 +33,19 @@ class Completer:
     completed: int = attrs.field(default=0, init=False)
     failed: int = attrs.field(default=0, init=False)
     lost: int = attrs.field(default=0, init=False)
-    has_failures: bool = attrs.field(default=False, init=False)
-    """Whether settling may make a job ready: a failed or released one is queued again."""
     _waiting: list[Running] = attrs.field(factory=list, init=False)
-    _lost_any: bool = attrs.field(default=False, init=False)
-
-    def __bool__(self) -> bool:
-        return bool(self._waiting)
+    _frees_jobs: bool = attrs.field(default=False, init=False)
+    """Settling may make a job ready: a failed or released one is queued again."""
+    _given_up: int = attrs.field(default=0, init=False)
+    """Leases that were given up, although they may still be in the database."""
 
     def __iter__(self) -> Iterator[Running]:
         return iter(self._waiting)
 
-    @property
-    def waits_since(self) -> float:
-        """When the first of the outcomes became known."""
-        return self._waiting[0].ended_at
+    def pending(self, *, unfinished: bool) -> Pending:
+        """What the dispatcher's machine has to know. ``unfinished``: further attempts will come."""
+        since = self._waiting[0].ended_at if self._waiting else None
+        return Pending(since, self._frees_jobs, self._given_up, unfinished)
 
     def put(self, running: Running, action: Action, now: float) -> None:
         """Take an attempt about which something has to be settled, counted or reported."""
@@ -54,23 +53,18 @@ class Completer:
             running.ended_at = now
             self._waiting.append(running)
             if type(running.outcome) is not Completed:
-                self.has_failures = True
+                self._frees_jobs = True
         elif action is not Action.NOTHING:
             running.ended_at = now
             self._report(running, action, None)
         self._bell.ring()
-
-    def take_lost(self) -> bool:
-        """Whether leases were given up since the last call."""
-        lost, self._lost_any = self._lost_any, False
-        return lost
 
     def take(self) -> tuple[list[Running], Settlements]:
         """All that waits, as attempts and as the values for the statement."""
         if not self._waiting:
             return [], _NOTHING
         entries, self._waiting = self._waiting, []
-        self.has_failures = False
+        self._frees_jobs = False
         for running in superseded(entries):
             entries.remove(running)
             self._report(running, running.refused(), None)
@@ -92,7 +86,7 @@ class Completer:
         for running in entries:
             running.unanswered()
         self._waiting += entries
-        self.has_failures = bool(self._waiting)
+        self._frees_jobs = bool(self._waiting)
 
     def answered(self, entries: list[Running], states: Mapping[UUID, JobState]) -> None:
         """The database has answered, with the states of the jobs that it has settled."""
@@ -125,7 +119,7 @@ class Completer:
             case Action.REPORT_LOST | Action.REPORT_LOST_AND_RECOVER:
                 self._report_lost(running, "its lease was lost while it ran")
         if action in (Action.RECOVER, Action.REPORT_LOST_AND_RECOVER):
-            self._lost_any = True
+            self._given_up += 1
 
     def _report_settled(self, running: Running, state: JobState | None) -> None:
         job, outcome = running.job, running.outcome

@@ -1,4 +1,4 @@
-"""One queue: asks for jobs when there may be some, and takes what has ended to the database."""
+"""The dispatcher of one queue: claims jobs when there may be some, and settles their outcomes."""
 
 import math
 import random
@@ -19,28 +19,40 @@ from trioboss.actors.slots import Slots
 from trioboss.errors import DatabaseUnavailable, UnknownQueue
 from trioboss.events import ErrorEvent
 from trioboss.machines.attempt import CancelReason
-from trioboss.machines.dispatch import Ask, DispatchMachine, Rest
+from trioboss.machines.dispatch import (
+    Claim,
+    DispatchMachine,
+    Pending,
+    Recover,
+    Settle,
+    Statement,
+    Stop,
+    Wait,
+)
 from trioboss.model.policy import KEYED
-from trioboss.model.settle_and_claim import Claim, ClaimRequest
+from trioboss.model.settle_and_claim import ClaimRequest, SettledAndClaimed
 
 __all__ = ["BusyNotifier", "Dispatcher", "DispatcherStatistics"]
 
-_TIMEOUT, _LEAST_TIMEOUT = 20.0, 15.0  # seconds an exchange may take: at most this, and at least that
-_BUSY = "*busy"  # the word by which maintenance learns that there are jobs to watch over
-_BUSY_INTERVAL = 10.0
+_LONGEST_TIMEOUT, _SHORTEST_TIMEOUT = (
+    20.0,
+    15.0,
+)  # seconds that the database has to answer, at most and at least
+_BUSY = "*busy"  # the notification by which maintenance learns that there are leases to watch
+_BUSY_INTERVAL = 10.0  # seconds
 
 
 @attrs.define(eq=False)
 class BusyNotifier:
-    """When this boss last told the others that it has jobs."""
+    """Tells now and then, for all dispatchers of a boss, that it has jobs."""
 
-    notified_at: float = -math.inf
+    _notified_at: float = -math.inf
 
     def due_notification(self, now: float) -> str | None:
-        """What to say along with a claim, if it is time."""
-        if now - self.notified_at < _BUSY_INTERVAL:
+        """The notification to send along with a statement, if it is time."""
+        if now - self._notified_at < _BUSY_INTERVAL:
             return None
-        self.notified_at = now
+        self._notified_at = now
         return _BUSY
 
 
@@ -61,7 +73,7 @@ class DispatcherStatistics:
 
 @attrs.define(eq=False)
 class Dispatcher:
-    """Carries out what its machine decides. Ends when it is told to stop and nothing is left to settle."""
+    """Carries out what its machine decides. Ends when it was stopped and nothing is left to settle."""
 
     queue: str
     _request: ClaimRequest
@@ -74,17 +86,12 @@ class Dispatcher:
     bell: Doorbell = attrs.field(factory=Doorbell, init=False)
     completer: Completer = attrs.field(init=False)
     machine: DispatchMachine = attrs.field(factory=DispatchMachine, init=False)
-    _stopping: bool = attrs.field(default=False, init=False)
-    _leases_unknown: bool = attrs.field(default=False, init=False)
-    """A claim's answer got lost: there may be leases of ours that we never saw."""
-    _keyed: bool = attrs.field(default=False, init=False)
-    """Jobs of the queue wait for each other."""
-    _may_be_cancelled: bool = attrs.field(default=False, init=False)
-    """What the claim under way brings may have been cancelled by now."""
     _timeout: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
-    """Ends when the exchange under way has taken too long, and shuts out whoever else would cancel it."""
-    _promised: int = attrs.field(default=0, init=False)
+    """Cancelled when the database has not answered in time. During a statement it shields from everything else."""
     _deadline: float = attrs.field(default=math.inf, init=False)
+    """No statement may take longer than until then."""
+    _reserved: int = attrs.field(default=0, init=False)
+    """The room in the slots that is reserved for the claim under way."""
     _claims: int = attrs.field(default=0, init=False)
     _claimed: int = attrs.field(default=0, init=False)
     _woken: Counter[str] = attrs.field(factory=Counter, init=False)
@@ -92,57 +99,63 @@ class Dispatcher:
     def __attrs_post_init__(self) -> None:
         self.completer = Completer(self.bell, self._reporter)
 
+    # -- messages
+
     def ring(self, delay: float | None = None, by: str = "notify") -> None:
-        """There is a job in so many seconds, with 0 a ready one; or anything may be new."""
+        """There is a job in ``delay`` seconds, with 0 a ready one; with None anything may have changed."""
         self._woken[by] += 1
         self.machine.ring(trio.current_time(), delay)
         self.bell.ring()
 
     def reconnected(self) -> None:
-        """The connection was lost and is back: marks may be gone, words may have been missed."""
+        """The listener was disconnected: the idle marker may be gone, notifications may have been missed."""
         self.machine.unfence()
         self.bell.ring()
 
     def queue_recreated(self) -> None:
-        """The queue was deleted and made again: the mark is gone, and what could not work may work now."""
-        self.machine.answered(trio.current_time())
-        self.machine.forget_marker()
+        """The queue was deleted and created again."""
+        self.machine.queue_recreated(trio.current_time())
         self.bell.ring()
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether it knows of all its leases, so that it need not ask before somebody rings."""
-        return not (self._leases_unknown or self.completer or self._runs_any())
-
     def await_bulk_poll(self) -> None:
-        """Somebody looks for us, together with others."""
+        """The bulk poller will poll for this dispatcher, together with others."""
         self.machine.await_bulk_poll()
 
     def bulk_polled(self, next_due: float | None) -> None:
-        """They have: in so many seconds there is a job."""
+        """The bulk poller has polled: in ``next_due`` seconds there is a job."""
         self.machine.bulk_polled(trio.current_time(), next_due)
         self.bell.ring()
 
     def fence(self) -> None:
-        """Nobody sees that we are alive: what we lease would be taken away. Leases that were given up here may
-        still be in the database: find them before the next claim.
-        """
-        self._leases_unknown = self._leases_unknown or self.machine.is_claiming or self._runs_any()
-        self.machine.fence()
+        """The others no longer see that this boss is alive, and take its jobs: claim nothing until they do."""
+        self.machine.fence(has_leases=self._has_running())
 
     def cancelled_elsewhere(self) -> None:
-        """A job was cancelled that we do not have; perhaps the claim under way brings it."""
-        self._may_be_cancelled = self.machine.is_claiming
+        """A job was cancelled that this worker does not have."""
+        self.machine.cancelled_elsewhere()
 
     def stop(self) -> None:
-        """Ask for no more jobs; settle what is left, and end."""
-        self._stopping = True
+        """Claim no more jobs; settle what is left, and end."""
+        self.machine.stop()
         self.bell.ring()
 
     def set_deadline(self, deadline: float) -> None:
-        """No exchange, nor the one under way, may take longer than until then."""
+        """No statement may take longer than until then, including the one under way."""
         self._deadline = deadline
         self._timeout.deadline = min(self._timeout.deadline, deadline)
+
+    # -- questions
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it knows all its leases and has none, so that it need not claim before its doorbell rings."""
+        pending = self._pending()
+        return not (self.machine.leases_unknown or pending.since is not None or self._has_running())
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether something is left to settle, or to recover."""
+        return self._pending().since is not None or self.machine.leases_unknown
 
     def statistics(self) -> DispatcherStatistics:
         """What it has done so far."""
@@ -158,102 +171,116 @@ class Dispatcher:
             self._woken["poll"],
         )
 
-    async def run(self) -> None:
-        """Until stopped: exchange what there is to exchange, else rest."""
-        while True:
-            # One scope serves many exchanges: to make one is a tenth of the way from a word to its job.
-            with trio.CancelScope() as self._timeout:
-                await self._iterate()
-                return
-            # It was over with an exchange, which is reported; or ran out at rest, which is nobody's concern.
+    def _pending(self) -> Pending:
+        # Only a dispatcher that stops has to look through all attempts for its own.
+        return self.completer.pending(unfinished=self.machine.stopping and self._has_unfinished())
 
-    async def _iterate(self) -> None:
-        while True:
-            now = trio.current_time()
-            if now >= self._timeout.deadline:
-                await checkpoint()  # it ran out while somebody rang: begin with a new one
-            if self.completer.take_lost():
-                # What was given up here may still be ours in the database: see to it, and ask for it.
-                self._leases_unknown = True
-                self.machine.ring(now)
-            if self.completer and (self._keyed or self.completer.has_failures):
-                self.machine.ring(now)  # what is settled now may let a job run
-            plan = self._plan(now)
-            if isinstance(plan, Ask):
-                await self._execute(plan, now)
-            elif self.completer and now >= self.machine.settles_at(plan, self.completer.waits_since):
-                await self._execute(None, now)
-            elif self._stopping and not self.completer and not self._awaits_any():
-                return
-            else:
-                await self._rest(plan)
+    def _has_unfinished(self) -> bool:
+        """Whether an outcome may still come. A queue that was recreated has another dispatcher beside this one."""
+        return any(running.completer is self.completer for running in self._slots.running)
 
-    async def _rest(self, plan: Rest) -> None:
-        until = plan.until
-        if self.completer:
-            until = min(until, self.machine.settles_at(plan, self.completer.waits_since))
-        if not await self.bell.wait_until(until) and until == plan.until:
-            self._woken["timer"] += 1
-
-    def _plan(self, now: float) -> Ask | Rest:
-        plan = Rest(math.inf) if self._stopping else self.machine.plan(now, self._slots.room())
-        if isinstance(plan, Rest):
-            self._slots.wait_for_room(self.bell) if plan.for_room else self._slots.needs_no_room(self.bell)
-        return plan
+    def _has_running(self) -> bool:
+        return any(running.job.queue == self.queue for running in self._slots.running)
 
     def _running(self) -> list[Running]:
         return [running for running in self._slots.running if running.job.queue == self.queue]
 
-    def _runs_any(self) -> bool:
-        return any(running.job.queue == self.queue for running in self._slots.running)
+    # -- the loop
 
-    def _awaits_any(self) -> bool:
-        """Whether an outcome may still come. A queue that is made again has another dispatcher beside this one."""
-        return any(running.completer is self.completer for running in self._slots.running)
+    async def run(self) -> None:
+        """Do what the machine decides, until it says stop."""
+        while True:
+            # One scope serves many statements: to make one takes a tenth of the time from a notification to its job.
+            with trio.CancelScope() as self._timeout:
+                await self._work()
+                return
+            # The scope was used up by a statement that took too long, which is reported, or while waiting.
 
-    async def _execute(self, ask: Ask | None, now: float) -> None:
-        """Settle what has ended, and claim what is asked for. What goes wrong is tried again later."""
-        if ask is not None:
-            self._promise(ask.limit)
+    async def _work(self) -> None:
+        while True:
+            now = trio.current_time()
+            if now >= self._timeout.deadline:
+                await checkpoint()  # leaves the scope, which was used up while the doorbell rang
+            match self.machine.plan(now, self._slots.room(), self._pending()):
+                case Claim() | Recover() as statement:
+                    await self._try(statement, now)
+                case Settle() as statement:
+                    self._want_room(statement.for_room)
+                    await self._try(statement, now)
+                case Wait() as wait:
+                    self._want_room(wait.for_room)
+                    if not await self.bell.wait_until(wait.until) and not wait.to_settle:
+                        self._woken["timer"] += 1
+                case Stop():
+                    return
+
+    def _want_room(self, for_room: bool) -> None:
+        self._slots.wait_for_room(self.bell) if for_room else self._slots.needs_no_room(self.bell)
+
+    async def _try(self, statement: Statement, now: float) -> None:
+        """Carry a command out. A failure is reported, and the machine decides when to try again."""
         try:
-            if ask is not None and self._leases_unknown:
-                await self._recover_unseen()
-                now = trio.current_time()
-            await self._settle_and_claim(ask, now)
+            await self._execute(statement, now)
         except BaseException as error:
-            # Who is cancelled here had no answer in time: all other reasons to cancel are shut out.
-            self._failed(ask, "no answer in time" if is_cancelled(error) else _describe(error))
+            # Only the timeout can cancel a statement.
+            described = "no answer in time" if is_cancelled(error) else _describe(error)
+            self._reporter.report(ErrorEvent(f"dispatcher {self.queue}", described))
+            self.machine.failed(statement, trio.current_time(), random.random())
             if not isinstance(error, DatabaseUnavailable | UnknownQueue):
                 raise
         finally:
             self._timeout.shield = False
-            self._promise(0)
+            self._reserve(0)
+
+    async def settle_rest(self) -> None:
+        """At the very end, when the dispatcher does not run any more: settle and recover what is left, once."""
+        error = "no answer in time"
+        with trio.CancelScope() as self._timeout:
+            try:
+                while not isinstance(command := self.machine.plan_rest(self._pending()), Stop):
+                    await self._execute(command, trio.current_time())
+                return
+            except Exception as problem:
+                error = _describe(problem)
+        # No job is lost: the leases end, and others take the jobs.
+        self._reporter.report(ErrorEvent(f"dispatcher {self.queue}", error))
+
+    async def _execute(self, statement: Statement, now: float) -> None:
+        self._shield(now)
+        match statement:
+            case Recover():
+                await self._recover()
+            case Claim():
+                self._reserve(statement.limit)
+                await self._settle_and_claim(statement, now)
+            case Settle():
+                await self._settle_and_claim(None, now)
 
     def _shield(self, now: float) -> None:
-        """From now on only the end of our patience interrupts us: a claim that is cancelled half-way may have leased
-        jobs that nobody then knows of.
+        """From now on only the timeout cancels: a claim that is cancelled half-way may have leased jobs that nobody
+        knows of.
         """
-        ends = self._timeout.deadline
-        if not now + _LEAST_TIMEOUT <= ends <= now + _TIMEOUT:
-            self._timeout.deadline = min(now + _TIMEOUT, self._deadline)
+        # The deadline moves only now and then: each time it does, trio's heap of deadlines grows.
+        if not now + _SHORTEST_TIMEOUT <= self._timeout.deadline <= now + _LONGEST_TIMEOUT:
+            self._timeout.deadline = min(now + _LONGEST_TIMEOUT, self._deadline)
         self._timeout.shield = True
 
-    def _promise(self, room: int) -> None:
-        """Room in the slots for what the claim under way may bring."""
-        self._slots.reserve(room - self._promised)
-        self._promised = room
+    def _reserve(self, room: int) -> None:
+        self._slots.reserve(room - self._reserved)
+        self._reserved = room
 
-    async def _settle_and_claim(self, ask: Ask | None, sent_at: float) -> None:
-        self._shield(sent_at)
+    # -- statements
+
+    async def _settle_and_claim(self, claim: Claim | None, sent_at: float) -> None:
         entries, settlements = self.completer.take()
         try:
-            exchanged = await self._port.settle_and_claim(
+            answer = await self._port.settle_and_claim(
                 self.queue,
                 settlements,
-                None if ask is None else self._want(ask),
-                promote_due=ask is not None and ask.promote_due,
-                idle=None if ask is None else ask.idle,
-                notify=None if ask is None else self._busy.due_notification(sent_at),
+                None if claim is None else self._make_request(claim),
+                promote_due=claim is not None and claim.promote_due,
+                idle=None if claim is None else claim.idle,
+                notify=None if claim is None else self._busy.due_notification(sent_at),
             )
         except UnknownQueue:
             self.completer.answered(entries, {})  # the queue is gone, and its jobs with it
@@ -261,71 +288,45 @@ class Dispatcher:
         except BaseException:
             self.completer.unanswered(entries)
             raise
-        now = trio.current_time()
-        self.machine.answered(now)
         if entries:
-            self.completer.answered(entries, exchanged.settled)
-        if ask is not None:
-            self._received(exchanged.claim, sent_at, now)
+            self.completer.answered(entries, answer.settled)
+        if claim is None:
+            self.machine.answered(trio.current_time())
+        else:
+            self._receive(answer, sent_at)
 
-    def _want(self, ask: Ask) -> ClaimRequest:
-        # The very same as long as nothing changes: the store keeps what it made of it.
-        if (self._request.limit, self._request.find_next_due) != (ask.limit, ask.find_next_due):
-            self._request = attrs.evolve(self._request, limit=ask.limit, find_next_due=ask.find_next_due)
+    def _make_request(self, claim: Claim) -> ClaimRequest:
+        # The same object as long as nothing changes: the store keeps the statement that it made of it.
+        if (self._request.limit, self._request.find_next_due) != (claim.limit, claim.find_next_due):
+            self._request = attrs.evolve(self._request, limit=claim.limit, find_next_due=claim.find_next_due)
         return self._request
 
-    def _received(self, claim: Claim | None, sent_at: float, now: float) -> None:
-        jobs = [] if claim is None else claim.jobs
+    def _receive(self, answer: SettledAndClaimed, sent_at: float) -> None:
+        """Hand the claimed jobs to the slots."""
+        found = answer.claim
+        jobs = [] if found is None else found.jobs
         self._claims += 1
         self._claimed += len(jobs)
-        self._keyed = claim is not None and claim.policy in KEYED
-        self.machine.claimed(len(jobs), None if claim is None else claim.next_due, now)
-        self._promise(0)
+        may_be_cancelled = self.machine.claimed(
+            len(jobs),
+            None if found is None else found.next_due,
+            trio.current_time(),
+            keyed=found is not None and found.policy in KEYED,
+        )
+        self._reserve(0)
         if jobs:
             self._slots.offer(ClaimedBatch(jobs, self.completer, sent_at), more=self.machine.may_have_jobs)
-        if self._may_be_cancelled:
-            self._may_be_cancelled = False
+        if may_be_cancelled:
             self._checker.check(self._running(), CancelReason.CANCELLED)
-        if self._stopping:
+        if self.machine.stopping:
             self._slots.give_back()
 
-    def _failed(self, ask: Ask | None, error: str) -> None:
-        self._reporter.report(ErrorEvent(f"dispatcher {self.queue}", error))
-        self.machine.failed(trio.current_time(), random.random())
-        if ask is not None:
-            self._leases_unknown = True
-
-    async def _recover_unseen(self) -> None:
-        # What waits to be settled goes first: a job that has failed may have been leased to us again, unseen,
-        # and must not be taken for the one we know.
-        if self.completer:
-            await self._settle_and_claim(None, trio.current_time())
+    async def _recover(self) -> None:
         worker = self._request.worker
         assert worker is not None
         known = [running.job.id for running in (*self._running(), *self.completer)]
-        self._shield(trio.current_time())
         await self._port.recover_unseen(self.queue, worker, known)
-        self._leases_unknown = False
-
-    @property
-    def has_rest(self) -> bool:
-        """Whether something is left to settle, or to look for."""
-        return bool(self.completer) or self._leases_unknown
-
-    async def settle_rest(self) -> None:
-        """For the very end, when it no longer runs: what was still put into its completer, tried once."""
-        error = "no answer in time"
-        with trio.CancelScope() as self._timeout:
-            try:
-                if self.completer:
-                    await self._settle_and_claim(None, trio.current_time())
-                if self._leases_unknown:
-                    await self._recover_unseen()
-                return
-            except Exception as problem:
-                error = _describe(problem)
-        # The jobs are not lost: their leases end, and others take them.
-        self._reporter.report(ErrorEvent(f"dispatcher {self.queue}", error))
+        self.machine.recovered()
 
 
 def _describe(error: BaseException) -> str:
