@@ -111,7 +111,7 @@ def _claims(server: Server, options: Options) -> Iterator[_Found]:
 
     def fill_admitted(dsn: str) -> None:
         fill_jobs(many, keyed=True)(dsn)
-        admit_all(dsn)
+        admit_all(dsn, many)
 
     base = claims(empty.name, refill=True)
     yield _Found("claim of 10, nothing else queued (strict FIFO)", "ms", base)

@@ -36,14 +36,13 @@ def block_key(dsn: str, blocked: int, free: int) -> None:
         boss.insert(QUEUE, ({**_row(i, "blocked"), "expire_in": 86_400} for i in range(blocked)))
         boss.fetch(QUEUE)
         boss.insert(QUEUE, (_row(i, str(i)) for i in range(free)))
-    admit_all(dsn)
+    admit_all(dsn, blocked + free)
 
 
-def admit_all(dsn: str) -> None:
-    """Admit the new jobs of a keyed queue, which otherwise happens along with the measured claims."""
-    waiting = "select exists (select from trioboss.job where gate = 1 and state < 'active')"
+def admit_all(dsn: str, jobs: int) -> None:
+    """Admit so many new jobs of a keyed queue, which otherwise happens along with the measured claims."""
     with trioboss.SyncBoss(dsn, migrate=False) as boss:
-        while run_sql(dsn, waiting)[0][0]:
+        for _ in range(jobs // _ADMITTED_AT_ONCE + 2):
             boss.fetch(QUEUE, batch_size=_ADMITTED_AT_ONCE, min_priority=_UNUSED_PRIORITY)
 
 

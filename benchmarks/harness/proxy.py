@@ -19,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 __all__ = ["Proxy", "open_proxy", "run_proxy"]
 
-# ReadyForQuery outside of a transaction: the server has committed everything that it was asked to do before.
+# ReadyForQuery outside of a transaction: the server has committed all earlier statements.
 _READY_OUTSIDE_TRANSACTION = b"Z\x00\x00\x00\x05I"
 _CLOSED = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
 
@@ -33,7 +33,7 @@ class _Connection:
     port: int | None
     """The port that pg_stat_activity shows as client_port; None over a Unix socket."""
     silent: bool = False
-    """Nothing passes any more, and neither side is told: once data is lost, a TCP stream cannot go on."""
+    """Nothing passes any more, and the connection stays open: once data is lost, a TCP stream cannot go on."""
     unanswered: bool = False
     """The server gets what the client sends, but its replies are lost."""
 
@@ -62,7 +62,7 @@ class Proxy:
     silent_ports: set[int] = attrs.field(factory=set, init=False)
     """The same for single connections, named by the client_port that the server sees."""
     hold_open: bool = attrs.field(default=False, init=False)
-    """The client is not told when the server closes the connection."""
+    """The client's connection stays open when the server closes its own."""
     lost_commits: int = attrs.field(default=0, init=False)
     """So many replies that follow a commit are lost, each together with its connection."""
     lose_replies_to: bytes | None = attrs.field(default=None, init=False)
@@ -75,14 +75,14 @@ class Proxy:
     _connections: set[_Connection] = attrs.field(factory=set, init=False)
 
     def half_close(self, *, towards_client: bool) -> None:
-        """Tell one side of all open connections that the other side will send nothing more."""
+        """Close one direction of all open connections, as if the sending side had finished."""
         for connection in list(self._connections):
             stream = connection.client if towards_client else connection.server
             with suppress(OSError):
                 stream.socket.shutdown(socket.SHUT_WR)
 
     def close_silent(self) -> None:
-        """Close the connections that lost data, so that both sides learn of it."""
+        """Close the connections that lost data, so that both sides see their end."""
         for connection in list(self._connections):
             if connection.silent:
                 connection.close()
@@ -129,7 +129,7 @@ class Proxy:
                 connection.close()
 
     def _passes(self, connection: _Connection, data: bytes, *, to_client: bool) -> bool:
-        """Note what the data and the faults do to the connection; return whether the data is forwarded."""
+        """Update the state of the connection; return whether the data is forwarded."""
         connection.silent = connection.silent or self.silent or connection.port in self.silent_ports
         if not to_client and self.lose_replies_to is not None and self.lose_replies_to in data:
             connection.unanswered = True

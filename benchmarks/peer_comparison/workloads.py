@@ -61,13 +61,13 @@ class Workload:
 def comparable_peers(ours: Peer, workload: str) -> list[Peer]:
     """Return the peers that a configuration of trioboss is compared with.
 
-    Drains are compared only where the work is alike: batched with batched, and history kept with at least a log kept.
+    Drains are comparable if both are batched or both are not, and if both keep history, or at least a log.
     """
     peers = [peer for peer in CATALOGUE if peer.package is not None and workload in peer.workloads]
     if workload not in DRAINS:
         return peers
-    alike = [peer for peer in peers if peer.batched == ours.batched]
-    return [peer for peer in alike if peer.keeps != "nothing" or ours.keeps == "nothing" or not ours.batched]
+    comparable = [peer for peer in peers if peer.batched == ours.batched]
+    return [peer for peer in comparable if peer.keeps != "nothing" or ours.keeps == "nothing" or not ours.batched]
 
 
 def _paced(count: tuple[int, int], rate: float) -> Callable[[Server, QueueProgram, Peer, Options], Result]:

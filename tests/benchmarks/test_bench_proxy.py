@@ -1,4 +1,4 @@
-"""The proxy breaks connections in the way that was asked for, and in no other."""
+"""Each fault of the proxy does what it promises, and affects no other connection."""
 
 from contextlib import asynccontextmanager
 

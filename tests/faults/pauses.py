@@ -1,6 +1,6 @@
 """Pause points: exact places at which a process stops until it is killed.
 
-They wrap methods of trioboss in the process that wants them, so trioboss itself has none.
+They wrap methods of trioboss in the process that is to be stopped, so trioboss itself has none.
 """
 
 import time

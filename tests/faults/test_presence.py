@@ -61,9 +61,8 @@ async def test_A12_a_leader_whose_session_outlives_it_leads_until_its_term_ends(
                 return job.attempt
 
             await boss.work("q", handler)
-            await boss.send(
-                "q", 2
-            )  # idle bosses do not notice a missing leader before their next safety poll
+            # A running job makes the boss check the leader; an idle boss does so only at its next safety poll.
+            await boss.send("q", 2)
             job = await boss.wait_for("q", id)
 
     assert (job.state, job.output) == ("completed", 2)

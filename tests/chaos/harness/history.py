@@ -51,7 +51,7 @@ class Start:
 
 @attrs.frozen
 class Settled:
-    """A worker was told whether its result was accepted."""
+    """The database accepted or refused the result of an attempt."""
 
     id: UUID
     attempt: int

@@ -150,8 +150,8 @@ class Nemesis:
             await self._execute("set lock_timeout = '2s'", _LOCK, hold=self.rng.uniform(0.3, 2.5))
 
     async def snapshot(self) -> None:
-        """Hold an old snapshot. It has the target `nobody`, because it may not cost any worker its lease."""
-        with self._fault("snapshot", "nobody"):
+        """Hold an old snapshot. It has no target, so that it does not count as the reason of a lost lease."""
+        with self._fault("snapshot", "none"):
             await self._execute(_SNAPSHOT, hold=self.rng.uniform(3, 10))
 
     # -- the network

@@ -38,7 +38,7 @@ def shift_clock(seconds: float) -> None:
 
 @attrs.define(eq=False)
 class Handler:
-    """Sleeps, and ends as the data of the job says."""
+    """Sleeps, and completes, fails or exits according to the data of the job."""
 
     journal: Journal
 
