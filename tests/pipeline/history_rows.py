@@ -16,8 +16,9 @@ JOB = {
     "retry_count": 0,
     "retry_limit": 2,
     "seq": 1,
+    "worker": "w",
 }
-ATTEMPT = {"job_id": "j", "queue": "q", "attempt": 1, "outcome": "failed"}
+ATTEMPT = {"job_id": "j", "queue": "q", "attempt": 1, "outcome": "failed", "worker": "w"}
 
 
 def at(minutes):

@@ -5,9 +5,11 @@ from datetime import timedelta
 
 import psycopg
 import pytest
+from pipeline_helpers import files_of_lake
 
 from trioboss.api.sync import SyncBoss
 from trioboss.errors import UsageError
+from trioboss.pipeline import archive
 from trioboss.pipeline.history import Source
 from trioboss.pipeline.jobs import audit as audit_job
 from trioboss.pipeline.jobs import report as report_job
@@ -75,7 +77,7 @@ def test_a_history_that_was_tampered_with_is_found_and_the_exit_code_says_so(spa
         boss.complete("singleton", forged)
     forge(lived, forged.id, job.started_on)
 
-    assert audit_job.main(["--dsn", lived, "--queue", "singleton", "--tolerance", "0"]) == 1
+    assert audit_job.main(["--dsn", lived, "--queue", "singleton"]) == 1
 
     out = capsys.readouterr().out
     assert str(job.id) in out
@@ -85,18 +87,53 @@ def test_a_history_that_was_tampered_with_is_found_and_the_exit_code_says_so(spa
 
 def test_a_database_says_which_queues_have_no_order_of_starts(dsn, sync_boss):
     for name, policy, commit_order in [
-        ("loose", "key_strict_fifo", False),
+        ("free", "key_strict_fifo", False),
         ("strict", "key_strict_fifo", True),
         ("other", "standard", False),
     ]:
         sync_boss.create_queue(name, policy=policy, commit_order=commit_order)
 
-    assert audit_job._loose_queues(Source(dsn=dsn)) == ["loose"]
+    assert audit_job._unordered_queues(Source(dsn=dsn)) == ["free"]
 
 
-def test_an_audit_of_a_queue_without_history_proves_nothing_and_says_so(spark, lived):
+def test_an_audit_of_a_queue_without_history_is_an_error(spark, lived):
     with pytest.raises(UsageError, match="queue: nothing of nosuch is in this history"):
         audit_job.main(["--dsn", lived, "--queue", "nosuch"])
+
+
+def test_a_dead_letter_job_that_is_nowhere_is_possibly_missing(spark, dsn, sync_boss, capsys):
+    sync_boss.create_queue("dead")
+    sync_boss.create_queue("q", dead_letter="dead", retry_limit=0)
+    for _ in range(3):
+        sync_boss.send("q", {})
+        (job,) = sync_boss.fetch("q")
+        sync_boss.fail("q", job, "no")
+    (ended,) = sync_boss.fetch("dead")
+    sync_boss.complete("dead", ended)
+    (deleted, queued) = sync_boss.find_jobs("dead", state="created")
+    sync_boss.delete_job("dead", deleted.id)
+
+    assert audit_job.main(["--dsn", dsn]) == 0
+    out = capsys.readouterr().out
+    assert audit_job.main(["--dsn", dsn, "--strict"]) == 1
+
+    assert "no dead letter (possible): no dead letter job in dead, unless it was deleted" in out
+    assert f"job {deleted.source_id}" in out
+    assert str(queued.source_id) not in out
+    assert "no violation, 1 possible violation (1 no dead letter)" in out
+
+
+def test_files_that_a_lake_has_lost_are_found_and_the_others_audited(spark, lived, tmp_path):
+    archive(lived, tmp_path, spark=spark)
+    attempts, jobs = sorted(files_of_lake(tmp_path))
+    (tmp_path / attempts).unlink()
+
+    found = audit(Source(lake=tmp_path), spark=spark)
+
+    assert found.violations["lake file"] == 1
+    assert str(found.findings[0]) == f"lake file: {attempts} is missing"
+    assert found.jobs > 10
+    assert jobs.startswith("jobs/")
 
 
 def forge(dsn, id, started_on):

@@ -63,7 +63,7 @@ def test_a_setting_of_spark_without_a_value_is_exit_code_2(capsys):
     ("arguments", "problem"),
     [
         (["--from", "2026-03-02", "--to", "2026-03-01"], "from, to: no time is between them"),
-        (["--tolerance", "nan"], "tolerance: say how many seconds"),
+        (["--tolerance", "nan"], "tolerance: give a number of seconds"),
         (["--schema", "no-name"], "schema: 'no-name' is not a schema name"),
     ],
 )

@@ -1,7 +1,7 @@
 """History, from the database or from a lake: what the jobs that analyse it begin with."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,20 +13,31 @@ from pyspark.sql import functions as F
 from trioboss.errors import UsageError
 from trioboss.pipeline.arguments import add_session_arguments
 from trioboss.pipeline.columns import TABLES
+from trioboss.pipeline.database import open_database
 from trioboss.pipeline.lake import read_lake
 from trioboss.pipeline.options import need_dsn
 
-__all__ = ["History", "Source", "add_history_arguments", "parse_time", "source_of"]
+__all__ = ["History", "Queued", "Source", "add_history_arguments", "parse_time", "source_of"]
+
+
+@attrs.frozen
+class Queued:
+    """The jobs that have not ended, and when they were read, by the database's clock."""
+
+    jobs: DataFrame
+    read_on: datetime
 
 
 @attrs.frozen
 class History:
-    """Ended jobs, and attempts that did not end well."""
+    """Ended jobs, and attempts that did not complete, as they were at one instant."""
 
     jobs: DataFrame
     attempts: DataFrame
+    queued: Queued | None = None
+    """Read before the history; None: not asked for, or not known, because the history is a lake's."""
     is_lake: bool = True
-    """A lake also has ends that were taken back later."""
+    """A lake also has ends that were undone later."""
 
 
 @attrs.frozen
@@ -41,51 +52,76 @@ class Source:
     queues: tuple[str, ...] = attrs.field(default=(), converter=tuple)
 
     @contextmanager
-    def open(self, spark: SparkSession, jobs: Sequence[str], attempts: Sequence[str]) -> Iterator[History]:
-        """The history with these columns. What comes from a database is read once, and kept until the end."""
+    def open(
+        self,
+        spark: SparkSession,
+        jobs: Sequence[str],
+        attempts: Sequence[str],
+        *,
+        queued: Sequence[str] = (),
+        without: Collection[str] = (),
+    ) -> Iterator[History]:
+        """The history with these columns. Rows of a database are read once, and kept until the block ends.
+
+        ``queued`` are the columns of jobs that have not ended; ``without`` are files of a lake that are not to be read.
+        """
         if self.lake is not None:
             yield History(
-                self._from_lake(spark, "archive", jobs), self._from_lake(spark, "attempt", attempts)
+                self._from_lake(spark, "archive", jobs, without),
+                self._from_lake(spark, "attempt", attempts, without),
             )
             return
-        ended = self._from_database(spark, "archive", jobs).persist()
-        tried = self._from_database(spark, "attempt", attempts).persist()
+        waiting = self._read_queued(spark, queued) if queued else None
+        # After the queued jobs: a job that ends meanwhile is then in both, and never in neither.
+        with open_database(need_dsn(self.dsn), self.schema) as database:
+            ((snapshot,),) = database.run("read_snapshot")
+        ended = self._from_database(spark, "archive", jobs, snapshot).persist()
+        tried = self._from_database(spark, "attempt", attempts, snapshot).persist()
         try:
-            yield History(ended, tried, is_lake=False)
+            yield History(ended, tried, waiting, is_lake=False)
         finally:
-            ended.unpersist()
-            tried.unpersist()
+            for frame in (ended, tried, *([waiting.jobs] if waiting else [])):
+                frame.unpersist()
 
-    def _from_lake(self, spark: SparkSession, table: str, columns: Sequence[str]) -> DataFrame:
-        rows = read_lake(spark, str(self.lake), table)
+    def _read_queued(self, spark: SparkSession, columns: Sequence[str]) -> Queued:
+        with open_database(need_dsn(self.dsn), self.schema) as database:
+            ((now,),) = database.run("read_clock")
+        options = self._options("job", columns)
+        jobs = spark.read.format("trioboss").options(**options).load().persist()
+        jobs.count()  # reads them now
+        return Queued(jobs, now)
+
+    def _from_lake(
+        self, spark: SparkSession, table: str, columns: Sequence[str], without: Collection[str]
+    ) -> DataFrame:
+        rows = read_lake(spark, str(self.lake), table, without=without)
         for bound, keeps in ((self.since, "date >= {}"), (self.until, "date <= {}")):
             if bound is not None:
                 day = bound.astimezone(UTC).date().isoformat()
                 rows = rows.where(keeps.format(f"DATE'{day}'"))
-        return self._narrow(rows, table).select(*columns)
-
-    def _from_database(self, spark: SparkSession, table: str, columns: Sequence[str]) -> DataFrame:
-        options = {
-            "dsn": str(need_dsn(self.dsn)),
-            "schema": self.schema,
-            "table": table,
-            "columns": ",".join(columns),
-        }
-        options |= {"queue": ",".join(self.queues)} if self.queues else {}
-        options |= {"since": self.since.isoformat()} if self.since is not None else {}
-        options |= {"until": self.until.isoformat()} if self.until is not None else {}
-        return spark.read.format("trioboss").options(**options).load()
-
-    def _narrow(self, rows: DataFrame, table: str) -> DataFrame:
         time = TABLES[table].time or ""
         if self.since is not None:
             rows = rows.where(F.col(time) >= F.lit(self.since))
         if self.until is not None:
             rows = rows.where(F.col(time) < F.lit(self.until))
-        return rows.where(F.col("queue").isin(*self.queues)) if self.queues else rows
+        rows = rows.where(F.col("queue").isin(*self.queues)) if self.queues else rows
+        return rows.select(*columns)
+
+    def _from_database(
+        self, spark: SparkSession, table: str, columns: Sequence[str], snapshot: str
+    ) -> DataFrame:
+        options = self._options(table, columns) | {"snapshot": snapshot}
+        options |= {"queue": ",".join(self.queues)} if self.queues else {}
+        options |= {"since": self.since.isoformat()} if self.since is not None else {}
+        options |= {"until": self.until.isoformat()} if self.until is not None else {}
+        return spark.read.format("trioboss").options(**options).load()
+
+    def _options(self, table: str, columns: Sequence[str]) -> dict[str, str]:
+        dsn = str(need_dsn(self.dsn))
+        return {"dsn": dsn, "schema": self.schema, "table": table, "columns": ",".join(columns)}
 
     def describe(self) -> str:
-        """In words, without a password."""
+        """For people, without a password."""
         return f"lake {self.lake}" if self.lake is not None else f"schema {self.schema}"
 
 

@@ -10,7 +10,7 @@ have nothing in them but the day: a queue's name can be longer than a file's nam
 that a file system does not tell apart.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -22,7 +22,7 @@ from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.files import Files
 from trioboss.pipeline.manifest import FOLDERS, Batch, LakeFile, Manifest, rows_by_folder
 
-__all__ = ["STAGING", "find_staged", "make_lake", "open_lake", "read_lake", "with_date"]
+__all__ = ["STAGING", "find_damaged", "find_staged", "make_lake", "open_lake", "read_lake", "with_date"]
 
 STAGING = "_staging"
 """The folder of files that are not part of the lake yet."""
@@ -36,17 +36,37 @@ def open_lake(spark: SparkSession, lake: str | Path) -> Manifest:
     return manifest
 
 
-def read_lake(spark: SparkSession, lake: str | Path, table: str = "archive") -> DataFrame:
+def find_damaged(manifest: Manifest) -> list[tuple[LakeFile, str]]:
+    """The files of a lake that are missing or were changed, each with the problem."""
+    sizes = {
+        f"{folder}/{file.path}": file.bytes
+        for folder in FOLDERS.values()
+        for file in manifest.files.walk(folder, ".parquet")
+    }
+    damaged = []
+    for file in manifest.contents().files:
+        size = sizes.get(file.path)
+        if size is None:
+            damaged.append((file, "is missing"))
+        elif size != file.bytes:
+            damaged.append((file, f"has {size} bytes instead of {file.bytes}"))
+    return damaged
+
+
+def read_lake(
+    spark: SparkSession, lake: str | Path, table: str = "archive", *, without: Collection[str] = ()
+) -> DataFrame:
     """The rows of a table that a lake has now, with the column `date`.
 
     Reads the files that the manifest names, so a batch is there as a whole or not at all. A file that is missing is an
-    error.
+    error, unless it is among those ``without`` which the lake is to be read.
     """
     manifest = open_lake(spark, lake)
     # With the types of the table: Spark would take them from one of the files, which may be older than a new column.
     schema = StructType([*TABLES[table].schema().fields, StructField("date", DateType())])
     folder = FOLDERS[table]
-    paths = [file.path for file in manifest.contents().files if file.path.startswith(f"{folder}/")]
+    files = manifest.contents().files
+    paths = [file.path for file in files if file.path.startswith(f"{folder}/") and file.path not in without]
     if not paths:
         return spark.createDataFrame([], schema)
     reader = spark.read.schema(schema).option("basePath", manifest.files.at(folder))

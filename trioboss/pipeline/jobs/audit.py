@@ -1,7 +1,7 @@
-"""Proves the guarantees over history, and prints each violation with both jobs. Exit code 1 if there is any.
+"""Checks the guarantees over history, and prints each violation with both jobs. Exit code 1 if there is any.
 
-What is looked for, and what only looks like a violation, is in transforms/violations.py. A doubt is a finding that
-something legitimate which left no trace may explain; it counts with ``--strict``.
+The checks, and what is legitimate and looks like a violation, are in transforms/violations. A possible violation is a
+finding that something legitimate may explain which leaves no trace in history; it counts with ``--strict``.
 """
 
 import argparse
@@ -19,124 +19,141 @@ from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
 from trioboss.pipeline.arguments import print_progress, session_of
 from trioboss.pipeline.database import open_database
-from trioboss.pipeline.history import Source, add_history_arguments, source_of
+from trioboss.pipeline.history import History, Source, add_history_arguments, source_of
+from trioboss.pipeline.lake import find_damaged, open_lake
 from trioboss.pipeline.options import need_dsn
 from trioboss.pipeline.progress import Reporter, report_stages, report_step
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.terminal import print_json, show
-from trioboss.pipeline.transforms import violations
-from trioboss.pipeline.transforms.trace import trace_jobs
+from trioboss.pipeline.transforms.trace import TRACED_ATTEMPTS, TRACED_JOBS, trace_jobs
+from trioboss.pipeline.transforms.violations import dead_letters, ends, exclusion, instants, order
 
 __all__ = ["Audit", "Finding", "audit", "find_violations", "main"]
 
-TOLERANCE = 0.1
-"""Seconds by which a claim may have reached the server before it saw what it saw."""
-
-_JOBS = (
-    "id", "queue", "state", "policy", "singleton_key", "created_on", "start_after", "started_on", "completed_on",
-    "attempt", "retry_count", "retry_limit", "source_queue", "seq",
-)  # fmt: skip
-_ATTEMPTS = ("job_id", "queue", "attempt", "singleton_key", "started_on", "ended_on", "outcome")
+_JOBS = (*TRACED_JOBS, "dead_letter", "source_id")
+_QUEUED = ("source_queue", "source_id")
 
 
 @attrs.frozen
 class Finding:
-    """Something in history that must not be there, or a doubt about it."""
+    """A violation, or a possible one."""
 
     kind: str
-    queue: str
+    queue: str | None
     key: str | None
-    job: str
-    attempt: int
+    job: str | None
+    attempt: int | None
     other_job: str | None
     other_attempt: int | None
-    at: datetime
+    at: datetime | None
     seconds: float | None
     """How long they overlapped, or how far apart they were."""
     certain: bool
     detail: str
 
     def __str__(self) -> str:
-        words = [
-            f"{self.kind}: {show(self.detail)}"
-            if self.certain
-            else f"{self.kind} (doubt): {show(self.detail)}"
+        lines = [f"{self.kind}{'' if self.certain else ' (possible)'}: {show(self.detail)}"]
+        where = [
+            f"queue {show(self.queue)}" if self.queue is not None else None,
+            f"key {show(self.key)}" if self.key is not None else None,
+            f"{self.at:%Y-%m-%d %H:%M:%S.%f} UTC" if self.at is not None else None,
+            f"{self.seconds:.6f} s" if self.seconds is not None else None,
         ]
-        where = f"queue {show(self.queue)}" + (f", key {show(self.key)}" if self.key is not None else "")
-        words.append(f"  {where}, {self.at:%Y-%m-%d %H:%M:%S.%f} UTC" + self._seconds())
-        words.append(f"  job {self.job}, attempt {self.attempt}")
-        if self.other_job is not None:
-            words.append(f"  job {self.other_job}, attempt {self.other_attempt}")
-        return "\n".join(words)
-
-    def _seconds(self) -> str:
-        return "" if self.seconds is None else f", {self.seconds:.3f} s"
+        if any(where):
+            lines.append("  " + ", ".join(filter(None, where)))
+        for job, attempt in ((self.job, self.attempt), (self.other_job, self.other_attempt)):
+            if job is not None:
+                lines.append(f"  job {job}" + (f", attempt {attempt}" if attempt is not None else ""))
+        return "\n".join(lines)
 
 
 @attrs.frozen
 class Audit:
-    """What an audit found: how many of each kind, and the first of them."""
+    """The result of an audit: how many findings of each kind there are, and the first of them."""
 
     jobs: int
     attempts: int
     violations: Counter[str]
-    doubts: Counter[str]
+    possible: Counter[str]
     findings: list[Finding]
 
     @property
     def is_clean(self) -> bool:
-        """No violation; there may be doubts."""
+        """No violation; there may be possible ones."""
         return not self.violations
 
 
-def find_violations(trace: DataFrame, tolerance: float = TOLERANCE, loose: Sequence[str] = ()) -> DataFrame:
-    """All findings in a trace of jobs (transforms/trace.py), as a DataFrame with the columns of Finding."""
-    return reduce(
-        DataFrame.unionByName,
-        [
-            violations.overlaps(trace, tolerance),
-            violations.order_of_starts(trace, tolerance, loose),
-            violations.passed_retries(trace, tolerance),
-            violations.over_limit(trace),
-            violations.two_ends(trace),
-            violations.missing_ends(trace),
-        ],
-    )
+def find_violations(
+    history: History, trace: DataFrame, tolerance: float = 0.0, unordered: Sequence[str] = ()
+) -> DataFrame:
+    """All findings in a history and its trace (transforms/trace.py), as a DataFrame with the columns of Finding."""
+    jobs = history.jobs
+    found = [
+        exclusion.overlaps(trace, tolerance),
+        exclusion.waiting_together(jobs, tolerance),
+        order.starts_out_of_order(trace, tolerance, unordered),
+        order.passed_retries(trace, tolerance),
+        ends.counted_ends(trace),
+        ends.two_ends(trace),
+        instants.wrong_instants(trace, tolerance),
+        dead_letters.doubled_dead_letters(jobs),
+    ]
+    if history.queued is not None:
+        queued = history.queued
+        found.append(dead_letters.missing_dead_letters(jobs, queued.jobs, queued.read_on))
+    return reduce(DataFrame.unionByName, found)
 
 
 def audit(
     source: Source,
     *,
     spark: SparkSession | None = None,
-    tolerance: float = TOLERANCE,
-    loose: Sequence[str] = (),
+    tolerance: float = 0.0,
+    unordered: Sequence[str] = (),
     limit: int = 1000,
     progress: Reporter | None = None,
 ) -> Audit:
-    """Look for everything that must not be in history; at most ``limit`` findings are returned.
+    """Check everything that can be checked in history; at most ``limit`` findings are returned.
 
-    ``loose`` are queues with `commit_order` off, whose order of starts says nothing; a database says which they are.
+    ``tolerance``: seconds by which the server's clock may have been set back. ``unordered`` are queues with
+    `commit_order` off, in which the order of starts is free; of a database they are known.
     """
     spark, began = spark or get_session(), time.monotonic()
-    loose = [*loose, *([] if source.lake is not None else _loose_queues(source))]
-    with source.open(spark, _JOBS, _ATTEMPTS) as history, report_stages(spark, "audit", progress):
+    damaged = _damaged_files(spark, source)
+    unordered = [*unordered, *([] if source.lake is not None else _unordered_queues(source))]
+    missing = [finding.detail.partition(" ")[0] for finding in damaged]
+    with (
+        source.open(spark, _JOBS, TRACED_ATTEMPTS, queued=_QUEUED, without=missing) as history,
+        report_stages(spark, "audit", progress),
+    ):
         trace = trace_jobs(
             history.jobs, history.attempts
-        ).persist()  # six questions share its shuffle and its sort
-        found = find_violations(trace, tolerance, loose).persist()
+        ).persist()  # most checks share its shuffle and its sort
+        found = find_violations(history, trace, tolerance, unordered).persist()
         counts = found.groupBy("kind", "certain").count().collect()
         first = found.orderBy("kind", "queue", "at", "job").limit(limit).collect() if counts else []
-        rows = {row["is_end"]: row["count"] for row in trace.groupBy("is_end").count().collect()}
+        jobs, attempts = (frame.count() for frame in (history.jobs, history.attempts))
         found.unpersist()
         trace.unpersist()
-    jobs, attempts = rows.get(True, 0), rows.get(False, 0)
     report_step(progress, "audit", jobs + attempts, time.monotonic() - began)
-    of_kind = {certain: Counter({row["kind"]: row["count"] for row in counts if row["certain"] == certain})
-               for certain in (True, False)}  # fmt: skip
-    return Audit(jobs, attempts, of_kind[True], of_kind[False], [_finding(row) for row in first])
+    violations, possible = (
+        Counter({row["kind"]: row["count"] for row in counts if row["certain"] == certain})
+        for certain in (True, False)
+    )
+    violations += Counter(finding.kind for finding in damaged)
+    return Audit(jobs, attempts, violations, possible, [*damaged, *map(_finding, first)][:limit])
 
 
-def _loose_queues(source: Source) -> list[str]:
+def _damaged_files(spark: SparkSession, source: Source) -> list[Finding]:
+    if source.lake is None:
+        return []
+    return [
+        Finding("lake file", None, None, None, None, None, None, None, None, True, f"{file.path} {problem}")
+        for file, problem in find_damaged(open_lake(spark, source.lake))
+    ]
+
+
+def _unordered_queues(source: Source) -> list[str]:
     with open_database(need_dsn(source.dsn), source.schema) as database:
         queues = [Queue(*row) for row in database.run("get_queues")]
     return [q.name for q in queues if q.policy is Policy.KEY_STRICT_FIFO and not q.commit_order]
@@ -149,44 +166,62 @@ def _finding(row: Row) -> Finding:
 
 def main(argv: list[str] | None = None) -> int:
     """The command, for spark-submit and for `trioboss pipeline audit`."""
+    given = _parse(argv)
+    done = audit(
+        source_of(given),
+        spark=session_of(given),
+        tolerance=given.tolerance,
+        unordered=given.unordered,
+        limit=given.limit,
+        progress=print_progress,
+    )
+    if given.queue and not done.jobs + done.attempts:
+        raise UsageError(
+            f"queue: nothing of {', '.join(given.queue)} is in this history, so nothing was checked"
+        )
+    print_json(attrs.asdict(done)) if given.json else _print(done)
+    return 0 if done.is_clean and not (given.strict and done.possible) else 1
+
+
+def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="trioboss pipeline audit", description="Prove the guarantees over history."
+        prog="trioboss pipeline audit", description="Check the guarantees over history."
     )
     parser.add_argument(
-        "--tolerance", type=float, default=TOLERANCE, help="of starts, in seconds (default 0.1)"
+        "--tolerance",
+        type=float,
+        default=0.0,
+        help="seconds by which the server's clock was set back (default 0)",
     )
-    parser.add_argument("--loose", action="append", default=[], metavar="QUEUE", help="has commit_order off")
+    parser.add_argument(
+        "--unordered",
+        action="append",
+        default=[],
+        metavar="QUEUE",
+        help="a queue of a lake with commit_order off",
+    )
     parser.add_argument("--limit", type=int, default=1000, help="how many findings to print (default 1000)")
-    parser.add_argument("--strict", action="store_true", help="doubts count, too")
+    parser.add_argument("--strict", action="store_true", help="possible violations count, too")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_history_arguments(parser)
     given = parser.parse_args(argv)
     if not 0 <= given.tolerance < 1e6:
-        raise UsageError("tolerance: say how many seconds, from 0 to a million")
+        raise UsageError("tolerance: give a number of seconds, from 0 to a million")
     if given.limit < 0:
-        raise UsageError("limit: it cannot be less than nothing")
-    done = audit(
-        source_of(given), spark=session_of(given), tolerance=given.tolerance, loose=given.loose, limit=given.limit,
-        progress=print_progress,
-    )  # fmt: skip
-    if given.queue and not done.jobs + done.attempts:
-        raise UsageError(
-            f"queue: nothing of {', '.join(given.queue)} is in this history, so nothing was proved"
-        )
-    print_json(attrs.asdict(done)) if given.json else _print(done)
-    return 0 if done.is_clean and not (given.strict and done.doubts) else 1
+        raise UsageError("limit: it cannot be less than 0")
+    return given
 
 
 def _print(done: Audit) -> None:
     for finding in done.findings:
         print(finding, end="\n\n")
-    hidden = done.violations.total() + done.doubts.total() - len(done.findings)
+    hidden = done.violations.total() + done.possible.total() - len(done.findings)
     if hidden:
         print(f"and {hidden} more\n")
-    summary = [_sum_up(done.violations, "violation")] + (
-        [_sum_up(done.doubts, "doubt")] if done.doubts else []
-    )
-    print(f"{done.jobs:,} ended jobs, {done.attempts:,} attempts that did not end well: {', '.join(summary)}")
+    summary = [_sum_up(done.violations, "violation")]
+    if done.possible:
+        summary.append(_sum_up(done.possible, "possible violation"))
+    print(f"{done.jobs:,} ended jobs, {done.attempts:,} attempts that did not complete: {', '.join(summary)}")
 
 
 def _sum_up(counts: Counter[str], word: str) -> str:

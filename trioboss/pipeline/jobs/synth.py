@@ -1,8 +1,8 @@
-"""Makes a history, or rows for a load, of any size, and says beforehand what is in it.
+"""Makes a history, or rows for a load, of any size, of which it is known beforehand what is in it.
 
-A history is a lake as `archive` writes it: six queues, one for each way to run jobs, and a queue of dead letters,
-busiest around noon. With ``violations`` it also has queues `planted/…`, with so many violations of each kind, and
-`honest/…`, with as many histories that only look like some.
+A history is a lake as `archive` writes it: six queues, one for each policy, and a dead letter queue, busiest around
+noon. With ``violations`` it also has queues `planted/…`, with so many violations of each kind, and `clean/…`, with as
+many legitimate histories that look like some.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from trioboss.pipeline.manifest import Manifest
 from trioboss.pipeline.progress import Reporter, report_stages, report_step
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.synthetic.planted import Row, Violation, plant
-from trioboss.pipeline.synthetic.rows import make_jobs, make_letters, to_attempts, to_ended
+from trioboss.pipeline.synthetic.rows import make_dead_letters, make_jobs, to_attempts, to_ended
 from trioboss.pipeline.synthetic.shapes import SHAPES, Facts, facts_of
 from trioboss.pipeline.terminal import print_json, print_rows
 
@@ -35,11 +35,11 @@ __all__ = ["Synthetic", "main", "synth", "synth_load"]
 
 @attrs.frozen
 class Synthetic:
-    """What is in a made-up history: the facts of each queue, and the violations."""
+    """The contents of a made-up history: the facts of each queue, and the violations."""
 
     queues: Mapping[str, Facts]
-    letters: int
-    """Dead letters, in a queue of their own."""
+    dead_letters: int
+    """Dead letter jobs, in a queue of their own."""
     violations: list[Violation]
 
 
@@ -62,7 +62,7 @@ def synth(
     first = begin or _midnight() - timedelta(days=days)
     planted = plant(violations, first + timedelta(hours=1), seed)
     rows = make_jobs(spark, jobs, first, days, seed)
-    ended = to_ended(rows).unionByName(make_letters(rows))
+    ended = to_ended(rows).unionByName(make_dead_letters(rows))
     frames = {
         "archive": _with(spark, ended, "archive", planted.jobs),
         "attempt": _with(spark, to_attempts(rows), "attempt", planted.attempts),
@@ -104,8 +104,8 @@ def _known(jobs: int, days: float, violations: list[Violation]) -> Synthetic:
     for shape in SHAPES:
         queues[shape.queue] = facts_of(shape, shape.jobs(jobs, before), days * 86400)
         before += shape.share
-    letters = sum(queues[shape.queue].failed for shape in SHAPES if shape.dead_letter is not None)
-    return Synthetic(queues, letters, violations)
+    dead_letters = sum(queues[shape.queue].failed for shape in SHAPES if shape.dead_letter is not None)
+    return Synthetic(queues, dead_letters, violations)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -158,10 +158,10 @@ def _print(made: Synthetic, *, as_json: bool) -> None:
     ]
     if as_json:
         violations = [attrs.asdict(violation) for violation in made.violations]
-        print_json({"queues": rows, "letters": made.letters, "violations": violations})
+        print_json({"queues": rows, "dead_letters": made.dead_letters, "violations": violations})
         return
     print_rows(rows, tuple(rows[0]))
-    print(f"\n{made.letters} dead letters, {len(made.violations)} violations")
+    print(f"\n{made.dead_letters} dead letter jobs, {len(made.violations)} violations")
 
 
 if __name__ == "__main__":

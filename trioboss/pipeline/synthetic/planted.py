@@ -1,4 +1,4 @@
-"""Violations that are planted in a history, each in a line of its own, and what an audit should find of them."""
+"""Violations that are planted in a history, each under a key of its own, and the findings that an audit must have."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -6,6 +6,8 @@ from typing import Any
 from uuid import UUID, uuid5
 
 import attrs
+
+from trioboss.pipeline.synthetic.shapes import WORKER
 
 __all__ = ["Planted", "Violation", "plant"]
 
@@ -15,7 +17,7 @@ Row = dict[str, Any]
 
 @attrs.frozen(order=True)
 class Violation:
-    """What an audit should find."""
+    """A finding that an audit must have."""
 
     kind: str
     queue: str
@@ -34,7 +36,7 @@ class Planted:
 
 @attrs.define
 class _Case:
-    """One line of a queue: jobs whose attempts are told in seconds after its beginning."""
+    """One key of a queue: jobs whose times are given in seconds after its beginning."""
 
     planted: Planted
     queue: str
@@ -47,7 +49,7 @@ class _Case:
         return str(uuid5(_ROOT, f"{self.seed}/{self.queue}/{self.key}/{name}"))
 
     def end(self, name: str, seq: int, start: float | None, end: float, **more: Any) -> None:
-        """A job that ended; sent at second 0 and able to start then, if it is not told otherwise."""
+        """A job that ended. Unless ``more`` has other times, it was sent at second 0 and due then."""
         row = {
             "id": self.id(name),
             "queue": self.queue,
@@ -64,11 +66,12 @@ class _Case:
             "retry_limit": 2,
             "seq": (1 << 50) + seq,
             "xid": 1 << 50,
+            "worker": WORKER,
         }
         self.planted.jobs.append(row | more)
 
     def bad(self, name: str, start: float, end: float, attempt: int = 1, outcome: str = "failed") -> None:
-        """An attempt that did not end well."""
+        """An attempt that did not complete."""
         self.planted.attempts.append(
             {
                 "job_id": self.id(name),
@@ -79,6 +82,7 @@ class _Case:
                 "outcome": outcome,
                 "singleton_key": self.key,
                 "xid": 1 << 50,
+                "worker": WORKER,
             }
         )
 
@@ -91,11 +95,11 @@ class _Case:
 
 
 def plant(count: int, begin: datetime, seed: int) -> Planted:
-    """So many violations of each kind, and as many histories that only look like some."""
+    """So many violations of each kind, and as many legitimate histories that look like some."""
     planted = Planted()
     for number in range(count):
-        for queue, policy, tell in _cases():
-            tell(_Case(planted, queue, policy, f"key-{number}", begin + timedelta(minutes=10 * number), seed))
+        for queue, policy, add in _cases():
+            add(_Case(planted, queue, policy, f"key-{number}", begin + timedelta(minutes=10 * number), seed))
     return planted
 
 
@@ -107,16 +111,23 @@ def _cases() -> Iterator[tuple[str, str, Callable[[_Case], None]]]:
     yield "planted/limit", "standard", _over_limit
     yield "planted/twice", "standard", _two_ends
     yield "planted/none", "standard", _no_end
-    yield "honest/lost", "singleton", _lost_lease
-    yield "honest/resumed", "key_strict_fifo", _resumed
-    yield "honest/deferred", "key_strict_fifo", _deferred
-    yield "honest/retried", "standard", _taken_back
+    yield "planted/early", "standard", _early
+    yield "planted/backwards", "standard", _backwards
+    yield "planted/short", "short", _waiting_together
+    yield "planted/retries", "standard", _retries_left
+    yield "planted/dead", "standard", _two_dead_letters
+    yield "clean/lost", "singleton", _lost_lease
+    yield "clean/resumed", "key_strict_fifo", _resumed
+    yield "clean/deferred", "key_strict_fifo", _deferred
+    yield "clean/retried", "standard", _retried
 
 
 def _overlap(case: _Case) -> None:
     case.end("a", 1, 10, 20)
-    case.end("b", 2, 15, 25)
+    case.end("b", 2, 15, 25, created_on=case.at(1), due=1)
     case.expect("overlap", "b", "a")
+    if case.policy == "exclusive":  # which is one job at a time from the send on
+        case.expect("waiting together", "b", "a")
 
 
 def _order(case: _Case) -> None:
@@ -146,9 +157,47 @@ def _two_ends(case: _Case) -> None:
 
 
 def _no_end(case: _Case) -> None:
-    # Sent after the first attempt on record, that of a planted case at the latest: older jobs are not judged.
+    # Sent after the first recorded attempt, that of a planted case at the latest: older jobs are not judged.
     case.end("a", 1, 90, 100, attempt=2, retry_count=1, due=70, created_on=case.at(60))
     case.expect("no end", "a")
+
+
+def _early(case: _Case) -> None:
+    case.end("a", 1, 10, 20, due=12)
+    case.expect("early start", "a")
+    case.bad("b", 10, 20)
+    case.end("b", 2, 30, 40, attempt=2, retry_count=1, due=31)
+    case.expect("early retry", "b")
+
+
+def _backwards(case: _Case) -> None:
+    case.end("a", 1, 10, 9)
+    case.expect("end before start", "a")
+    case.end("b", 2, 10, 20, created_on=case.at(11))
+    case.expect("start before send", "b")
+
+
+def _waiting_together(case: _Case) -> None:
+    # Each is sent at an instant of its own: jobs of one statement are only possible findings.
+    case.end("a", 1, 30, 40)
+    case.end("b", 2, 35, 45, created_on=case.at(10), due=10)
+    case.expect("waiting together", "b", "a")
+
+
+def _retries_left(case: _Case) -> None:
+    case.bad("a", 10, 20, outcome="expired")
+    case.end("a", 1, 10, 20, state="failed")
+    case.expect("retries left", "a")
+
+
+def _two_dead_letters(case: _Case) -> None:
+    case.bad("a", 10, 20)
+    case.end("a", 1, 10, 20, state="failed", retry_limit=0, dead_letter="planted/dead")
+    source = {"source_queue": case.queue, "source_id": case.id("a"), "created_on": case.at(20)}
+    first, second = sorted(("b", "c"), key=case.id)
+    for name in (first, second):
+        case.end(name, 2, 30, 40, due=20, **source)
+    case.expect("two dead letters", first, second)
 
 
 def _lost_lease(case: _Case) -> None:
@@ -168,7 +217,7 @@ def _deferred(case: _Case) -> None:
     case.end("b", 2, 15, 35)
 
 
-def _taken_back(case: _Case) -> None:
+def _retried(case: _Case) -> None:
     case.bad("a", 10, 20)
     case.end("a", 1, 10, 20, state="failed", retry_limit=0)
     case.end("a", 1, 40, 50, attempt=2, retry_count=1, retry_limit=1, due=30)

@@ -5,9 +5,9 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from trioboss.pipeline.synthetic.shapes import CYCLE, ERRORS, PICK_UP, RETRY_DELAY, SHAPES, Shape
+from trioboss.pipeline.synthetic.shapes import CYCLE, ERRORS, PICK_UP, RETRY_DELAY, SHAPES, WORKER, Shape
 
-__all__ = ["make_jobs", "make_letters", "to_attempts", "to_ended"]
+__all__ = ["make_dead_letters", "make_jobs", "to_attempts", "to_ended"]
 
 _DAY = 86_400_000
 _SWING = 0.6
@@ -71,6 +71,8 @@ def _arrival(number: Column, jobs: int, begin: datetime, days: float) -> Column:
 
 def to_ended(rows: DataFrame) -> DataFrame:
     """The jobs as the archive has them."""
+    for name in {"source_queue", "source_id"} - set(rows.columns):
+        rows = rows.withColumn(name, F.lit(None).cast("string"))
     retries = F.when(F.col("kind") == "plain", 0).when(F.col("kind") == "dead", 2).otherwise(1)
     started = _start(retries)
     released = F.col("kind") == "released"
@@ -88,10 +90,12 @@ def to_ended(rows: DataFrame) -> DataFrame:
         _time(started).alias("started_on"),
         _time(started + F.col("run")).alias("completed_on"),
         (retries + 1).cast("int").alias("attempt"),
+        F.lit(WORKER).alias("worker"),
         "dead_letter",
         F.when(released, 0).otherwise(retries).cast("int").alias("retry_count"),
         F.lit(2).alias("retry_limit"),
-        F.lit(None).cast("string").alias("source_queue"),
+        "source_queue",
+        "source_id",
         F.col("i").alias("seq"),
         F.col("i").alias("xid"),
     )
@@ -108,7 +112,7 @@ def to_attempts(rows: DataFrame) -> DataFrame:
         F.col("id").alias("job_id"),
         "queue",
         F.col("attempt").cast("int").alias("attempt"),
-        F.lit(None).cast("string").alias("worker"),
+        F.lit(WORKER).alias("worker"),
         _time(started).alias("started_on"),
         _time(started + F.col("run")).alias("ended_on"),
         outcome.alias("outcome"),
@@ -118,12 +122,11 @@ def to_attempts(rows: DataFrame) -> DataFrame:
     )
 
 
-def make_letters(rows: DataFrame) -> DataFrame:
-    """The dead letters, each handled within a minute or so."""
+def make_dead_letters(rows: DataFrame) -> DataFrame:
+    """The dead letter jobs, each handled within a minute or so."""
     dead = rows.where((F.col("kind") == "dead") & F.col("dead_letter").isNotNull())
-    source = F.col("queue")
     sent = _start(F.lit(2)) + F.col("run")
-    letters = dead.select(
+    jobs = dead.select(
         (F.col("i") + F.lit(1 << 40)).alias("i"),
         F.col("dead_letter").alias("queue"),
         F.lit("standard").alias("policy"),
@@ -134,15 +137,11 @@ def make_letters(rows: DataFrame) -> DataFrame:
         F.lit(60_000).cast("bigint").alias("wait"),
         F.lit(None).cast("string").alias("singleton_key"),
         sent.alias("created"),
-        _uuid(F.concat_ws("/", F.lit("letter"), "id")).alias("id"),
-        source.alias("source"),
+        _uuid(F.concat_ws("/", F.lit("dead letter"), "id")).alias("id"),
+        F.col("queue").alias("source_queue"),
+        F.col("id").alias("source_id"),
     )
-    return to_ended(letters).drop("source_queue").withColumn("source_queue", F.lit(_only_source()))
-
-
-def _only_source() -> str:
-    (source,) = {shape.queue for shape in SHAPES if shape.dead_letter is not None}
-    return source
+    return to_ended(jobs)
 
 
 def _start(nth: Column) -> Column:

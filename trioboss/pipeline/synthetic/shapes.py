@@ -10,9 +10,22 @@ from math import ceil, gcd
 
 import attrs
 
-__all__ = ["CYCLE", "ERRORS", "PICK_UP", "RETRY_DELAY", "SHAPES", "Facts", "Shape", "facts_of", "kind_of"]
+__all__ = [
+    "CYCLE",
+    "ERRORS",
+    "PICK_UP",
+    "RETRY_DELAY",
+    "SHAPES",
+    "WORKER",
+    "Facts",
+    "Shape",
+    "facts_of",
+    "kind_of",
+]
 
 CYCLE = 1000
+WORKER = "5d0f3c7e-3a55-5f0e-8b0a-6d9a0c1b2e4f"
+"""The id of the worker that ran all jobs."""
 RETRY_DELAY = 2000
 """Milliseconds until a failed attempt is retried."""
 PICK_UP = 500
@@ -60,7 +73,7 @@ class Shape:
 
 SHAPES = (
     Shape("email", "standard", 50, 40, dies=True),
-    Shape("webhooks", "standard", 20, 150, dies=True, dead_letter="letters"),
+    Shape("webhooks", "standard", 20, 150, dies=True, dead_letter="dead"),
     Shape("orders", "key_strict_fifo", 15, 200, keys=500),
     Shape("sync", "singleton", 8, 900, keys=50),
     Shape("reports", "stately", 4, 2500, keys=10),

@@ -1,16 +1,18 @@
-"""What must never be in history is found, and what only looks like it is not.
+"""Violations in made-up histories are found, and what is legitimate and looks like one is not.
 
-All histories are looked through at once, each in queues of its own: one Spark action instead of many.
+All histories are checked at once, each in queues of its own: one Spark action instead of many.
 """
 
 import attrs
 import pytest
-from history_rows import make_attempts, make_jobs, table
+from history_rows import at, make_attempts, make_jobs, table
 
+from trioboss.pipeline.history import History, Queued
 from trioboss.pipeline.jobs.audit import find_violations
 from trioboss.pipeline.transforms.trace import trace_jobs
+from trioboss.pipeline.transforms.violations.exclusion import overlaps
+from trioboss.pipeline.transforms.violations.instants import wrong_instants
 
-TOLERANCE = 0.1
 SECOND = 1 / 60
 FIFO = {"policy": "key_strict_fifo"}
 
@@ -45,6 +47,7 @@ class Scenario:
         return self.sentence + "/"
 
 
+PREFIXED_Q = "dead letter jobs that are missing or doubled are found/q"
 SERIAL = ["exclusive", "key_strict_fifo", "singleton", "stately"]
 
 SCENARIOS = [
@@ -53,15 +56,18 @@ SCENARIOS = [
         jobs=[job("a", p, 10, 12, policy=p) for p in SERIAL]
         + [job("b", p, 11, 13, policy=p, seq=2) for p in SERIAL],
         attempts=[],
-        expected=[("overlap", policy, "b", "a", True) for policy in SERIAL],
+        expected=[
+            *(("overlap", policy, "b", "a", True) for policy in SERIAL),
+            ("waiting together", "exclusive", "b", "a", True),
+        ],
     ),
     Scenario(
-        "what may run at once is no overlap",
+        "jobs that may run at once do not overlap",
         jobs=[
             job("a", "standard", 10, 12),
             job("b", "standard", 11, 13),
             job("c", "short", 10, 12, policy="short"),
-            job("d", "short", 11, 13, policy="short"),
+            job("d", "short", 11, 13, policy="short", seq=2, created_on=10.5),
             job("e", "keys", 10, 12, policy="singleton"),
             job("f", "keys", 11, 13, policy="singleton", singleton_key="other"),
             job("g", "renewed", 10, 12, policy="exclusive"),
@@ -72,19 +78,34 @@ SCENARIOS = [
         expected=[],
     ),
     Scenario(
-        "the clock may be set back a little between an end and the claim that saw it",
+        "overlaps are found however short they and the runs are",
         jobs=[
             job("a", "q", 10, 12, policy="singleton"),
-            job("b", "q", 12 - SECOND / 20, 13, policy="singleton", seq=2),  # 50 ms
-            job("c", "r", 10, 12, policy="singleton"),
-            job("d", "r", 12 - SECOND / 5, 13, policy="singleton", seq=2),  # 200 ms
-            job("e", "short runs", 10, 12, policy="singleton"),
-            job(
-                "f", "short runs", 11, 11 + SECOND / 50, policy="singleton", seq=2
-            ),  # 20 ms, but in the middle of the other
+            job("b", "q", 12 - SECOND / 1000, 13, policy="singleton", seq=2),
+            job("c", "short runs", 10, 10 + SECOND / 50, policy="singleton"),
+            job("d", "short runs", 10 + SECOND / 100, 10 + SECOND / 40, policy="singleton", seq=2),
+            job("e", "inside", 10, 12, policy="singleton"),
+            job("f", "inside", 11, 11 + SECOND / 50, policy="singleton", seq=2),
+            job("g", "at the same instant", 10, 12, policy="singleton"),
+            job("h", "at the same instant", 12, 13, policy="singleton", seq=2),
         ],
         attempts=[],
-        expected=[("overlap", "r", "d", "c", True), ("overlap", "short runs", "f", "e", True)],
+        expected=[
+            ("overlap", "inside", "f", "e", True),
+            ("overlap", "q", "b", "a", True),
+            ("overlap", "short runs", "d", "c", True),
+        ],
+    ),
+    Scenario(
+        "a claim of a job that is given back meanwhile may seem to overlap a little",
+        jobs=[job("a", "q", 12 - SECOND / 50, 15, attempt=2), job("b", "q", 11, 15, attempt=2)],
+        attempts=[
+            bad("a", "q", 10, 12, "released"),
+            bad(
+                "b", "q", 10, 12 + SECOND / 50, "released"
+            ),  # it ended after the attempt that should follow it
+        ],
+        expected=[("overlap", "q", "a", "a", False), ("overlap", "q", "b", "b", True)],
     ),
     Scenario(
         "attempts of one job never overlap whatever the policy",
@@ -107,21 +128,21 @@ SCENARIOS = [
             job("a", "q", 20, 21, seq=1, **FIFO),
             job("b", "q", 15, 16, seq=2, **FIFO),
             job("c", "q", 17, 18, seq=3, **FIFO),
-            job("d", "loose", 20, 21, seq=1, **FIFO),
-            job("e", "loose", 15, 16, seq=2, **FIFO),
+            job("d", "unordered", 20, 21, seq=1, **FIFO),
+            job("e", "unordered", 15, 16, seq=2, **FIFO),
         ],
         attempts=[],
         expected=[("order", "q", "b", "a", True)],
     ),
     Scenario(
-        "who was not in line yet was not passed",
+        "a job that was not in line yet was not passed",
         jobs=[
             job("deferred", "q", 20, 21, seq=1, start_after=17, **FIFO),
             job("b", "q", 15, 16, seq=2, **FIFO),
             job("ready before", "q", 18, 19, seq=3, **FIFO),
             job("resumed", "r", 20, 21, seq=1, start_after=19, **FIFO),
             job("e", "r", 15, 16, seq=2, **FIFO),
-            job("letter", "s", 20, 21, seq=1, source_queue="q", **FIFO),
+            job("dead letter", "s", 20, 21, seq=1, source_queue="q", **FIFO),
             job("g", "s", 15, 16, seq=2, **FIFO),
         ],
         attempts=[],
@@ -155,7 +176,7 @@ SCENARIOS = [
         ],
     ),
     Scenario(
-        "who let go of the key may be passed",
+        "a job that no longer owns the key may be passed",
         jobs=[
             job("cancelled", "q", 20, 21, seq=1, attempt=2, start_after=19, **FIFO),
             job("b", "q", 15, 16, seq=2, **FIFO),
@@ -205,6 +226,7 @@ SCENARIOS = [
         ],
         attempts=[bad("after completion", "q", 14, 15, attempt=2), bad("both", "q", 10, 11)],
         expected=[
+            ("retries left", "q", "after completion", None, False),
             ("two ends", "q", "after completion", "after completion", True),
             ("two ends", "q", "both", "both", True),
             ("two ends", "q", "twice", "twice", True),
@@ -242,21 +264,144 @@ SCENARIOS = [
         attempts=[bad("lost", "q", 10, 11), bad("cancelled", "q", 10, 11, "released")],
         expected=[("no end", "q", "lost", None, True)],
     ),
+    Scenario(
+        "a start before its time is found and of a job fetched by hand it is possible",
+        jobs=[
+            job("early", "q", 10, 11, start_after=12),
+            job("retry", "q", 10, 11, start_after=10 + SECOND / 1000, attempt=2, retry_count=1),
+            job("by hand", "q", 10, 11, start_after=12, worker=None),
+            job("before it was sent", "q", 10, 21, seq=20, created_on=20, start_after=5),
+            job("backwards", "q", 10, 9),
+            job("cancelled before its retry", "q", 10, 13, start_after=30, state="cancelled", retry_count=1),
+            job("in time", "q", 10, 11, start_after=10),
+        ],
+        attempts=[
+            bad("retry", "q", 5, 6),
+            bad("cancelled before its retry", "q", 10, 11),
+            bad("deleted", "q", 5, 4),
+        ],
+        expected=[
+            ("early retry", "q", "retry", None, True),
+            ("early start", "q", "by hand", None, False),
+            ("early start", "q", "early", None, True),
+            ("end before start", "q", "backwards", None, True),
+            ("end before start", "q", "deleted", None, True),
+            ("start before send", "q", "before it was sent", None, True),
+        ],
+    ),
+    Scenario(
+        "two jobs in a queue that has room for one are found",
+        jobs=[
+            job("a", "short", 20, 21, policy="short", created_on=1),
+            job("b", "short", 30, 31, policy="short", created_on=10, seq=2),
+            job("c", "exclusive", 20, 31, policy="exclusive", created_on=1),
+            job("d", "exclusive", 40, 41, policy="exclusive", created_on=30, seq=2),
+            job("e", "bulk", 20, 21, policy="short", created_on=1),
+            job("f", "bulk", 30, 31, policy="short", created_on=10, seq=2),
+            job("g", "bulk", 30, 31, policy="short", created_on=10, seq=3, singleton_key="other"),
+        ],
+        attempts=[],
+        expected=[
+            ("waiting together", "bulk", "f", "e", False),
+            ("waiting together", "exclusive", "d", "c", True),
+            ("waiting together", "short", "b", "a", True),
+        ],
+    ),
+    Scenario(
+        "jobs that follow each other do not wait together",
+        jobs=[
+            job("a", "short", 20, 31, policy="short", created_on=1),
+            job(
+                "b", "short", 40, 41, policy="short", created_on=20 - SECOND / 2, seq=2
+            ),  # as long as a send may take
+            job("c", "short", 50, 51, policy="short", created_on=30, seq=3, singleton_key="other"),
+            job("d", "retried", 50, 51, policy="exclusive", attempt=2, retry_count=1, start_after=49),
+            job("e", "retried", 20, 21, policy="exclusive", created_on=10, seq=2),
+            job("f", "resumed", 50, 51, policy="exclusive", start_after=49),
+            job("g", "resumed", 20, 21, policy="exclusive", created_on=10, seq=2),
+            job("h", "standard", 20, 31),
+            job("i", "standard", 25, 26, seq=2),
+            job("j", "taken back", 10, 12, policy="exclusive", state="failed"),
+            job("j", "taken back", 20, 21, policy="exclusive", attempt=2, retry_count=1, start_after=11),
+        ],
+        attempts=[bad("d", "retried", 5, 6), bad("j", "taken back", 10, 12)],
+        expected=[],
+    ),
+    Scenario(
+        "a failure with retries left is found where nobody can have asked for it",
+        jobs=[
+            job("lost", "q", 10, 11, state="failed"),
+            job("asked for", "q", 10, 11, state="failed"),
+            job("used up", "q", 10, 11, state="failed", retry_limit=0),
+            job("no place", "q", 10, 11, state="failed", policy="stately"),
+            job("no place for one", "q", 10, 11, state="failed", unique_until="started"),
+        ],
+        attempts=[
+            bad("lost", "q", 10, 11, "lost"),
+            bad("asked for", "q", 10, 11),
+            bad("used up", "q", 10, 11, "expired"),
+            bad("no place", "q", 10, 11, "lost"),
+            bad("no place for one", "q", 10, 11, "expired"),
+        ],
+        expected=[
+            ("retries left", "q", "asked for", None, False),
+            ("retries left", "q", "lost", None, True),
+            ("retries left", "q", "no place for one", None, False),
+            ("retries left", "q", "no place", None, False),
+        ],
+    ),
+    Scenario(
+        "dead letter jobs that are missing or doubled are found",
+        jobs=[
+            job(name, "q", 10, 11, state="failed", retry_limit=0, dead_letter="d", singleton_key=None)
+            for name in ("doubled", "missing", "queued", "twice")
+        ]
+        + [job("late", "q", 10, 61, state="failed", retry_limit=0, dead_letter="d", singleton_key=None)]
+        + [
+            job(
+                id,
+                "d",
+                20,
+                21,
+                source_queue=PREFIXED_Q,
+                source_id=source,
+                created_on=created,
+                singleton_key=None,
+            )
+            for id, source, created in [
+                ("x1", "doubled", 11),
+                ("x2", "doubled", 11),
+                ("y1", "twice", 9),  # of an end that was undone
+                ("y2", "twice", 11),
+            ]
+        ],
+        attempts=[
+            bad(name, "q", 10, 61 if name == "late" else 11)
+            for name in ("doubled", "late", "missing", "queued", "twice")
+        ],
+        expected=[
+            ("no dead letter", "q", "missing", None, False),
+            ("two dead letters", "d", "x1", "x2", True),
+        ],
+    ),
 ]
 
 
 @pytest.fixture(scope="module")
 def found(spark):
-    """Everything that is found in all the histories."""
+    """The findings of all histories."""
     since = {"job_id": "first", "queue": "first", "started_on": -9, "ended_on": -8}
     jobs = make_jobs(spark, *(row for scenario in SCENARIOS for row in scenario.rows("jobs")))
     attempts = make_attempts(
         spark, since, *(row for scenario in SCENARIOS for row in scenario.rows("attempts"))
     )
+    queued = make_jobs(spark, {"id": "z", "queue": "d", "source_queue": PREFIXED_Q, "source_id": "queued"})
     trace = trace_jobs(jobs, attempts).cache()
-    loose = [scenario.prefix + "loose" for scenario in SCENARIOS]
-    whole = find_violations(trace, TOLERANCE, loose)
-    return table(whole, "kind", "queue", "job", "other_job", "certain")
+    unordered = [scenario.prefix + "unordered" for scenario in SCENARIOS]
+    history = History(jobs, attempts, Queued(queued, at(60)))
+    return table(
+        find_violations(history, trace, 0.0, unordered), "kind", "queue", "job", "other_job", "certain"
+    )
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.sentence)
@@ -268,3 +413,19 @@ def test_findings(found, scenario):
     ]
 
     assert of_scenario == scenario.expected
+
+
+def test_a_tolerance_forgives_a_clock_that_was_set_back(spark):
+    jobs = make_jobs(
+        spark,
+        job("a", "q", 10, 12, policy="singleton"),
+        job("b", "q", 12 - SECOND / 20, 13, policy="singleton", seq=2),  # 50 ms
+        job("c", "r", 10, 12, policy="singleton"),
+        job("d", "r", 12 - SECOND / 5, 13, policy="singleton", seq=2),  # 200 ms
+        job("e", "s", 10, 11, start_after=10 + SECOND / 20),
+    )
+    trace = trace_jobs(jobs, make_attempts(spark))
+
+    found = overlaps(trace, 0.1).unionByName(wrong_instants(trace, 0.1))
+
+    assert table(found, "kind", "job", "other_job") == [("overlap", "d", "c")]
