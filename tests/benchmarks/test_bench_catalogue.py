@@ -8,7 +8,7 @@ import pytest
 import benchmarks.adapters
 from benchmarks.harness.options import parse
 from benchmarks.peer_comparison.catalogue import CATALOGUE, WORKLOADS, Package, Peer
-from benchmarks.peer_comparison.install import Installer, NotInstallable
+from benchmarks.peer_comparison.install import NODE_PROGRAMS, Installer, NotInstallable
 from benchmarks.peer_comparison.targets import TARGETS
 from benchmarks.peer_comparison.workloads import ALL, comparable_peers
 from benchmarks.peers import choose
@@ -39,7 +39,7 @@ def test_the_catalogue_has_every_peer_of_the_readme():
 @pytest.mark.parametrize("peer", CATALOGUE, ids=lambda peer: peer.name)
 def test_a_peer_has_a_program_and_settings_for_what_it_takes_part_in(peer: Peer):
     is_node = peer.package is not None and peer.package.kind == "npm"
-    assert (FOLDER / "node" / peer.program if is_node else FOLDER / f"{peer.program}.py").exists()
+    assert (NODE_PROGRAMS / peer.program if is_node else FOLDER / f"{peer.program}.py").exists()
     assert peer.workloads <= set(WORKLOADS)
     for workload in (ALL[name] for name in peer.workloads):
         if workload.uses:
