@@ -67,7 +67,9 @@ def comparable_peers(ours: Peer, workload: str) -> list[Peer]:
     if workload not in DRAINS:
         return peers
     comparable = [peer for peer in peers if peer.batched == ours.batched]
-    return [peer for peer in comparable if peer.keeps != "nothing" or ours.keeps == "nothing" or not ours.batched]
+    return [
+        peer for peer in comparable if peer.keeps != "nothing" or ours.keeps == "nothing" or not ours.batched
+    ]
 
 
 def _paced(count: tuple[int, int], rate: float) -> Callable[[Server, QueueProgram, Peer, Options], Result]:
