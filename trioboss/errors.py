@@ -1,4 +1,4 @@
-"""Every exception trioboss raises, by whose fault it is.
+"""Every exception that trioboss raises, by who has to act.
 
 TriobossError
 ├── UsageError (also a ValueError)    you: fix the call
@@ -6,10 +6,10 @@ TriobossError
 │   ├── QueueExists
 │   ├── QueueInUse
 │   └── PayloadError
-├── JobNotFound                       you, or somebody who was faster: no such job in that state
-├── LeaseLost                         somebody else owns the job now: stop working on it
+├── JobNotFound                       you, or another process was faster: no such job in that state
+├── LeaseLost                         the attempt is over: stop working on the job
 ├── BatchFailed                       your handler: some jobs of a batch failed
-├── DatabaseUnavailable               the world: try again later
+├── DatabaseUnavailable               the database or the network: try again later
 │   ├── PoolTimeout
 │   ├── QueueBusy
 │   └── OutcomeUnknown
@@ -42,17 +42,17 @@ __all__ = [
 
 
 def _listed(ids: Sequence[UUID]) -> str:
-    """The first few; a program finds all of them in `ids`."""
+    """The first few ids; all of them are in the attribute `ids`."""
     more = f" and {len(ids) - 5} more" if len(ids) > 5 else ""
     return ", ".join(map(str, ids[:5])) + more
 
 
 class TriobossError(Exception):
-    """The root of all trioboss errors. Raise one of its children."""
+    """The base class of all trioboss errors. It is abstract."""
 
     def __init__(self, *args: object) -> None:
         if type(self) is TriobossError:
-            raise TypeError("TriobossError is abstract: raise the child that says whose fault it is")
+            raise TypeError("TriobossError is abstract: raise one of its subclasses")
         super().__init__(*args)
 
 
@@ -66,9 +66,8 @@ class UnknownQueue(UsageError):
     def __init__(self, queue: str) -> None:
         remedy = f"create it with create_queue({queue!r})"
         if queue.startswith("__state__completed__"):
-            remedy = (
-                f"fetch_completed or on_complete of {queue.removeprefix('__state__completed__')!r} makes it"
-            )
+            source = queue.removeprefix("__state__completed__")
+            remedy = f"call fetch_completed or on_complete for {source!r} first"
         super().__init__(f"queue {queue!r} does not exist: {remedy}")
         self.queue = queue
 
@@ -97,7 +96,7 @@ class QueueInUse(UsageError):
 
 
 class PayloadError(UsageError):
-    """A value that JSON in Postgres cannot give back exactly as it was sent."""
+    """A value that JSON in Postgres would not return exactly as it was sent."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}")
@@ -110,7 +109,8 @@ class JobNotFound(TriobossError):
 
     def __init__(self, queue: str, ids: Sequence[UUID], wanted: str, *, taken: bool = False) -> None:
         found = f"no {wanted} job {_listed(ids)} in queue {queue!r}"
-        super().__init__(f"{found} whose place is free: others wait or run in it" if taken else found)
+        refused = f"{found} that the queue's policy admits: another one is queued or active"
+        super().__init__(refused if taken else found)
         self.queue = queue
         self.ids = tuple(ids)
 
@@ -135,7 +135,7 @@ class BatchFailed(TriobossError):
 
 
 class DatabaseUnavailable(TriobossError):
-    """Postgres cannot be reached right now. The cause is the driver's error; trying again is right."""
+    """Postgres cannot be reached now. The cause is the driver's error; the call can be repeated later."""
 
 
 class PoolTimeout(DatabaseUnavailable):
@@ -143,12 +143,12 @@ class PoolTimeout(DatabaseUnavailable):
 
 
 class QueueBusy(DatabaseUnavailable):
-    """A transaction left open is using the tables that the call has to change. Nothing was changed."""
+    """An open transaction uses the tables that the call has to change. Nothing was changed."""
 
     def __init__(self, queue: str, wanted: str) -> None:
         super().__init__(
-            f"queue {queue!r} cannot be {wanted} now: a transaction left open uses the tables of the jobs; "
-            "let it end, and try again"
+            f"queue {queue!r} cannot be {wanted} now: an open transaction uses the tables of the jobs; "
+            "end it, and try again"
         )
         self.queue = queue
 
@@ -156,7 +156,7 @@ class QueueBusy(DatabaseUnavailable):
 class OutcomeUnknown(DatabaseUnavailable):
     """The connection broke while a commit was under way: it may or may not have happened.
 
-    A `send` with an `id` of your own can simply be repeated: the same id twice is one job.
+    A `send` with an `id` of your own can be repeated: sending the same id twice makes one job.
     """
 
 
@@ -177,8 +177,8 @@ class SchemaOutOfDate(TriobossError):
 
 
 class NoPostgres(TriobossError):
-    """No server was named and none can be started here. The message says what to install."""
+    """No server is configured, and none can be started here. The message says what to install."""
 
 
 class SupervisorGaveUp(TriobossError):
-    """An actor crashed more often than its restart intensity allows. The cause is its last crash."""
+    """An actor has crashed more often than its restart intensity allows. The cause is its last crash."""

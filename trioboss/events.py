@@ -1,4 +1,4 @@
-"""Everything the runtime reports, as values. Logs, metrics, tests and `boss.events()` see the same stream."""
+"""Everything that the actors report, as values. Logs, metrics, tests and `boss.events()` read the same stream."""
 
 from datetime import datetime
 from typing import Literal
@@ -37,13 +37,13 @@ class Event:
 
 @attrs.frozen
 class JobStarted(Event):
-    """A handler was given a job."""
+    """A handler was called."""
 
     queue: str
     id: UUID
     attempt: int
     waited: float
-    """Seconds from when the job could have started."""
+    """Seconds from when the job could have started until it did."""
 
 
 @attrs.frozen
@@ -55,7 +55,7 @@ class JobCompleted(Event):
     attempt: int
     waited: float
     ran: float
-    """Seconds its handler took."""
+    """Seconds that its handler took."""
 
 
 @attrs.frozen
@@ -68,13 +68,13 @@ class JobFailed(Event):
     waited: float
     ran: float
     error: str
-    """What went wrong, in one line."""
+    """The error in one line."""
     state: Literal["retry", "failed"]
 
 
 @attrs.frozen
 class JobReleased(Event):
-    """A job was given back unfinished, with no attempt spent."""
+    """A job was released before it ended, and is queued again. No retry is spent."""
 
     queue: str
     id: UUID
@@ -83,7 +83,7 @@ class JobReleased(Event):
 
 @attrs.frozen
 class LeaseLostEvent(Event):
-    """An attempt was no longer ours to settle: the job expired, was cancelled or runs elsewhere."""
+    """The lease of an attempt was lost: the job expired, was cancelled or runs elsewhere. Nothing was settled."""
 
     queue: str
     id: UUID
@@ -93,7 +93,7 @@ class LeaseLostEvent(Event):
 
 @attrs.frozen
 class JobStuck(Event):
-    """A handler was cancelled and does not end; its attempt was settled without it, its slot stays taken."""
+    """A handler was cancelled and does not end: its attempt is settled without it, its slot stays occupied."""
 
     queue: str
     id: UUID
@@ -102,7 +102,7 @@ class JobStuck(Event):
 
 @attrs.frozen
 class JobsRecovered(Event):
-    """Leases ended by maintenance: they had expired, or their worker is gone."""
+    """Maintenance has ended leases: they had expired, or their worker is gone."""
 
     queue: str
     ids: tuple[UUID, ...]
@@ -111,7 +111,7 @@ class JobsRecovered(Event):
 
 @attrs.frozen
 class TickFired(Event):
-    """A schedule's tick became a job."""
+    """The tick of a schedule has become a job."""
 
     queue: str
     key: str
@@ -134,7 +134,7 @@ class WorkerWip:
 
 @attrs.frozen
 class Wip(Event):
-    """Work in progress, at most every two seconds, while jobs start or end."""
+    """Work in progress, at most every two seconds, when it has changed."""
 
     workers: tuple[WorkerWip, ...]
 
@@ -148,43 +148,43 @@ class MonitorStates(Event):
 
 @attrs.frozen
 class QueueWarning(Event):
-    """Something an operator should look at."""
+    """Something that an operator should examine."""
 
     queue: str | None
     warning: str
-    """What kind: queue_size, oldest_age, queue_gone, old_snapshot, notify_unavailable, …"""
+    """The kind: queue_size, oldest_age, queue_gone, old_snapshot, notify_unavailable, …"""
     message: str
 
 
 @attrs.frozen
 class ListenerUp(Event):
-    """The listener hears the channel."""
+    """The listener receives notifications, or is in polling mode."""
 
 
 @attrs.frozen
 class ListenerDown(Event):
-    """The listener lost its connection, and tries to get it back."""
+    """The listener has lost its connection, and reconnects."""
 
     reason: str
 
 
 @attrs.frozen
 class LeaderChanged(Event):
-    """This boss now does, or no longer does, maintenance for all."""
+    """This boss does maintenance for all from now on, or no longer does."""
 
     leads: bool
 
 
 @attrs.frozen
 class LoopBlocked(Event):
-    """A handler held up the event loop: everything in this process waited."""
+    """A handler has blocked the event loop: everything in this process waited."""
 
     seconds: float
 
 
 @attrs.frozen
 class ActorRestarted(Event):
-    """An actor crashed and was started again."""
+    """An actor has crashed and was restarted."""
 
     actor: str
     error: str
@@ -192,7 +192,7 @@ class ActorRestarted(Event):
 
 @attrs.frozen
 class ErrorEvent(Event):
-    """Something went wrong in the background; it will be tried again."""
+    """An actor could not do something; it will try again."""
 
     actor: str
     error: str

@@ -11,6 +11,7 @@ import attrs
 import trio
 from scripted_ports import NOON
 
+from trioboss.actors.ports import Registration
 from trioboss.errors import DatabaseUnavailable
 from trioboss.model.polling import PollResult, Watch
 from trioboss.model.schedule import Schedule
@@ -32,12 +33,17 @@ class ScriptedServer:
     """No statement is answered, and no notification is delivered."""
     drops_notifications: bool = False
     """Notifications are lost, as behind a transaction pooler."""
+    registered: list[set[UUID]] = attrs.field(factory=list)
+    """The workers that each connection was opened with."""
     leader: "ScriptedConnection | None" = None
     connections: "list[ScriptedConnection]" = attrs.field(factory=list)
 
     @asynccontextmanager
-    async def open_listening_connection(self) -> AsyncIterator["ScriptedConnection"]:
+    async def open_listening_connection(
+        self, registrations: Sequence[Registration]
+    ) -> AsyncIterator["ScriptedConnection"]:
         self.log.append((trio.current_time(), "connect"))
+        self.registered.append({registration.worker for registration in registrations})
         await trio.lowlevel.checkpoint()
         if self.refuses:
             raise DatabaseUnavailable("refused")
@@ -95,7 +101,9 @@ class ScriptedConnection:
         self.server.log.append((trio.current_time(), "ping"))
         await self._answer()
 
-    async def poll(self, queues: Sequence[str], token: str, *, candidate: bool) -> PollResult:
+    async def poll(
+        self, queues: Sequence[str], token: str, *, candidate: bool, registrations: Sequence[Registration]
+    ) -> PollResult:
         self.server.log.append((trio.current_time(), "poll"))
         await self._answer()
         if candidate and self.server.leader is None:

@@ -13,6 +13,7 @@ import attrs
 import trio
 import trio.testing
 
+from trioboss.actors.ports import Registration
 from trioboss.errors import DatabaseUnavailable, LeaseLost
 from trioboss.model.job import Job, Lease
 from trioboss.model.settle_and_claim import Claim, ClaimRequest, Failure, SettledAndClaimed, Settlements
@@ -254,9 +255,9 @@ class ScriptedWork:
         await self._leave(fault)
         return held
 
-    async def register(self, worker: UUID, name: str, queue: str) -> None:
+    async def register(self, registration: Registration) -> None:
         fault = await self._arrive("register")
-        self.registered.add(worker)
+        self.registered.add(registration.worker)
         await self._leave(fault)
 
     async def unregister(self, worker: UUID) -> None:
@@ -276,16 +277,18 @@ class ScriptedWork:
         await self._leave(fault)
         return self.active[lease.id].expire_in
 
-    async def touch_one(self, queue: str, lease: Lease) -> None:
-        await self._record("touch", queue, lease, None)
-
     async def report_progress(self, queue: str, lease: Lease, value: Any) -> None:
         await self._record("progress", queue, lease, value)
 
-    async def complete(self, queue: str, lease: Lease, output: Any) -> None:
-        await self._record("complete", queue, lease, output)
-        del self.active[lease.id]
-        self.outcomes.append((lease.id, lease.attempt, output))
+    async def complete(self, queue: str, lease: Lease, output: str) -> bool:
+        fault = await self._arrive("complete")
+        held = self._holds(lease)
+        if held:
+            self.calls.append(("complete", output))
+            del self.active[lease.id]
+            self.outcomes.append((lease.id, lease.attempt, output))
+        await self._leave(fault)
+        return held
 
     async def _record(self, call: str, queue: str, lease: Lease, value: Any) -> None:
         fault = await self._arrive(call)

@@ -121,4 +121,4 @@ async def test_a_handler_cannot_stop_the_loop(work, open_worker):
     async def deed():
         asyncio.get_running_loop().stop()
 
-    assert "not the handler's to stop" in (await fail_by(deed, work, open_worker)).error
+    assert "cannot stop this loop" in (await fail_by(deed, work, open_worker)).error

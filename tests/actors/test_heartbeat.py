@@ -187,7 +187,7 @@ async def test_without_auto_heartbeat_nobody_beats_but_the_handler(work, open_wo
     async with open_worker(handler):
         await work.until(lambda: work.outcomes)
 
-    assert not work.renewals
+    assert beats(work) == [5, 10, 15, 20, 25]
     assert work.outcomes[0][2] == '"alive"'
 
 

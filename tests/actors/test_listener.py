@@ -104,7 +104,7 @@ async def test_a_lost_connection_is_replaced_and_everything_looked_for(server, l
     changed = [
         setting.router.queues_changed,
         setting.router.schedules_changed,
-        setting.router.somebody_is_busy,
+        setting.router.boss_is_busy,
     ]
     for bell in changed:
         await bell.wait()
@@ -156,7 +156,7 @@ async def test_ears_that_went_deaf_are_found_at_the_next_look(server, listening,
     server.drops_notifications = True
     (down,) = await events.wait_for(ListenerDown)
     assert trio.current_time() == 23
-    assert down.reason == "the listener no longer hears its own words"
+    assert down.reason == "no probe notification received for 3 s, reconnecting"
     server.drops_notifications = False
     await events.wait_for(ListenerUp, count=2)
 

@@ -107,7 +107,7 @@ async def test_who_waits_for_a_jobs_end_is_told_and_no_longer_when_it_has_gone(r
 
 @pytest.mark.parametrize(
     ("word", "bell"),
-    [("*queues", "queues_changed"), ("*schedules", "schedules_changed"), ("*busy", "somebody_is_busy")],
+    [("*queues", "queues_changed"), ("*schedules", "schedules_changed"), ("*busy", "boss_is_busy")],
 )
 async def test_notes_ring_the_services(router, word, bell):
     router.receive(word)
@@ -119,10 +119,10 @@ async def test_notes_ring_the_services(router, word, bell):
 async def test_our_own_word_is_heard_once(router):
     router.receive("*probe ours")
 
-    assert router.received_probe("ours")
-    assert not router.received_probe("ours")
+    assert router.take_probe("ours")
+    assert not router.take_probe("ours")
     router.receive("*probe another's")
-    assert not router.received_probe("ours")
+    assert not router.take_probe("ours")
 
 
 # -- after a gap
@@ -133,7 +133,7 @@ async def test_after_a_gap_every_dispatcher_looks_and_marks_itself_again(router,
         router.workers[worker.id] = worker
         await trio.testing.wait_all_tasks_blocked()
 
-        router.ring_after_gap()
+        router.reconnected()
         await trio.testing.wait_all_tasks_blocked()
 
         assert work.exchanges[-1].idle is True
@@ -152,7 +152,7 @@ async def test_after_a_gap_leases_are_checked_and_those_with_heartbeats_renewed_
         router.workers[worker.id] = worker
         await work.until_running(3)
 
-        router.ring_after_gap()
+        router.reconnected()
         await trio.testing.wait_all_tasks_blocked()
 
         assert work.checks[-1] == (trio.current_time(), {beating.id, silent.id, own.id})

@@ -280,7 +280,7 @@ async def test_a_job_that_was_completed_by_its_handler_is_not_settled_again(work
         await job.complete("early")
         raise ValueError("too late")
 
-    assert await run_all(work, open_worker, handler) == ["early"]
+    assert await run_all(work, open_worker, handler) == ['"early"']
 
 
 async def test_who_has_lost_the_lease_is_told_and_cancelled(work, open_worker):

@@ -312,7 +312,7 @@ async def test_who_serves_a_queue_that_is_gone_ends_though_its_successor_is_busy
         await work.until(lambda: len(work.outcomes) == 1)
         await trio.testing.wait_all_tasks_blocked()
         assert worker.statistics().running == 1
-        assert worker._intake.statistics().actors == ("dispatcher q",)
+        assert worker._dispatching.statistics().actors == ("dispatcher q",)
 
 
 @pytest.mark.parametrize(

@@ -85,5 +85,5 @@ def test_the_remedy_is_one_that_helps():
     assert str(trioboss.QueueExists("q", with_policy)).endswith("delete it first, policy cannot be changed")
     assert str(trioboss.QueueExists("q", {"retry_limit": (1, 2)})).endswith("use update_queue")
     assert str(trioboss.UnknownQueue("__state__completed__q")).endswith(
-        "fetch_completed or on_complete of 'q' makes it"
+        "call fetch_completed or on_complete for 'q' first"
     )

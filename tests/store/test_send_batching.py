@@ -170,7 +170,7 @@ async def test_who_is_cancelled_in_the_line_sends_nothing(boss, locked):
 
 
 async def test_a_line_that_is_too_long_for_one_statement_leaves_in_parts(boss, database, monkeypatch):
-    monkeypatch.setattr(send_batching, "_MOST_LETTERS", 3)
+    monkeypatch.setattr(send_batching, "_MAX_SENDS", 3)
     await boss.create_queue("q")
     await boss.send("q", -1)
     await send_all(boss, "q", range(9))

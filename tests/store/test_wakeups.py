@@ -227,8 +227,8 @@ async def test_ears_listen_before_they_look(boss, monkeypatch):
         return await run(self, transactions, *args)
 
     monkeypatch.setattr(Connection, "run", record)
-    async with boss._runtime.adapter.open_listening_connection() as connection:
-        await connection.poll([], "token", candidate=False)
+    async with boss._runtime._listen_adapter.open_listening_connection([]) as connection:
+        await connection.poll([], "token", candidate=False, registrations=[])
 
     ours = names[connection._conn]
     assert ours.index("listen") < ours.index("look")

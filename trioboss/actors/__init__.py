@@ -1,15 +1,23 @@
-"""Who acts: one file for each actor, and what they share. trio, but no psycopg, and no store.
+"""The actors: one file for each, and what they share. They use trio, but neither psycopg nor the store.
 
-listener     hears the channel, keeps presence, looks now and then
-notification router  what was heard → who wants to know
-dispatcher   one queue: asks for jobs when there may be some, settles what has ended
-slots        runs jobs: a fixed number of long-lived tasks, and the buffer in front of them
-runner       one job: whatever a handler does becomes one outcome
-heartbeat    one active job: keeps its lease, stops it in time
+listener     receives notifications, keeps the presence of the boss, polls now and then
+router       passes notifications on to workers, completion waiters and services
 worker       one `work` call: slots, dispatchers, and the order in which they stop
-maintenance       for all bosses, by one of them: expiry, dead workers, retention, warnings
-scheduler    cron
-supervisor   restarts what crashes, or gives up
+dispatcher   one queue: claims jobs and settles their outcomes, as its machine decides
+completer    the outcomes of one queue that wait to be settled
+slots        runs jobs in a fixed number of long-lived tasks, with a buffer in front of them
+running      one attempt: carries out what its machine decides
+runner       one call of a handler: what it gets, and the outcome of what it does
+handlers     handlers of other kinds: plain functions in threads, asyncio functions
+heartbeat    renews the lease of each running job, and cancels the job in time
+checker      asks whether leases are still held
+bulk_poller  one poll for the dispatchers of many queues
+maintenance  rescues leases and prunes, for all bosses, in the one that leads
+scheduler    fires the ticks of schedules
+monitor      counts jobs by state
+supervisor   restarts actors that crash
 reporter     the stream of events
-ports        what the actors need of the world
+doorbell     a wake-up that cannot be lost and cannot pile up
+clock        the time of the database
+ports        what the actors need from the outside
 """

@@ -1,4 +1,4 @@
-"""For workers of many queues: one look at all of them, where each dispatcher would have made its own."""
+"""Polls for the dispatchers of many queues at once, where each would have sent a claim of its own."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -16,14 +16,15 @@ from trioboss.events import ErrorEvent
 
 __all__ = ["BULK_THRESHOLD", "BulkPoller"]
 
-BULK_THRESHOLD = 20  # dispatchers that have nothing to do are told so together
-_RETRY_DELAY = 1.0  # seconds until it is tried again
+BULK_THRESHOLD = 20
+"""So many idle dispatchers are polled for in one statement; fewer claim by themselves."""
+_RETRY_DELAY = 1.0  # seconds until a poll that failed is repeated
 _CHUNK = 5_000  # queues in one statement, so that each answers in time
 
 
 @attrs.define(eq=False)
 class BulkPoller:
-    """Marks the dispatchers of a worker as asleep, then looks which of their queues have something to do."""
+    """Sets the idle markers of a worker in many queues, and then finds which of them have a job to claim."""
 
     _worker: UUID
     _port: WorkPort
@@ -32,14 +33,14 @@ class BulkPoller:
     _bell: Doorbell = attrs.field(factory=Doorbell, init=False)
 
     def bulk_poll(self, dispatchers: Iterable[Dispatcher]) -> None:
-        """Look for these soon. Until then they do nothing but what they are rung for."""
+        """Poll for these soon. Until then they only react to their doorbells."""
         for dispatcher in dispatchers:
             dispatcher.await_bulk_poll()
             self._waiting[dispatcher] = None
         self._bell.ring()
 
     async def run(self) -> None:
-        """Survey whoever waits for it."""
+        """Poll for the dispatchers that wait for it."""
         while True:
             if not self._waiting:
                 await self._bell.wait()
@@ -57,6 +58,6 @@ class BulkPoller:
     async def _poll(self, dispatchers: list[Dispatcher]) -> None:
         due = await self._port.bulk_poll(self._worker, [dispatcher.queue for dispatcher in dispatchers])
         for dispatcher in dispatchers:
-            # Who waits again by now has lost its connection since: the mark may be gone with it.
+            # A dispatcher that waits again was disconnected in the meantime, and its marker may be lost.
             if dispatcher not in self._waiting:
                 dispatcher.bulk_polled(due.get(dispatcher.queue))

@@ -1,4 +1,4 @@
-"""What the database's clock shows. Nobody asks what this machine's own shows."""
+"""The clock of the database. The clock of this machine is never read: it may be wrong."""
 
 from datetime import datetime, timedelta
 
@@ -9,31 +9,33 @@ from trioboss.actors.doorbell import Doorbell
 
 __all__ = ["DatabaseClock"]
 
-_STEP = timedelta(seconds=0.5)  # a difference this large is no noise: a clock was set, or this machine slept
+_LARGEST_DRIFT = timedelta(
+    seconds=0.5
+)  # a larger difference is no noise: a clock was set, or this machine was suspended
 
 
 @attrs.define(eq=False)
 class DatabaseClock:
-    """Set whenever the database says what time it is, and read in between by this process's steady clock."""
+    """Set whenever the database tells its time, and advanced in between by the monotonic clock of this process."""
 
     stepped: Doorbell
-    """Rung when the time turns out to be another than it seemed."""
+    """Rung when the time of the database differs from what was computed."""
     _epoch: datetime | None = attrs.field(default=None, init=False)
-    """What it showed when this process's clock showed zero."""
+    """The time of the database when the clock of this process was zero."""
 
     def set(self, shown: datetime, asked_at: float) -> None:
-        """It showed this, somewhere between our question and its answer, which is now."""
+        """The database has told its time, somewhere between the question and its answer, which is now."""
         epoch = shown - timedelta(seconds=(asked_at + trio.current_time()) / 2)
-        if self._epoch is not None and abs(epoch - self._epoch) > _STEP:
+        if self._epoch is not None and abs(epoch - self._epoch) > _LARGEST_DRIFT:
             self.stepped.ring()
         self._epoch = epoch
 
     def now(self) -> datetime:
-        """What it shows now."""
+        """The time of the database."""
         assert self._epoch is not None
         return self._epoch + timedelta(seconds=trio.current_time())
 
     def when(self, instant: datetime) -> float:
-        """What this process's clock will show at an instant."""
+        """The time of this process's clock at an instant of the database's clock."""
         assert self._epoch is not None
         return (instant - self._epoch).total_seconds()

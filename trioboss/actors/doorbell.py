@@ -8,32 +8,32 @@ import trio
 __all__ = ["PACE", "Doorbell"]
 
 PACE = 0.05
-"""Seconds between answers to a bell that strangers can ring: anybody may speak on the channel."""
+"""Seconds between wake-ups by a doorbell that notifications ring: every client of the database can send them."""
 
 
 @attrs.define(eq=False)
 class Doorbell:
-    """Rung any number of times before somebody waits, it wakes them once; with a ``pace``, not more often than that."""
+    """Wakes one waiter, once, however often it was rung before; with a ``pace``, not more often than that."""
 
     _pace: float = 0.0
-    _answered_at: float = attrs.field(default=-math.inf, init=False)
+    _woke_at: float = attrs.field(default=-math.inf, init=False)
     _rung: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     def ring(self) -> None:
-        """Wake who waits, or who waits next."""
+        """Wake the task that waits, or the next one that will."""
         self._rung.set()
 
     async def wait(self) -> None:
         """Wait until it was rung since the last wait."""
         await self._rung.wait()
         if self._pace:
-            await trio.sleep_until(self._answered_at + self._pace)
-            self._answered_at = trio.current_time()
+            await trio.sleep_until(self._woke_at + self._pace)
+            self._woke_at = trio.current_time()
         self._rung = trio.Event()
 
     async def wait_until(self, deadline: float) -> bool:
-        """Wait until it is rung, or until that time; True if it was rung."""
-        if deadline == math.inf:  # nearly always, and a scope costs more than the wait
+        """Wait until it is rung, or until that time; return whether it was rung."""
+        if deadline == math.inf:  # the most frequent case, and a scope costs more than the wait
             await self.wait()
             return True
         with trio.move_on_at(deadline):

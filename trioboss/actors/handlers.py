@@ -22,9 +22,9 @@ __all__ = ["ThreadHandler", "ThreadJob", "asyncio_handler", "check_handler", "op
 
 
 def check_handler(handler: object, *, thread: bool, asyncio: bool) -> None:
-    """A handler is an async function, unless it says otherwise."""
+    """Raise UsageError unless the handler is of the kind that the arguments say."""
     if thread and asyncio:
-        raise UsageError("thread, asyncio: a handler is run in a thread or by asyncio, not both")
+        raise UsageError("thread, asyncio: a handler runs in a thread or in asyncio, not in both")
     if not callable(handler):
         raise UsageError(f"handler: {shown(handler)} cannot be called")
     meant: Any = handler
@@ -32,7 +32,7 @@ def check_handler(handler: object, *, thread: bool, asyncio: bool) -> None:
         meant = meant.func
     is_async = inspect.iscoroutinefunction(meant) or inspect.iscoroutinefunction(meant.__call__)
     if thread and is_async:
-        raise UsageError("handler: thread=True is for plain functions, this one is async")
+        raise UsageError("handler: an async function: thread=True is for plain functions")
     if not thread and not is_async and inspect.isroutine(meant):
         raise UsageError("handler: not an async function: pass thread=True to run it in a thread")
 
@@ -55,7 +55,7 @@ class _WrappedJob(HandedJob):
         return self._job.job
 
     def settled_manually(self, state: JobState, error: str, *, certain: bool) -> None:
-        """A verb has settled the attempt, on behalf of the handler."""
+        """A call of the handler has settled the attempt."""
         self._job.settled_manually(state, error, certain=certain)
 
 
@@ -72,7 +72,7 @@ class ThreadJob(_WrappedJob):
         trio.from_thread.run(self._job.touch)
 
     def progress(self, value: Json) -> None:
-        """Note how far the job has come."""
+        """Record how far the job has come."""
         trio.from_thread.run(self._job.progress, value)
 
     def complete(self, output: Json = None) -> None:
@@ -146,7 +146,7 @@ def asyncio_handler(handler: Callable[[Any], Any]) -> Handler:
 
 @asynccontextmanager
 async def open_asyncio(wanted: bool) -> AsyncIterator[None]:
-    """The asyncio loop that asyncio handlers need, for the length of a block; nothing if none is wanted."""
+    """Run the asyncio loop that asyncio handlers need for the length of a block, if it is wanted."""
     if not wanted:
         yield
         return
@@ -161,7 +161,7 @@ async def open_asyncio(wanted: bool) -> AsyncIterator[None]:
 
 
 def _harden(loop: Any) -> None:
-    """Nothing that a handler does ends the loop: its neighbours would wait for ever for what runs in it."""
+    """Let nothing that a handler does end the loop: other handlers run in it, and would wait for ever."""
     loop.set_exception_handler(asyncio.BaseEventLoop.default_exception_handler)
     for name in ("call_soon", "call_soon_threadsafe"):
         setattr(loop, name, partial(_call_soon, loop, getattr(loop, name)))
@@ -181,16 +181,18 @@ def _call_when(
 
 
 def _refuse_to_stop() -> None:
-    raise RuntimeError("this loop is not the handler's to stop: others run in it")
+    raise RuntimeError("a handler cannot stop this loop: other handlers run in it")
 
 
 @trio.lowlevel.enable_ki_protection
 def _guarded(loop: Any, callback: Callable[..., Any], *args: Any) -> None:
-    """Asyncio lets these two through its loop. As in slots, they are the handler's: the terminal's go elsewhere."""
+    """Run a callback. asyncio lets SystemExit and KeyboardInterrupt end its loop; raised here they are the handler's,
+    as in slots: the main task gets the interrupt of the terminal.
+    """
     try:
         callback(*args)
     except (SystemExit, KeyboardInterrupt) as error:
-        # A task keeps what it raised for whoever waits for it.
+        # A task keeps its exception for the code that awaits it.
         if not isinstance(getattr(callback, "__self__", None), asyncio.Task):
             message = f"{type(error).__name__} in a callback of a handler"
             loop.call_exception_handler({"message": message, "exception": error})

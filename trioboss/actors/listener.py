@@ -1,4 +1,4 @@
-"""Hears the channel, keeps the presence of this boss, and looks for itself now and then."""
+"""Receives notifications, keeps the presence of this boss, and polls now and then in case one was lost."""
 
 import random
 import secrets
@@ -13,13 +13,17 @@ from trioboss.actors.reporter import Reporter
 from trioboss.actors.router import NotificationRouter
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import LeaderChanged, ListenerDown, ListenerUp, QueueWarning
-from trioboss.machines.listening import ListenMachine
+from trioboss.machines.listening import POLLING_INTERVAL, PROBE_TIMEOUT, ListenMachine
 
 __all__ = ["Listener", "ListenerStatistics"]
 
-# Others take the jobs of a boss whose presence they missed for `presence_grace`. It gives them up itself a
-# little earlier, so that nobody runs them twice at the same time.
+# Others take the jobs of a boss that was away for `presence_grace` seconds. It gives them up this much earlier, so that
+# no job runs twice at the same time.
 _MARGIN = 1.0
+_POLLING_WARNING = (
+    "LISTEN does not work on this connection, as behind a transaction pooler: "
+    f"polling every {POLLING_INTERVAL:g} s instead; connect workers directly for immediate starts"
+)
 
 
 @attrs.frozen
@@ -28,6 +32,7 @@ class ListenerStatistics:
 
     listening: bool
     polling: bool
+    """Notifications do not arrive: the listener is in polling mode."""
     leads: bool
     connections: int
     notifications: int
@@ -36,7 +41,9 @@ class ListenerStatistics:
 
 @attrs.define(eq=False)
 class Listener:
-    """One connection for the whole boss. After every (re)connect it listens first and looks then."""
+    """One connection for the whole boss. After every connect it listens first and polls then, so that no job is
+    missed.
+    """
 
     _port: ListenPort
     _router: NotificationRouter
@@ -45,8 +52,8 @@ class Listener:
     _presence_grace: float
     _candidate: bool
     """Whether this boss may do maintenance for all."""
-    _polling: bool
-    """Whether no words will come through, and it has to poll."""
+    _is_pooled: bool
+    """Whether it is known before that notifications do not arrive."""
 
     leads: bool = attrs.field(default=False, init=False)
     leads_changed: Doorbell = attrs.field(factory=Doorbell, init=False)
@@ -54,19 +61,21 @@ class Listener:
     _listening: trio.Event = attrs.field(factory=trio.Event, init=False)
     _lost: Doorbell = attrs.field(factory=Doorbell, init=False)
     _token: str = attrs.field(default="", init=False)
-    _waiting: trio.CancelScope | None = attrs.field(default=None, init=False)
+    """Of the last probe."""
+    _receiving: trio.CancelScope | None = attrs.field(default=None, init=False)
     _connections: int = attrs.field(default=0, init=False)
     _notifications: int = attrs.field(default=0, init=False)
     _polls: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._machine = ListenMachine(polling=self._polling)
-        if self._polling:
+        self._machine = ListenMachine(polling=self._is_pooled)
+        if self._is_pooled:
             self._warn_polling()
 
-    def _warn_polling(self) -> None:
-        message = "LISTEN does not work here, as behind a transaction pooler: polling every 2 s instead"
-        self._reporter.report(QueueWarning(None, "notify_unavailable", message))
+    @property
+    def is_polling(self) -> bool:
+        """Whether the listener is in polling mode: notifications do not arrive."""
+        return self._machine.polling
 
     def statistics(self) -> ListenerStatistics:
         """How it is doing now."""
@@ -80,27 +89,28 @@ class Listener:
         )
 
     async def wait_listening(self) -> None:
-        """Until it hears the channel."""
+        """Wait until notifications arrive, or polling mode is on."""
         await self._listening.wait()
 
     def poll_now(self) -> None:
-        """Look at once: there are new queues, or it is time for a leader."""
+        """Poll at once: there are new queues, or a leader is missing."""
         self._machine.poll_now()
-        if self._waiting is not None:
-            self._waiting.cancel()
+        if self._receiving is not None:
+            self._receiving.cancel()
 
     async def run(self) -> None:
-        """Listen for ever; connect again whenever the connection is lost."""
+        """Listen for ever; reconnect whenever the connection is lost."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._guard_presence)
             while True:
                 try:
-                    async with self._port.open_listening_connection() as connection:
+                    registrations = self._router.registrations()
+                    async with self._port.open_listening_connection(registrations) as connection:
                         await self._listen(connection)
                 except DatabaseUnavailable as error:
-                    self._lose(str(error))
+                    self._disconnected(str(error))
                 except Exception as error:
-                    self._lose(f"{type(error).__name__}: {error}")
+                    self._disconnected(f"{type(error).__name__}: {error}")
                     raise
                 await trio.sleep(self._machine.failed(random.random()))
 
@@ -112,7 +122,7 @@ class Listener:
             if self._machine.is_poll_due(now):
                 await self._poll(connection)
             elif self._machine.is_probe_overdue(now):
-                self._notice_silence()
+                self._miss_probe()
             elif self._machine.is_ping_due(now):
                 await connection.ping()
                 self._machine.received(trio.current_time())
@@ -120,48 +130,58 @@ class Listener:
                 await self._receive(connection)
 
     async def _receive(self, connection: ListeningConnection) -> None:
-        """Until something else is due, or our own word has come back."""
-        # One scope for many notifications: to open one for each would keep the dispatcher waiting that was just rung.
-        with trio.CancelScope(deadline=self._machine.next()) as self._waiting:
-            while not self._router.received_probe(self._token):
+        """Pass notifications on, until something else is due or the probe has arrived."""
+        # One scope for many notifications: one for each would delay the dispatcher that was just rung.
+        with trio.CancelScope(deadline=self._machine.next()) as self._receiving:
+            while not self._router.take_probe(self._token):
                 notifications = await connection.receive()
                 self._notifications += len(notifications)
                 self._machine.received(trio.current_time())
                 for notification in notifications:
                     self._router.receive(notification)
             self._machine.received_probe()
-            self._up()
-        self._waiting = None
+            self._connected()
+        self._receiving = None
 
     async def _poll(self, connection: ListeningConnection) -> None:
         self._token = secrets.token_hex(8)
         asked_at = trio.current_time()
-        polled = await connection.poll(self._router.queues(), self._token, candidate=self._candidate)
-        self._clock.set(polled.now, asked_at)
+        result = await connection.poll(
+            self._router.queues(),
+            self._token,
+            candidate=self._candidate,
+            registrations=self._router.registrations(),
+        )
+        self._clock.set(result.now, asked_at)
         self._polls += 1
         self._machine.polled(trio.current_time())
-        self._set_leads(polled.leads)
+        self._set_leads(result.leads)
         if self._machine.polling:
-            self._up()
-        for queue, delay in polled.due.items():
+            self._connected()
+        for queue, delay in result.due.items():
             self._router.ring(queue, delay or None, by="poll")
 
-    def _up(self) -> None:
-        """Our own word came back: now we hear everything that is said. What was said before, we look for."""
+    def _connected(self) -> None:
+        """The probe has arrived, so every later notification will. Those before it may have been missed."""
         if not self._listening.is_set():
             self._listening.set()
-            self._router.ring_after_gap()
+            self._router.reconnected()
             self._reporter.report(ListenerUp())
 
-    def _notice_silence(self) -> None:
-        """The connection is good, but words do not come through."""
+    def _miss_probe(self) -> None:
+        """The connection works, but the probe has not arrived. A first connection on which none ever arrives goes
+        through a transaction pooler; a later one is broken.
+        """
         if self._connections > 1 or self._listening.is_set():
-            raise DatabaseUnavailable("the listener no longer hears its own words")
+            raise DatabaseUnavailable(f"no probe notification received for {PROBE_TIMEOUT:g} s, reconnecting")
         self._machine.polling = True
         self._machine.poll_now()
         self._warn_polling()
 
-    def _lose(self, reason: str) -> None:
+    def _warn_polling(self) -> None:
+        self._reporter.report(QueueWarning(None, "notify_unavailable", _POLLING_WARNING))
+
+    def _disconnected(self, reason: str) -> None:
         self._set_leads(False)
         if self._listening.is_set():
             self._listening = trio.Event()
@@ -175,10 +195,10 @@ class Listener:
             self._reporter.report(LeaderChanged(leads))
 
     async def _guard_presence(self) -> None:
-        """If the connection does not come back in time, give up what others may take."""
+        """Give up all jobs if the connection does not come back before others may take them."""
         while True:
             await self._lost.wait()
-            with trio.move_on_after(max(0.0, self._presence_grace - _MARGIN)) as patience:
+            with trio.move_on_after(max(0.0, self._presence_grace - _MARGIN)) as timeout:
                 await self._listening.wait()
-            if patience.cancelled_caught:
+            if timeout.cancelled_caught:
                 self._router.fence()

@@ -1,4 +1,4 @@
-"""For all bosses, by the one that leads: ends leases that ran out or lost their worker, retention, warnings."""
+"""Maintenance for all bosses, in the one that leads: rescues leases, prunes, reports warnings."""
 
 import random
 
@@ -16,7 +16,7 @@ from trioboss.machines.maintenance import MaintenanceMachine
 
 __all__ = ["Maintenance", "MaintenanceStatistics"]
 
-_MARGIN = 1.0  # seconds left to a worker to end an expired attempt itself
+_MARGIN = 1.0  # seconds that a worker has to end an expired attempt itself
 
 
 @attrs.frozen
@@ -30,11 +30,11 @@ class MaintenanceStatistics:
 
 @attrs.define(eq=False)
 class Maintenance:
-    """Every boss has one; it works while its boss leads, and otherwise sees to it that somebody does."""
+    """Every boss has one. It works while its boss leads; otherwise it makes sure that some boss does."""
 
     _port: MaintenancePort
     _listener: Listener
-    _somebody_is_busy: Doorbell
+    _boss_is_busy: Doorbell
     _reporter: Reporter
     _busy: BusyNotifier
     _presence_grace: float
@@ -49,7 +49,7 @@ class Maintenance:
         return MaintenanceStatistics(self._listener.leads, self._rounds, self._recovered)
 
     async def run(self) -> None:
-        """Watch over all jobs, closely while there are any."""
+        """Run rounds, frequently while there are active jobs."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._receive_busy)
             nursery.start_soon(self._prune)
@@ -63,7 +63,7 @@ class Maintenance:
 
     async def _receive_busy(self) -> None:
         while True:
-            await self._somebody_is_busy.wait()
+            await self._boss_is_busy.wait()
             self._machine.notified_of_work(trio.current_time())
             self._listener.leads_changed.ring()
 
@@ -75,14 +75,14 @@ class Maintenance:
     async def _start_round(self) -> None:
         self._machine.starts_round(trio.current_time())
         if not self._listener.leads:
-            self._listener.poll_now()
+            self._listener.poll_now()  # a poll of a candidate makes it the leader if there is none
             return
         try:
-            await self._round()
+            await self._run_round()
         except DatabaseUnavailable as error:
             self._reporter.report(ErrorEvent("maintenance", str(error)))
 
-    async def _round(self) -> None:
+    async def _run_round(self) -> None:
         full = self._machine.wants_warnings(trio.current_time())
         rescue = await self._port.rescue_leases(self._presence_grace, _MARGIN, full=full)
         now = trio.current_time()
@@ -96,11 +96,11 @@ class Maintenance:
         if self._machine.starts_pruning(now):
             self._prune_due.ring()
         if rescue.active and (message := self._busy.due_notification(now)) is not None:
-            # Jobs may run for hours without a further claim. The others have to rescue out for us all the same.
+            # Jobs may run for hours without a further claim; the other bosses have to watch this one all the same.
             await self._port.notify(message)
 
     async def _prune(self) -> None:
-        """Retention, beside the rounds: there may be a lot to delete, and who died must not wait for that."""
+        """Retention, beside the rounds: there may be much to delete, and leases must not wait for that."""
         while True:
             await self._prune_due.wait()
             try:

@@ -1,4 +1,4 @@
-"""Counts the jobs of each queue by state, now and then, for those who asked for it."""
+"""Counts the jobs of each queue by state at intervals, for readers of such events."""
 
 import attrs
 import trio
@@ -13,7 +13,7 @@ __all__ = ["Monitor"]
 
 @attrs.define(eq=False)
 class Monitor:
-    """Reports MonitorStates every so many seconds, while somebody reads events: counting is not free."""
+    """Reports MonitorStates at intervals. Only while somebody reads them: counting reads whole tables."""
 
     _port: MonitorPort
     _reporter: Reporter

@@ -1,4 +1,4 @@
-"""What the actors need of the world. The store happens to fit; `boss.py` joins them; tests bring a script.
+"""What the actors need from the outside, as protocols: runtime/ implements them on the store, tests in memory.
 
 Every call answers within a bounded time, or raises DatabaseUnavailable.
 """
@@ -8,6 +8,8 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
+
+import attrs
 
 from trioboss.model.job import Lease
 from trioboss.model.payload import Json
@@ -22,25 +24,35 @@ __all__ = [
     "ListeningConnection",
     "MaintenancePort",
     "MonitorPort",
+    "Registration",
     "SchedulePort",
     "WorkPort",
 ]
 
 
+@attrs.frozen
+class Registration:
+    """A worker, as the others see it in the database."""
+
+    worker: UUID
+    name: str
+    queue: str
+
+
 class LeasePort(Protocol):
-    """What a handler can do to its lease. Each raises LeaseLost if it is no longer held."""
+    """What a handler can do with its lease."""
 
     async def extend(self, queue: str, lease: Lease, seconds: Any) -> float:
-        """Let it expire later; return its length."""
-
-    async def touch_one(self, queue: str, lease: Lease) -> None:
-        """Renew it."""
+        """Let the lease expire later; return its length. Raises LeaseLost."""
 
     async def report_progress(self, queue: str, lease: Lease, value: Json) -> None:
-        """Note how far the job has come."""
+        """Record how far the job has come. Raises LeaseLost."""
 
-    async def complete(self, queue: str, lease: Lease, output: Json) -> None:
-        """Settle the job."""
+    async def renew(self, leases: Mapping[str, Sequence[Lease]]) -> set[UUID]:
+        """Renew leases, given by queue; return the ids of those that are still held."""
+
+    async def complete(self, queue: str, lease: Lease, output: str) -> bool:
+        """Settle the job, with its output as JSON text; return whether the lease was still held."""
 
 
 class WorkPort(LeasePort, Protocol):
@@ -56,24 +68,21 @@ class WorkPort(LeasePort, Protocol):
         idle: bool | None,
         notify: str | None,
     ) -> SettledAndClaimed:
-        """Settle what has ended and claim what is wanted, in one round trip."""
-
-    async def bulk_poll(self, worker: UUID, queues: Sequence[str]) -> Mapping[str, float]:
-        """Mark the worker's dispatchers of these queues as asleep, then look: in how many seconds there is
-        something to claim, for those queues where there is.
-        """
+        """Settle outcomes and claim jobs, in one round trip. The caller limits the time."""
 
     async def recover_unseen(self, queue: str, worker: UUID, known: Sequence[UUID]) -> None:
-        """Queue again what the worker was given by a claim whose answer got lost."""
+        """Queue the jobs again that are leased to the worker, other than the known ones."""
 
-    async def renew(self, leases: Mapping[str, Sequence[Lease]]) -> set[UUID]:
-        """Heartbeats for leases, by queue; return the ids of those still held."""
+    async def bulk_poll(self, worker: UUID, queues: Sequence[str]) -> Mapping[str, float]:
+        """Set the worker's idle marker in these queues, and then find in how many seconds each has a job to claim.
+        Queues without one are left out.
+        """
 
     async def check(self, leases: Mapping[str, Sequence[Lease]]) -> set[UUID]:
-        """The ids of those leases that are still held; none of them is renewed."""
+        """The ids of those leases, given by queue, that are still held. None of them is renewed."""
 
-    async def register(self, worker: UUID, name: str, queue: str) -> None:
-        """A worker begins."""
+    async def register(self, registration: Registration) -> None:
+        """A worker starts."""
 
     async def unregister(self, worker: UUID) -> None:
         """A worker has ended."""
@@ -83,36 +92,46 @@ class WorkPort(LeasePort, Protocol):
 
 
 class ListeningConnection(Protocol):
-    """One session that listens."""
+    """One session that listens on the channel."""
 
     async def receive(self) -> list[str]:
-        """Wait for words on the channel. To be cancelled loses none."""
+        """Wait for notifications. No notification is lost when this is cancelled."""
 
     async def ping(self) -> None:
-        """Prove that the other side is there, without a statement."""
+        """Check the connection without a statement."""
 
-    async def poll(self, queues: Sequence[str], token: str, *, candidate: bool) -> PollResult:
-        """See what these queues have to do; say the token on the channel; try to lead, if a candidate."""
+    async def poll(
+        self, queues: Sequence[str], token: str, *, candidate: bool, registrations: Sequence[Registration]
+    ) -> PollResult:
+        """Find in how many seconds each queue has a job to claim, send a probe with the token to the channel, renew the
+        registrations where that is needed, and lead, if a candidate and no other boss does.
+        """
 
 
 class ListenPort(Protocol):
-    """Where ears come from."""
+    """Opens listening connections."""
 
-    def open_listening_connection(self) -> AbstractAsyncContextManager[ListeningConnection]:
-        """Connect, listen, and hold the lock by which others see that this boss is alive."""
+    def open_listening_connection(
+        self, registrations: Sequence[Registration]
+    ) -> AbstractAsyncContextManager[ListeningConnection]:
+        """Connect, listen, take the lock by which others see that this boss is alive, and register its workers again:
+        the others forget a boss that was away for too long.
+        """
 
 
 class MaintenancePort(Protocol):
     """What maintenance needs."""
 
     async def rescue_leases(self, grace: float, margin: float, *, full: bool) -> Watch:
-        """End leases that ran out ``margin`` seconds ago, or whose worker is gone for ``grace`` seconds."""
+        """End leases that expired ``margin`` seconds ago, or whose worker is gone for ``grace`` seconds. ``full``: look
+        for warnings, too.
+        """
 
     async def prune(self) -> None:
-        """Retention: drop what is old, make room for what comes."""
+        """Retention: drop old jobs and history, make the partitions of the next days."""
 
     async def notify(self, message: str) -> None:
-        """Say something on the channel."""
+        """Send a notification to all bosses."""
 
 
 class MonitorPort(Protocol):
@@ -123,10 +142,12 @@ class MonitorPort(Protocol):
 
 
 class SchedulePort(Protocol):
-    """What cron needs."""
+    """What the scheduler needs."""
 
     async def read_schedules(self) -> tuple[datetime, list[tuple[Schedule, datetime | None]]]:
         """The time of the database, and each schedule with the last tick that was fired."""
 
     async def fire(self, schedule: Schedule, due: datetime, id: UUID) -> tuple[bool, UUID | None, float]:
-        """Fire one tick: was it ours to fire, the job's id, and in how many seconds it is due if too early."""
+        """Fire one tick: whether this call has fired it, the job's id, and in how many seconds a tick is due for which
+        it is too early.
+        """

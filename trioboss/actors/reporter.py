@@ -1,4 +1,4 @@
-"""The stream of events: to whoever subscribed, and to the log."""
+"""The stream of events, for subscribers and for the log."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from trioboss.events import Event
 
 __all__ = ["Reporter"]
 
-_BUFFER = 10_000  # events a slow subscriber may be behind before it loses some
+_BUFFER = 10_000  # events that a subscriber can be behind before it loses some
 
 _LEVELS: Final[dict[type[Event], int]] = {
     events.JobStarted: logging.DEBUG,
@@ -31,9 +31,7 @@ _LEVELS: Final[dict[type[Event], int]] = {
     events.ActorRestarted: logging.ERROR,
     events.ErrorEvent: logging.ERROR,
 }
-
-
-_COSTLY = (events.Wip, events.MonitorStates)  # take a timer, which a boss at rest does without
+_ON_DEMAND = (events.Wip, events.MonitorStates)  # need a timer, which an idle boss should not have
 
 
 @attrs.define(eq=False)
@@ -42,24 +40,24 @@ class _Subscriber:
     kinds: tuple[type[Event], ...]
 
     def wants(self, kind: type[Event]) -> bool:
-        """Whether it asked for that; who named no kind wants all."""
+        """Whether it reads events of this kind: all, if it has named none."""
         return not self.kinds or kind in self.kinds
 
 
 @attrs.define(eq=False)
 class Reporter:
-    """Takes events from the actors. Nobody waits for anybody here: a subscriber that lags loses events."""
+    """Takes events from the actors, and never makes them wait: a subscriber that is too slow loses events."""
 
     logger: logging.Logger = attrs.field(factory=lambda: logging.getLogger("trioboss"))
     _subscribers: list[_Subscriber] = attrs.field(factory=list, init=False)
     _wanted: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     async def wait_wanted(self) -> None:
-        """Until somebody subscribes to what is found out only for them: work in progress, and counts."""
+        """Wait until somebody subscribes to events that are made only on demand: work in progress, and counts."""
         await self._wanted.wait()
 
     def wants(self, kind: type[Event]) -> bool:
-        """Whether anybody would see an event of that kind: if not, it need not be made."""
+        """Whether an event of this kind has a reader. If not, it need not be made."""
         if self._subscribers and any(each.wants(kind) for each in self._subscribers):
             return True
         return self.logger.isEnabledFor(_LEVELS.get(kind, logging.DEBUG))
@@ -76,21 +74,21 @@ class Reporter:
 
     @asynccontextmanager
     async def subscribe(self, *kinds: type[Event]) -> AsyncIterator[trio.MemoryReceiveChannel[Event]]:
-        """All events from now on, or those of some kinds, for the length of a block."""
+        """Read all events from now on, or those of some kinds, for the length of a block."""
         send, receive = trio.open_memory_channel[Event](_BUFFER)
         subscriber = _Subscriber(send, kinds)
         self._subscribers.append(subscriber)
-        self._notice_wishes()
+        self._update_wanted()
         try:
             with receive:
                 yield receive
         finally:
             self._subscribers.remove(subscriber)
             send.close()
-            self._notice_wishes()
+            self._update_wanted()
 
-    def _notice_wishes(self) -> None:
-        if any(each.wants(kind) for each in self._subscribers for kind in _COSTLY):
+    def _update_wanted(self) -> None:
+        if any(each.wants(kind) for each in self._subscribers for kind in _ON_DEMAND):
             self._wanted.set()
         elif self._wanted.is_set():
             self._wanted = trio.Event()

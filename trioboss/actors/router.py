@@ -1,13 +1,12 @@
-"""What was heard on the channel → who wants to know."""
+"""Passes notifications of the channel on to the workers, completion waiters and services of one boss."""
 
 from uuid import UUID
 
 import attrs
 
 from trioboss.actors.doorbell import PACE, Doorbell
-from trioboss.actors.running import Running
+from trioboss.actors.ports import Registration
 from trioboss.actors.worker import Worker
-from trioboss.machines.attempt import CancelReason
 
 __all__ = ["NotificationRouter"]
 
@@ -18,23 +17,27 @@ def _paced_bell() -> Doorbell:
 
 @attrs.define(eq=False)
 class NotificationRouter:
-    """The workers, watchers and services of one boss, by what they listen for.
+    """The workers, completion waiters and services of one boss, by the notifications they are interested in.
 
-    Words on the channel: a queue's name and the seconds until its job is due, 0 if it is ready; a queue's name alone,
-    if anything may be new there; or a note that begins with *. What is not understood is ignored: anybody may speak.
+    A notification is the name of a queue and the seconds until its job is due, 0 if it is ready; or the name of a queue
+    alone, if anything may have changed there; or a message that begins with ``*``. Anything else is ignored: every
+    client of the database can notify.
     """
 
     workers: dict[UUID, Worker] = attrs.field(factory=dict, init=False)
     queues_changed: Doorbell = attrs.field(factory=_paced_bell, init=False)
     schedules_changed: Doorbell = attrs.field(factory=_paced_bell, init=False)
-    somebody_is_busy: Doorbell = attrs.field(factory=_paced_bell, init=False)
+    boss_is_busy: Doorbell = attrs.field(factory=_paced_bell, init=False)
+    """Some boss has jobs."""
     _waiters: dict[UUID, set[Doorbell]] = attrs.field(factory=dict, init=False)
     _probes: set[str] = attrs.field(factory=set, init=False)
 
+    # -- from the channel
+
     def receive(self, notification: str) -> None:
-        """Pass on one word from the channel."""
+        """Pass one notification on."""
         if notification.startswith("*"):
-            self._receive_note(*notification[1:].partition(" ")[::2])
+            self._receive_message(*notification[1:].partition(" ")[::2])
             return
         name, _, delay = notification.partition(" ")
         try:
@@ -43,83 +46,86 @@ class NotificationRouter:
             return
         self.ring(name, seconds, by="notify")
 
-    def _receive_note(self, kind: str, about: str) -> None:
-        if kind == "cancel":
-            self._cancel(about)
-        elif kind == "ended":
-            self._tell_waiters(about)
-        elif kind == "probe":
-            self._probes.add(about)
-        elif kind == "queues":
-            self.queues_changed.ring()
-        elif kind == "schedules":
-            self.schedules_changed.ring()
-        elif kind == "busy":
-            self.somebody_is_busy.ring()
+    def _receive_message(self, kind: str, subject: str) -> None:
+        match kind:
+            case "cancel":
+                self._cancel(subject)
+            case "ended":
+                self._ring_waiters(subject)
+            case "probe":
+                self._probes.add(subject)
+            case "queues":
+                self.queues_changed.ring()
+            case "schedules":
+                self.schedules_changed.ring()
+            case "busy":
+                self.boss_is_busy.ring()
+
+    def _cancel(self, subject: str) -> None:
+        id = _parse_id(subject)
+        if id is not None:
+            for worker in self.workers.values():
+                worker.cancelled_elsewhere(id)
+
+    def _ring_waiters(self, subject: str) -> None:
+        id = _parse_id(subject)
+        if id is not None:
+            for bell in self._waiters.get(id, ()):
+                bell.ring()
+
+    # -- from the listener
 
     def ring(self, queue: str, delay: float | None, by: str) -> None:
-        """There is a job in a queue, in so many seconds; or anything may be new."""
+        """There is a job in a queue, in so many seconds; with None anything may have changed."""
         for worker in self.workers.values():
             if (dispatcher := worker.dispatchers.get(queue)) is not None:
                 dispatcher.ring(delay, by)
 
-    def ring_after_gap(self) -> None:
-        """Words may have been missed: dispatchers mark themselves again and look, services look, too."""
+    def reconnected(self) -> None:
+        """Notifications may have been missed: dispatchers set their idle markers again and claim, services read again,
+        completion waiters read their jobs.
+        """
         for worker in self.workers.values():
             worker.reconnected()
         for bells in self._waiters.values():
             for bell in bells:
                 bell.ring()
-        for bell in (self.queues_changed, self.schedules_changed, self.somebody_is_busy):
+        for bell in (self.queues_changed, self.schedules_changed, self.boss_is_busy):
             bell.ring()
 
     def fence(self) -> None:
-        """Others may take our jobs by now: stop them all."""
+        """Others may take the jobs of this boss: cancel them all, and claim no others."""
         for worker in self.workers.values():
-            for running in list(worker.slots.running):
-                running.cancel(CancelReason.LEASE_LOST)
-            for dispatcher in worker.dispatchers.values():
-                dispatcher.fence()
+            worker.fence()
 
     def queues(self) -> list[str]:
-        """All queues that some worker dispatches."""
+        """All queues that have a dispatcher in this boss."""
         return sorted({name for worker in self.workers.values() for name in worker.dispatchers})
 
-    def running(self) -> list[Running]:
-        """All leases of this boss."""
-        return [running for worker in self.workers.values() for running in worker.slots.running]
+    def registrations(self) -> list[Registration]:
+        """All workers that the others have to see in the database."""
+        return [worker.registration for worker in self.workers.values() if worker.is_registered]
 
-    def received_probe(self, token: str) -> bool:
-        """Whether our own word came back; asked once."""
-        heard = token in self._probes
+    def take_probe(self, token: str) -> bool:
+        """Whether the probe with this token has arrived since the last call."""
+        arrived = token in self._probes
         self._probes.clear()
-        return heard
+        return arrived
+
+    # -- completion waiters
 
     def add_waiter(self, id: UUID) -> Doorbell:
-        """A bell that rings when the job has ended, or when it is time to look again."""
+        """A doorbell that rings when the job has ended, or when its end may have been missed."""
         bell = _paced_bell()
         self._waiters.setdefault(id, set()).add(bell)
         return bell
 
     def remove_waiter(self, id: UUID, bell: Doorbell) -> None:
-        """No longer."""
+        """Forget a doorbell."""
         bells = self._waiters.get(id, set())
         bells.discard(bell)
         if not bells:
             self._waiters.pop(id, None)
-
-    def _tell_waiters(self, about: str) -> None:
-        for bell in self._waiters.get(_parse_id(about) or UUID(int=0), ()):
-            bell.ring()
-
-    def _cancel(self, about: str) -> None:
-        id = _parse_id(about)
-        for worker in self.workers.values():
-            meant = [running for running in worker.slots.running if running.job.id == id]
-            worker.checker.check(meant, CancelReason.CANCELLED)
-            if not meant:
-                for dispatcher in worker.dispatchers.values():
-                    dispatcher.cancelled_elsewhere()
 
 
 def _parse_id(text: str) -> UUID | None:

@@ -109,7 +109,7 @@ class RunningJob(HandedJob):
 
     async def touch(self) -> None:
         """Send a heartbeat now."""
-        await self._renew(self._settings.port.touch_one(self.job.queue, self._running.lease))
+        await self._renew(self._touch())
 
     async def progress(self, value: Json) -> None:
         """Record how far the job has come; readable as `Job.progress`. Also a heartbeat."""
@@ -117,7 +117,8 @@ class RunningJob(HandedJob):
 
     async def complete(self, output: Json = None) -> None:
         """Settle the job now; what the handler returns afterwards does not count."""
-        await self._notice_loss(self._settings.port.complete(self.job.queue, self._running.lease, output))
+        text = "null" if output is None else encode(output, "output", self._settings.max_bytes)
+        await self._notice_loss(self._complete(text))
         self.settled_manually(JobState.COMPLETED, "", certain=True)
 
     def settled_manually(self, state: JobState, error: str, *, certain: bool) -> None:
@@ -140,6 +141,16 @@ class RunningJob(HandedJob):
     def dead_letter(self, reason: str | None = None) -> DeadLetterJob:
         """To be raised: fail the job for good, without the retries it has left."""
         return DeadLetterJob(reason)
+
+    async def _touch(self) -> None:
+        queue, lease = self.job.queue, self._running.lease
+        if lease.id not in await self._settings.port.renew({queue: [lease]}):
+            raise LeaseLost(queue, [lease.id])
+
+    async def _complete(self, output: str) -> None:
+        queue, lease = self.job.queue, self._running.lease
+        if not await self._settings.port.complete(queue, lease, output):
+            raise LeaseLost(queue, [lease.id])
 
     async def _renew(self, call: Awaitable[T]) -> T:
         sent_at = trio.current_time()

@@ -1,4 +1,4 @@
-"""Fires cron's ticks. Every boss does; the ledger in the database lets one of them have each tick."""
+"""Fires the ticks of schedules. Every boss tries each tick; a row in the database lets one of them succeed."""
 
 import math
 from datetime import datetime
@@ -18,18 +18,18 @@ from trioboss.model.schedule import Schedule
 
 __all__ = ["Scheduler", "SchedulerStatistics", "tick_id"]
 
-_RETRY_DELAY = 1.0  # seconds until a tick is tried again that the database did not take
+_RETRY_DELAY = 1.0  # seconds until schedules are read again after the database has failed
 _NAMESPACE = UUID("c5a0a7d6-1c5e-4f0e-9d5e-7d1f5f3c7a10")
 
 
 def tick_id(schedule: Schedule, due: datetime) -> UUID:
-    """The id of the job of a tick: the same in every boss."""
+    """The id of the job of a tick. Every boss computes the same: a tick that is fired twice is one job."""
     return uuid5(_NAMESPACE, f"{schedule.queue} {schedule.key} {due.isoformat()}")
 
 
 @attrs.frozen
 class SchedulerStatistics:
-    """What cron has done in this boss."""
+    """What the scheduler of this boss has done."""
 
     schedules: int
     fired: int
@@ -39,7 +39,7 @@ class SchedulerStatistics:
 class _Entry:
     schedule: Schedule
     last: datetime
-    """Ticks up to here have been dealt with."""
+    """Ticks up to here are fired, or will not be."""
     next: datetime = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -49,14 +49,14 @@ class _Entry:
     def cron(self) -> Cron:
         return Cron(self.schedule.cron, self.schedule.timezone)
 
-    def dealt_with(self, tick: datetime) -> None:
+    def done_until(self, tick: datetime) -> None:
         self.last = max(self.last, tick)
         self.next = self.cron.next_after(self.last)
 
 
 @attrs.define(eq=False)
 class Scheduler:
-    """Sleeps until the next tick by the database's clock, fires it, and goes on."""
+    """Sleeps until the next tick by the clock of the database, and fires it."""
 
     _port: SchedulePort
     _clock: DatabaseClock
@@ -70,7 +70,7 @@ class Scheduler:
         return SchedulerStatistics(len(self._entries), self._fired)
 
     async def run(self) -> None:
-        """For ever: read the schedules whenever they change, and fire what is due."""
+        """Read the schedules whenever they change, and fire ticks when they are due."""
         self._changed.ring()
         wake_at = math.inf
         while True:
@@ -92,20 +92,20 @@ class Scheduler:
         known = {(e.schedule.queue, e.schedule.key, e.schedule.updated_on): e.last for e in self._entries}
         self._entries = []
         for schedule, last in schedules:
-            dealt_with = known.get((schedule.queue, schedule.key, schedule.updated_on), schedule.updated_on)
+            done = known.get((schedule.queue, schedule.key, schedule.updated_on), schedule.updated_on)
             try:
-                self._entries.append(_Entry(schedule, max(dealt_with, last or dealt_with)))
+                self._entries.append(_Entry(schedule, max(done, last or done)))
             except Exception as error:
-                # Written by hand, or for another edition of the time zones. The other schedules go on.
-                self._complain(schedule, error)
+                # Written with plain SQL, or for another version of the time zones. The other schedules go on.
+                self._report_failure(schedule, error)
 
     async def _fire_due(self) -> float:
-        """Fire what is due; return when there is more to do."""
+        """Fire the ticks that are due; return when the next one is."""
         now = self._clock.now()
         wake_at = math.inf
         for entry in self._entries:
             early = await self._fire_entry(entry, now) if entry.next <= now else 0.0
-            # Too early, by the clock that counts: wait for that long.
+            # The database says that it is too early: its clock counts.
             due = trio.current_time() + early if early > 0 else self._clock.when(entry.next)
             wake_at = min(wake_at, due)
         return wake_at
@@ -116,8 +116,8 @@ class Scheduler:
             early = await self._fire(schedule, due)
             if early > 0:
                 return early
-            entry.dealt_with(due)
-        entry.dealt_with(now)
+            entry.done_until(due)
+        entry.done_until(now)
         return 0.0
 
     async def _fire(self, schedule: Schedule, due: datetime) -> float:
@@ -126,14 +126,14 @@ class Scheduler:
         except DatabaseUnavailable:
             raise
         except TriobossError as error:
-            # The schedule's own fault: its queue is gone, or refuses such jobs. The other schedules go on.
-            self._complain(schedule, error)
+            # An error of this schedule alone: its queue was deleted, or refuses the job. The other schedules go on.
+            self._report_failure(schedule, error)
             return 0.0
         if ours:
             self._fired += 1
             self._reporter.report(TickFired(schedule.queue, schedule.key, due, id))
         return early
 
-    def _complain(self, schedule: Schedule, error: Exception) -> None:
+    def _report_failure(self, schedule: Schedule, error: Exception) -> None:
         name = f"schedule {schedule.queue} {schedule.key}".rstrip()
         self._reporter.report(ErrorEvent(name, str(error)))

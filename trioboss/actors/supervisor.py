@@ -1,4 +1,4 @@
-"""Restarts actors that crash, or gives up."""
+"""Restarts actors that crash, and gives up when they crash too often."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -24,7 +24,7 @@ class SupervisorStatistics:
 
 @attrs.define(eq=False)
 class _Supervised:
-    """An actor that runs. Two may have one name, while the first comes to its end."""
+    """An actor that runs. Two may have the same name while the first one is ending."""
 
     name: str
     restarts: int = 0
@@ -32,7 +32,7 @@ class _Supervised:
 
 @attrs.define(eq=False)
 class Supervisor:
-    """Watches over the services of a boss. A crash is a bug or a surprise: it is reported, and survived a few times."""
+    """Runs actors. A crash is a bug: it is reported, and the actor is restarted a few times."""
 
     _nursery: trio.Nursery
     _reporter: Reporter
@@ -42,7 +42,7 @@ class Supervisor:
         """Run an actor under supervision."""
         supervised = _Supervised(name)
         self._actors.add(supervised)
-        self._nursery.start_soon(self._watch, supervised, actor, name=f"{name} (supervised)")
+        self._nursery.start_soon(self._supervise, supervised, actor, name=f"{name} (supervised)")
 
     def statistics(self) -> SupervisorStatistics:
         """Which actors run, and how often each was restarted."""
@@ -53,7 +53,7 @@ class Supervisor:
             tuple(sorted(actor.name for actor in self._actors)), dict(sorted(restarts.items()))
         )
 
-    async def _watch(self, supervised: _Supervised, actor: Callable[[], Awaitable[None]]) -> None:
+    async def _supervise(self, supervised: _Supervised, actor: Callable[[], Awaitable[None]]) -> None:
         try:
             await self._keep_running(supervised, actor)
         finally:
@@ -67,6 +67,8 @@ class Supervisor:
                 return
             except Exception as error:
                 if not machine.crashed(trio.current_time()):
-                    raise SupervisorGaveUp(f"{name} crashed {machine.limit + 1} times in a row") from error
+                    raise SupervisorGaveUp(
+                        f"{name} crashed {machine.limit + 1} times within {machine.window:g} s"
+                    ) from error
                 supervised.restarts += 1
                 self._reporter.report(ActorRestarted(name, f"{type(error).__name__}: {error}"))

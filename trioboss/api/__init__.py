@@ -1,1 +1,12 @@
-"""The parts of Boss, by subject: base (how verbs are run), queues, sending, jobs."""
+"""The public interface, by subject. `Boss` is put together from the mixins; `SyncBoss` has the same methods.
+
+boss      `open_boss` and `Boss`, for trio programs
+base      how Boss executes an operation: on its pool, or in the caller's transaction
+queues    queues, schedules, subscriptions, the schema
+sending   everything that creates jobs
+jobs      fetching, settling, finding jobs
+working   workers, completions, waiting for jobs, events
+app       `App`: workers and schedules that are declared beside their handlers
+sync      `SyncBoss`, for blocking programs
+blocking  how SyncBoss executes an operation
+"""

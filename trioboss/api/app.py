@@ -40,15 +40,15 @@ class ScheduleDeclaration:
 
 @attrs.define
 class App:
-    """Workers and schedules, declared where their handlers are defined. Nothing happens until it is started."""
+    """Workers and schedules, declared beside their handlers. Nothing happens until the app is started."""
 
     workers: list[WorkerDeclaration] = attrs.field(factory=list, init=False)
     schedules: list[ScheduleDeclaration] = attrs.field(factory=list, init=False)
 
     def worker(self, queue: str, **options: Any) -> Callable[[F], F]:
-        """Declare that a function handles the jobs of a queue. Queue options create the queue.
+        """Declare that a function handles the jobs of a queue.
 
-        The options of `work` and of `create_queue` go side by side.
+        Takes the options of `work` and of `create_queue`; the queue is created, or its options are changed.
         """
         if unknown := options.keys() - _QUEUE_OPTIONS - _WORK_OPTIONS:
             raise TypeError(f"worker() got an unexpected option {min(unknown)!r}")
@@ -63,16 +63,16 @@ class App:
         return declare
 
     def schedule(self, cron: str, **options: Any) -> Callable[[F], F]:
-        """Declare that the queue of a worker gets a job at every tick. Stands above `worker`.
+        """Declare that a job is sent to the queue of a worker at every tick. The decorator belongs above `worker`.
 
-        The options of `boss.schedule`: data, tz, key, missed, and those of `send`.
+        Takes the options of `boss.schedule`: data, tz, key, missed, and those of `send`.
         """
 
         def declare(handler: F) -> F:
             queues = [worker.queue for worker in self.workers if worker.handler is handler]
             if not queues:
                 raise UsageError(
-                    f"schedule: {handler!r} is not a worker: put @app.schedule above @app.worker"
+                    f"schedule: {handler!r} is not declared as a worker: put @app.schedule above @app.worker"
                 )
             self.schedules.append(ScheduleDeclaration(queues[-1], cron, options))
             return handler
@@ -82,7 +82,7 @@ class App:
     async def start(
         self, boss: Boss, *, queues: list[str] | None = None, concurrency: int | None = None
     ) -> None:
-        """Create what is missing and start the workers, or those of some queues, on a boss."""
+        """Create the declared queues and schedules, and start the workers, or those of some queues."""
         for worker in self.workers:
             if "*" not in worker.queue:
                 await self._ensure_queue(boss, worker)
@@ -94,7 +94,7 @@ class App:
                 await boss.work(worker.queue, worker.handler, **{**worker.work_options, **more})
 
     async def _ensure_queue(self, boss: Boss, worker: WorkerDeclaration) -> None:
-        """A queue that exists keeps what was set by hand; only what the declaration says is changed."""
+        """Create the queue, or change its declared options. Options that are not declared stay as they are."""
         existing = await boss.get_queue(worker.queue)
         if existing is None:
             await boss.create_queue(worker.queue, **worker.queue_options)

@@ -1,4 +1,4 @@
-"""How a door runs a verb: on our pool, or in the caller's transaction."""
+"""How Boss executes operations: on its pool, or in the caller's transaction."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -17,30 +17,31 @@ __all__ = ["ApiBase"]
 
 T = TypeVar("T")
 
-_AS_USUAL = "; ".join(f"SET LOCAL {name} TO DEFAULT" for name in OWN_SETTINGS).encode()
+# Our sessions have settings for our statements; the caller's statements get those of the server.
+_RESET_SETTINGS = "; ".join(f"SET LOCAL {name} TO DEFAULT" for name in OWN_SETTINGS).encode()
 
 
 @attrs.define(eq=False)
 class ApiBase:
-    """Runs verbs of a store."""
+    """Executes operations of a store."""
 
     _pool: Pool
     _store: Store
 
     @property
-    def _asides(self) -> Pool:
-        """Where a verb does what must not become a part of the caller's transaction."""
+    def _own_pool(self) -> Pool:
+        """Where an operation does what must not become a part of the caller's transaction."""
         return self._pool
 
-    async def _execute_with(self, verb: Callable[[bool], Operation[T]], conn: AnyConnection | None) -> T:
-        """Run a verb, telling it whether the transaction is our own."""
-        if conn is None:
-            return await execute(verb(True), self._pool)
-        return await execute_in(conn, verb(False), self._asides)
+    async def _execute(self, operation: Operation[T], conn: AnyConnection | None = None) -> T:
+        """Execute an operation that is the same in the caller's transaction and in our own."""
+        return await self._execute_with(lambda own: operation, conn)
 
-    async def _execute(self, conversation: Operation[T], conn: AnyConnection | None = None) -> T:
-        """Run a verb that does the same in anybody's transaction."""
-        return await self._execute_with(lambda own: conversation, conn)
+    async def _execute_with(self, make: Callable[[bool], Operation[T]], conn: AnyConnection | None) -> T:
+        """Execute the operation that ``make`` returns when it is told whether the transaction is our own."""
+        if conn is None:
+            return await execute(make(True), self._pool)
+        return await execute_in(conn, make(False), self._own_pool)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection[Any]]:
@@ -50,7 +51,7 @@ class ApiBase:
         """
         async with self._pool.connection() as conn:
             async with conn.transaction():
-                await conn.execute(_AS_USUAL)
+                await conn.execute(_RESET_SETTINGS)
                 yield conn
-            # What was SET in the transaction outlives its commit, and others use the session next.
+            # A plain SET within the transaction outlives its commit, and the session is used by others next.
             await conn.reset_session()

@@ -1,4 +1,4 @@
-"""How the blocking door runs a verb: on a connection of its own, or in the caller's transaction."""
+"""How SyncBoss executes operations: on a connection of its own, or in the caller's transaction."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from trioboss.postgres.embedded import resolve_dsn
 from trioboss.postgres.errors import translate_errors
 from trioboss.postgres.executor import execute_blocking
 from trioboss.postgres.migrate import check_version
-from trioboss.postgres.migrate import migrate as bring_up_to_date
+from trioboss.postgres.migrate import migrate as migrate_schema
 from trioboss.postgres.operation import Operation
 from trioboss.postgres.settings import OWN_SETTINGS
 from trioboss.sql import Catalog, check_schema
@@ -32,10 +32,11 @@ AnyConn = BlockingConnection | None
 
 
 class BlockingBase:
-    """Runs verbs of a store by blocking. Opens with the first verb, if not before, and only once.
+    """Executes operations of a store by blocking. Opens with the first operation, if not before, and only once.
 
-    Keeps a connection for each thread that is at work at the same time, and replaces broken ones. A lock around one
-    connection would not do: a thread may wait for what another one does next.
+    Keeps a connection for each thread that executes something at the same time, and replaces broken ones. One
+    connection with a lock could deadlock: the operation of one thread may wait for a row lock that another thread
+    holds.
     """
 
     def __init__(
@@ -79,11 +80,11 @@ class BlockingBase:
 
     @property
     def schema(self) -> str:
-        """The schema that holds everything."""
+        """The schema in which everything is."""
         return self._store.context.catalog.schema
 
     def close(self) -> None:
-        """Close the connections, and leave the embedded server if there is one. It cannot be used any more."""
+        """Close the connections, and leave the embedded server if there is one. It cannot be opened again."""
         with self._opening:
             was_open, self._is_open, self._is_closed = self._is_open, False, True
             for connection in (*self._idle, *self._spare):
@@ -99,7 +100,7 @@ class BlockingBase:
             self._execute(check_version(catalog))
             return
         with self.transaction() as conn:
-            execute_blocking(conn, bring_up_to_date(catalog), conn)
+            execute_blocking(conn, migrate_schema(catalog), conn)
 
     @contextmanager
     def transaction(self) -> Iterator[BlockingConnection]:
@@ -107,7 +108,7 @@ class BlockingBase:
 
         It commits when the block ends and rolls back when it raises.
         """
-        # Not a connection of the verbs: what they do without `conn` has to commit by itself.
+        # Not a connection of the operations: one without `conn` has to commit by itself.
         with self._borrow(self._spare, {}) as conn, conn.transaction():
             yield conn
 
@@ -134,17 +135,17 @@ class BlockingBase:
             else:
                 store.append(connection)
 
-    def _execute_with(self, verb: Callable[[bool], Operation[T]], conn: AnyConn) -> T:
+    def _execute_with(self, make: Callable[[bool], Operation[T]], conn: AnyConn) -> T:
         with self._borrow(self._idle, OWN_SETTINGS) as own:
-            place = own if conn is None else conn
-            with translate_errors(place, commits=conn is None):
-                return execute_blocking(place, verb(conn is None), own)
+            target = own if conn is None else conn
+            with translate_errors(target, commits=conn is None):
+                return execute_blocking(target, make(conn is None), own)
 
-    def _execute(self, conversation: Operation[T], conn: AnyConn = None) -> T:
-        return self._execute_with(lambda own: conversation, conn)
+    def _execute(self, operation: Operation[T], conn: AnyConn = None) -> T:
+        return self._execute_with(lambda own: operation, conn)
 
-    def _execute_atomically(self, conversation: Operation[T], conn: AnyConn) -> T:
+    def _execute_atomically(self, operation: Operation[T], conn: AnyConn) -> T:
         with self._borrow(self._idle, OWN_SETTINGS) as own:
-            place = own if conn is None else conn
-            with translate_errors(place, commits=conn is None), ensure_transaction_blocking(place):
-                return execute_blocking(place, conversation, own)
+            target = own if conn is None else conn
+            with translate_errors(target, commits=conn is None), ensure_transaction_blocking(target):
+                return execute_blocking(target, operation, own)

@@ -1,4 +1,4 @@
-"""Boss on jobs: taking, settling, finding."""
+"""Boss, the part about jobs: fetching, settling, finding."""
 
 from typing import Any
 from uuid import UUID
@@ -27,9 +27,9 @@ class JobsMixin(ApiBase):
         max_priority: int | None = None,
         conn: AnyConnection | None = None,
     ) -> list[Job]:
-        """Take up to ``batch_size`` jobs by hand, highest priority first; settle them before they expire.
+        """Claim up to ``batch_size`` jobs, highest priority first; settle them before they expire.
 
-        ``priority=False`` takes them in order of sending alone.
+        ``priority=False`` claims them in the order of sending alone.
         """
         return await self._execute_with(
             lambda own: self._store.claiming.fetch(
@@ -47,9 +47,10 @@ class JobsMixin(ApiBase):
     async def fetch_completed(
         self, queue: str, *, batch_size: int = 1, conn: AnyConnection | None = None, **options: Any
     ) -> list[Job]:
-        """Take completion jobs of a queue: what was asked, and what came out, of each job that ended.
+        """Claim completion jobs of a queue: one for each job that ended, with its data and its output.
 
-        The first call, or `on_complete`, starts them; jobs that ended before and are still archived count.
+        They are sent from the first call of this method, or of `on_complete`, on; also for jobs that ended before and
+        are still archived.
         """
         completions = await self._execute(self._store.queues.tell_completions(queue, history=True), conn)
         return await self.fetch(completions, batch_size=batch_size, conn=conn, **options)
@@ -57,20 +58,20 @@ class JobsMixin(ApiBase):
     async def complete(
         self, queue: str, job_or_id: Targets, output: Json = None, *, conn: AnyConnection | None = None
     ) -> Settled:
-        """End active jobs well. A `Job` settles only its own attempt: a stale one raises LeaseLost.
+        """Complete active jobs. A `Job` settles only its own attempt: a stale one raises LeaseLost.
 
-        A handler may pass the job it was given. What becomes of it then counts only if it did so in a transaction
-        (``conn``) that was rolled back.
+        A handler may pass the job it was given. Its return value or exception is then ignored, unless it did so in a
+        transaction (``conn``) that was rolled back.
         """
-        verb = self._store.settling.complete
-        return await self._execute_with(lambda own: verb(queue, job_or_id, output, own=own), conn)
+        complete = self._store.settling.complete
+        return await self._execute_with(lambda own: complete(queue, job_or_id, output, own=own), conn)
 
     async def fail(
         self, queue: str, job_or_id: Targets, error: object = None, *, conn: AnyConnection | None = None
     ) -> Settled:
-        """End attempts badly: the jobs retry, or fail for good. ``error``: an exception, text or JSON."""
-        verb = self._store.settling.fail
-        return await self._execute_with(lambda own: verb(queue, job_or_id, error, own=own), conn)
+        """Fail active jobs: they are retried, or fail for good. ``error``: an exception, text or JSON."""
+        fail = self._store.settling.fail
+        return await self._execute_with(lambda own: fail(queue, job_or_id, error, own=own), conn)
 
     async def touch(self, queue: str, job_or_id: Targets, *, conn: AnyConnection | None = None) -> Settled:
         """Send a heartbeat for active jobs."""
@@ -79,19 +80,19 @@ class JobsMixin(ApiBase):
         )
 
     async def cancel(self, queue: str, id_or_ids: Targets, *, conn: AnyConnection | None = None) -> Settled:
-        """Take queued or active jobs out; the handler of a running one is cancelled, wherever it runs."""
+        """Cancel queued or active jobs; the handler of a running one is cancelled, wherever it runs."""
         return await self._execute_with(
             lambda own: self._store.settling.cancel(queue, id_or_ids, own=own), conn
         )
 
     async def resume(self, queue: str, id_or_ids: Targets, *, conn: AnyConnection | None = None) -> Settled:
-        """Queue cancelled jobs again, in their old place."""
+        """Queue cancelled jobs again, in their old position."""
         return await self._execute_with(
             lambda own: self._store.settling.resume(queue, id_or_ids, own=own), conn
         )
 
     async def retry(self, queue: str, id_or_ids: Targets, *, conn: AnyConnection | None = None) -> Settled:
-        """Give failed jobs one more try; this unblocks a key of strict FIFO."""
+        """Retry failed jobs once more. This unblocks a key of strict FIFO."""
         return await self._execute_with(
             lambda own: self._store.settling.retry(queue, id_or_ids, own=own), conn
         )
@@ -99,32 +100,32 @@ class JobsMixin(ApiBase):
     async def delete_job(
         self, queue: str, id_or_ids: Targets, *, conn: AnyConnection | None = None
     ) -> Settled:
-        """Delete jobs in any state; this, too, unblocks a key of strict FIFO."""
+        """Delete jobs in any state. This also unblocks a key of strict FIFO."""
         return await self._execute_with(
             lambda own: self._store.settling.delete(queue, id_or_ids, own=own), conn
         )
 
     async def delete_queued_jobs(self, queue: str, *, conn: AnyConnection | None = None) -> int:
-        """Delete all jobs that wait in a queue, and return how many."""
-        verb = self._store.settling.delete_many
-        return await self._execute_with(lambda own: verb(queue, ["delete_queued_jobs"], own=own), conn)
+        """Delete all queued jobs of a queue, and return how many."""
+        delete = self._store.settling.delete_many
+        return await self._execute_with(lambda own: delete(queue, ["delete_queued_jobs"], own=own), conn)
 
     async def delete_stored_jobs(self, queue: str, *, conn: AnyConnection | None = None) -> int:
         """Delete all ended jobs of a queue, and return how many."""
-        verb = self._store.settling.delete_many
-        return await self._execute_with(lambda own: verb(queue, ["delete_stored_jobs"], own=own), conn)
+        delete = self._store.settling.delete_many
+        return await self._execute_with(lambda own: delete(queue, ["delete_stored_jobs"], own=own), conn)
 
     async def delete_all_jobs(self, queue: str | None = None, *, conn: AnyConnection | None = None) -> int:
         """Delete all jobs of a queue, or of all queues, and return how many."""
-        verb = self._store.settling.delete_all
-        return await self._execute_with(lambda own: verb(queue, own=own), conn)
+        delete = self._store.settling.delete_all
+        return await self._execute_with(lambda own: delete(queue, own=own), conn)
 
     async def clear_storage(self, *, conn: AnyConnection | None = None) -> None:
         """Delete all jobs of all queues with their history, at once (TRUNCATE)."""
         await self._execute(self._store.settling.clear_storage(), conn)
 
     async def get_job_by_id(self, queue: str, id: UUID | str) -> Job | None:
-        """One job, live or ended."""
+        """One job, live or ended, or None."""
         return await self._execute(self._store.reading.get_job(queue, id))
 
     async def find_jobs(self, queue: str, **filters: Any) -> list[Job]:
@@ -136,5 +137,5 @@ class JobsMixin(ApiBase):
         return await self._execute(self._store.reading.find_jobs(queue, filters))
 
     async def why(self, queue: str, id: UUID | str) -> Explanation:
-        """Why is this job not running?"""
+        """Explain why a job is not running."""
         return await self._execute(self._store.reading.why(queue, id))

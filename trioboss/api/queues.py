@@ -1,4 +1,4 @@
-"""Boss on queues, schedules and events."""
+"""Boss, the part about queues, schedules and subscriptions."""
 
 from typing import Literal, Unpack
 
@@ -19,17 +19,17 @@ class QueuesMixin(ApiBase):
     async def create_queue(
         self, name: str, *, conn: AnyConnection | None = None, **options: Unpack[QueueOptions]
     ) -> None:
-        """Make a queue. The same queue again is fine; with other options it raises QueueExists."""
+        """Create a queue. Creating the same queue again does nothing; with other options it raises QueueExists."""
         await self._execute(self._store.queues.create(name, options), conn)
 
     async def update_queue(
         self, name: str, *, conn: AnyConnection | None = None, **options: Unpack[QueueOptions]
     ) -> None:
-        """Change the options given; jobs sent before keep theirs. Policy and partition cannot change."""
+        """Change the given options. Jobs that were sent before keep theirs. Policy and partition cannot be changed."""
         await self._execute(self._store.queues.update(name, options), conn)
 
     async def delete_queue(self, name: str, *, conn: AnyConnection | None = None) -> None:
-        """Delete a queue and its live jobs; the archive keeps its ended ones. A missing queue is fine."""
+        """Delete a queue and its live jobs; the archive keeps its ended ones. A missing queue is no error."""
         await self._execute(self._store.queues.delete(name), conn)
 
     async def get_queue(self, name: str) -> Queue | None:
@@ -53,11 +53,11 @@ class QueuesMixin(ApiBase):
         return await self._execute(self._store.queues.get_blocked_keys(name))
 
     async def pause(self, name: str, *, conn: AnyConnection | None = None) -> None:
-        """Hand out no more jobs of the queue, anywhere. Running jobs go on."""
+        """Let no worker claim jobs of the queue. Running jobs go on."""
         await self._execute(self._store.queues.pause(name, True), conn)
 
     async def resume_queue(self, name: str, *, conn: AnyConnection | None = None) -> None:
-        """Hand out the queue's jobs again."""
+        """Let workers claim jobs of the queue again."""
         await self._execute(self._store.queues.pause(name, False), conn)
 
     async def schedule(
@@ -74,14 +74,14 @@ class QueuesMixin(ApiBase):
     ) -> None:
         """Send a job at every tick of a cron expression (five fields, or six with seconds first).
 
-        The schedule of the same queue and key is replaced. ``missed`` says what to do about ticks that nobody
-        was there to fire: nothing, fire the latest, or fire all of them.
+        The schedule of the same queue and key is replaced. ``missed``: what happens to ticks that were due while no
+        boss was running: none, the latest or all of them are fired.
         """
-        verb = self._store.schedules.schedule(queue, cron, data, tz, key, missed, send_options)
-        await self._execute(verb, conn)
+        operation = self._store.schedules.schedule(queue, cron, data, tz, key, missed, send_options)
+        await self._execute(operation, conn)
 
     async def unschedule(self, queue: str, key: str = "", *, conn: AnyConnection | None = None) -> None:
-        """Remove a schedule. A missing one is fine."""
+        """Remove a schedule. A missing one is no error."""
         await self._execute(self._store.schedules.unschedule(queue, key), conn)
 
     async def get_schedules(self, queue: str | None = None) -> list[Schedule]:
@@ -89,15 +89,15 @@ class QueuesMixin(ApiBase):
         return await self._execute(self._store.schedules.get_all(queue))
 
     async def subscribe(self, event: str, queue: str, *, conn: AnyConnection | None = None) -> None:
-        """Let the queue get a job whenever the event is published."""
+        """Send a job to the queue whenever the event is published."""
         await self._execute(self._store.sending.subscribe(event, queue), conn)
 
     async def unsubscribe(self, event: str, queue: str, *, conn: AnyConnection | None = None) -> None:
-        """End a subscription. A missing one is fine."""
+        """End a subscription. A missing one is no error."""
         await self._execute(self._store.sending.unsubscribe(event, queue), conn)
 
     async def is_installed(self) -> bool:
-        """True if the schema is there, in whatever version."""
+        """Whether the schema exists, in any version."""
         return await self.schema_version() is not None
 
     async def schema_version(self) -> int | None:

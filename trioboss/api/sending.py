@@ -1,4 +1,4 @@
-"""Boss on sending."""
+"""Boss, the part about sending."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Unpack, overload
@@ -18,11 +18,11 @@ from trioboss.runtime.send_batching import SendBatcher
 __all__ = ["SendingMixin", "deferred", "once", "throttled"]
 
 
-def _refuse(options: Mapping[str, Any], said: str, *names: str) -> None:
+def _refuse(options: Mapping[str, Any], argument: str, *names: str) -> None:
     """Refuse options that would contradict an argument."""
     for name in names:
         if name in options:
-            raise UsageError(f"{name}: this is what {said!r} says; give one of the two")
+            raise UsageError(f"{name}: the argument {argument!r} sets it; give one of the two")
 
 
 def deferred(data: Json, after: Start, options: Mapping[str, Any]) -> NewJob:
@@ -49,14 +49,14 @@ def once(data: Json, key: str, options: Mapping[str, Any]) -> NewJob:
     return NewJob.from_options(data, {**options, "singleton_key": check_key("key", key)})
 
 
-@attrs.define(eq=False, slots=False)  # of the parts of Boss only one can have slots
+@attrs.define(eq=False, slots=False)  # only one of the bases of Boss can have slots with fields
 class SendingMixin(ApiBase):
-    """Everything that makes jobs."""
+    """Everything that creates jobs."""
 
-    _shared: SendBatcher = attrs.field(init=False)
+    _batcher: SendBatcher = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._shared = SendBatcher(self._pool, self._store)
+        self._batcher = SendBatcher(self._pool, self._store)
 
     async def send(
         self,
@@ -66,13 +66,13 @@ class SendingMixin(ApiBase):
         conn: AnyConnection | None = None,
         **options: Unpack[SendOptions],
     ) -> UUID | None:
-        """Send a job and return its id, or None where the queue's policy or a throttle refused it.
+        """Send a job and return its id, or None if the queue's policy or a throttle refused it.
 
-        With ``conn`` the job is part of your transaction: it exists if and when that commits. The same ``id``
-        twice is one job.
+        With ``conn`` the job is part of your transaction: it exists if and when that commits. Sending the same ``id``
+        twice makes one job.
         """
         if conn is None and not options and self._store.sending.is_plain(queue):
-            return await self._shared.send(queue, data)
+            return await self._batcher.send(queue, data)
         return await self._send(queue, NewJob.from_options(data, options), conn)
 
     async def send_after(
@@ -110,7 +110,7 @@ class SendingMixin(ApiBase):
         conn: AnyConnection | None = None,
         **options: Unpack[SendOptions],
     ) -> UUID | None:
-        """Like `send_throttled`, but a job that comes too early gets the next slot, if that is free."""
+        """Like `send_throttled`, but a job whose slot is taken gets the next one, if that is free."""
         return await self._send(queue, throttled(data, seconds, key, True, options), conn)
 
     async def send_once(
@@ -122,21 +122,21 @@ class SendingMixin(ApiBase):
         conn: AnyConnection | None = None,
         **options: Unpack[SendOptions],
     ) -> UUID | None:
-        """Send a job unless one of the same key, sent like this, is created, retry or active."""
+        """Send a job unless one of the same key that was sent by this method is created, retry or active."""
         return await self._send(queue, once(data, key, options), conn, "ended")
 
     async def send_singleton(
         self, queue: str, data: Json, *, conn: AnyConnection | None = None, **options: Unpack[SendOptions]
     ) -> UUID | None:
-        """Send a job unless one sent like this (with the same key, if it has one) is created or retry."""
+        """Send a job unless one that was sent by this method, with the same key if any, is created or retry."""
         return await self._send(queue, NewJob.from_options(data, options), conn, "started")
 
     async def _send(
         self, queue: str, job: NewJob, conn: AnyConnection | None, unique_until: str | None = None
     ) -> UUID | None:
-        verb = self._store.sending.send
+        send = self._store.sending.send
         return await self._execute_with(
-            lambda own: verb(queue, job, own=own, unique_until=unique_until), conn
+            lambda own: send(queue, job, own=own, unique_until=unique_until), conn
         )
 
     @overload
@@ -167,18 +167,18 @@ class SendingMixin(ApiBase):
         return_ids: bool = False,
         conn: AnyConnection | None = None,
     ) -> int | list[UUID]:
-        """Insert any number of jobs, all or none, and return how many the policy let in, or their ids.
+        """Insert any number of jobs, all or none, and return how many the policy accepted, or their ids.
 
         ``jobs`` are NewJobs, or dicts with ``data`` and the options of `send`; they are streamed.
         """
-        verb = self._store.loading.insert(queue, jobs, keep_ids=return_ids)
+        insert = self._store.loading.insert(queue, jobs, keep_ids=return_ids)
         if conn is not None:
             async with ensure_transaction(conn):
-                loaded = await execute_in(conn, verb, self._pool)
+                loaded = await execute_in(conn, insert, self._pool)
                 await self._execute_with(lambda own: self._store.sending.ring(queue, own=own), conn)
         else:
             async with self.transaction() as own_conn:
-                loaded = await execute_in(own_conn, verb, self._pool)
+                loaded = await execute_in(own_conn, insert, self._pool)
             await self._execute_with(lambda own: self._store.sending.ring(queue, own=own), None)
         return loaded.count if loaded.ids is None else loaded.ids
 
@@ -190,6 +190,6 @@ class SendingMixin(ApiBase):
         conn: AnyConnection | None = None,
         **options: Unpack[SendOptions],
     ) -> list[UUID]:
-        """Send a job to every queue that subscribed to the event, to all or none, and return their ids."""
+        """Send a job to every queue that is subscribed to the event, to all or none, and return their ids."""
         job = NewJob.from_options(data, options)
         return await self._execute_with(lambda own: self._store.sending.publish(event, job, own=own), conn)

@@ -1,4 +1,4 @@
-"""The front door for blocking programs: `SyncBoss`. The same verbs as Boss, driven by blocking."""
+"""The public interface for blocking programs: `SyncBoss` executes the same operations as Boss."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Unpack
@@ -20,18 +20,18 @@ __all__ = ["SyncBoss"]
 class SyncBoss(BlockingBase):
     """Sends, settles and reads jobs from code without trio: Django, scripts, Spark executors.
 
-    Use it as a context manager, or call `close` at the end; any number of threads may share it.
-    What each method does stands with its namesake on `Boss`.
+    Use it as a context manager, or call `close` at the end; any number of threads may share it. Each method is
+    described in full at the method of `Boss` that has the same name.
     """
 
     # -- queues
 
     def create_queue(self, name: str, *, conn: AnyConn = None, **options: Unpack[QueueOptions]) -> None:
-        """Make a queue."""
+        """Create a queue."""
         self._execute(self._store.queues.create(name, options), conn)
 
     def update_queue(self, name: str, *, conn: AnyConn = None, **options: Unpack[QueueOptions]) -> None:
-        """Change the options given."""
+        """Change the given options."""
         self._execute(self._store.queues.update(name, options), conn)
 
     def delete_queue(self, name: str, *, conn: AnyConn = None) -> None:
@@ -39,11 +39,11 @@ class SyncBoss(BlockingBase):
         self._execute(self._store.queues.delete(name), conn)
 
     def pause(self, name: str, *, conn: AnyConn = None) -> None:
-        """Hand out no more jobs of the queue."""
+        """Let no worker claim jobs of the queue."""
         self._execute(self._store.queues.pause(name, True), conn)
 
     def resume_queue(self, name: str, *, conn: AnyConn = None) -> None:
-        """Hand out the queue's jobs again."""
+        """Let workers claim jobs of the queue again."""
         self._execute(self._store.queues.pause(name, False), conn)
 
     def get_queue(self, name: str) -> Queue | None:
@@ -67,7 +67,7 @@ class SyncBoss(BlockingBase):
         return self._execute(self._store.queues.get_blocked_keys(name))
 
     def is_installed(self) -> bool:
-        """True if the schema is there, in whatever version."""
+        """Whether the schema exists, in any version."""
         return self.schema_version() is not None
 
     def schema_version(self) -> int | None:
@@ -83,7 +83,7 @@ class SyncBoss(BlockingBase):
     def send(
         self, queue: str, data: Json = None, *, conn: AnyConn = None, **options: Unpack[SendOptions]
     ) -> UUID | None:
-        """Send a job; None where the policy or a throttle refused it."""
+        """Send a job; None if the policy or a throttle refused it."""
         return self._send(queue, NewJob.from_options(data, options), conn)
 
     def send_after(
@@ -131,8 +131,8 @@ class SyncBoss(BlockingBase):
         return self._send(queue, NewJob.from_options(data, options), conn, "started")
 
     def _send(self, queue: str, job: NewJob, conn: AnyConn, unique_until: str | None = None) -> UUID | None:
-        verb = self._store.sending.send
-        return self._execute_with(lambda own: verb(queue, job, own=own, unique_until=unique_until), conn)
+        send = self._store.sending.send
+        return self._execute_with(lambda own: send(queue, job, own=own, unique_until=unique_until), conn)
 
     def insert(
         self,
@@ -142,21 +142,21 @@ class SyncBoss(BlockingBase):
         return_ids: bool = False,
         conn: AnyConn = None,
     ) -> int | list[UUID]:
-        """Insert any number of jobs, all or none; return how many the policy let in, or their ids."""
-        verb = self._store.loading.insert(queue, jobs, keep_ids=return_ids)
-        loaded = self._execute_atomically(verb, conn)
+        """Insert any number of jobs, all or none; return how many the policy accepted, or their ids."""
+        insert = self._store.loading.insert(queue, jobs, keep_ids=return_ids)
+        loaded = self._execute_atomically(insert, conn)
         self._execute_with(lambda own: self._store.sending.ring(queue, own=own), conn)
         return loaded.count if loaded.ids is None else loaded.ids
 
     def publish(
         self, event: str, data: Json = None, *, conn: AnyConn = None, **options: Unpack[SendOptions]
     ) -> list[UUID]:
-        """Send a job to every queue that subscribed to the event."""
+        """Send a job to every queue that is subscribed to the event."""
         job = NewJob.from_options(data, options)
         return self._execute_with(lambda own: self._store.sending.publish(event, job, own=own), conn)
 
     def subscribe(self, event: str, queue: str, *, conn: AnyConn = None) -> None:
-        """Let the queue get a job whenever the event is published."""
+        """Send a job to the queue whenever the event is published."""
         self._execute(self._store.sending.subscribe(event, queue), conn)
 
     def unsubscribe(self, event: str, queue: str, *, conn: AnyConn = None) -> None:
@@ -176,7 +176,7 @@ class SyncBoss(BlockingBase):
         max_priority: int | None = None,
         conn: AnyConn = None,
     ) -> list[Job]:
-        """Take jobs by hand."""
+        """Claim jobs."""
         return self._execute_with(
             lambda own: self._store.claiming.fetch(
                 queue,
@@ -193,28 +193,28 @@ class SyncBoss(BlockingBase):
     def fetch_completed(
         self, queue: str, *, batch_size: int = 1, conn: AnyConn = None, **options: Any
     ) -> list[Job]:
-        """Take completion jobs of a queue."""
+        """Claim completion jobs of a queue."""
         completions = self._execute(self._store.queues.tell_completions(queue, history=True), conn)
         return self.fetch(completions, batch_size=batch_size, conn=conn, **options)
 
     def complete(
         self, queue: str, job_or_id: Targets, output: Json = None, *, conn: AnyConn = None
     ) -> Settled:
-        """End active jobs well."""
-        verb = self._store.settling.complete
-        return self._execute_with(lambda own: verb(queue, job_or_id, output, own=own), conn)
+        """Complete active jobs."""
+        complete = self._store.settling.complete
+        return self._execute_with(lambda own: complete(queue, job_or_id, output, own=own), conn)
 
     def fail(self, queue: str, job_or_id: Targets, error: object = None, *, conn: AnyConn = None) -> Settled:
-        """End attempts badly."""
-        verb = self._store.settling.fail
-        return self._execute_with(lambda own: verb(queue, job_or_id, error, own=own), conn)
+        """Fail active jobs."""
+        fail = self._store.settling.fail
+        return self._execute_with(lambda own: fail(queue, job_or_id, error, own=own), conn)
 
     def touch(self, queue: str, job_or_id: Targets, *, conn: AnyConn = None) -> Settled:
         """Send a heartbeat for active jobs."""
         return self._execute_with(lambda own: self._store.settling.touch(queue, job_or_id, own=own), conn)
 
     def cancel(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
-        """Take queued or active jobs out."""
+        """Cancel queued or active jobs."""
         return self._execute_with(lambda own: self._store.settling.cancel(queue, id_or_ids, own=own), conn)
 
     def resume(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
@@ -222,7 +222,7 @@ class SyncBoss(BlockingBase):
         return self._execute_with(lambda own: self._store.settling.resume(queue, id_or_ids, own=own), conn)
 
     def retry(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
-        """Give failed jobs one more try."""
+        """Retry failed jobs once more."""
         return self._execute_with(lambda own: self._store.settling.retry(queue, id_or_ids, own=own), conn)
 
     def delete_job(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
@@ -230,14 +230,14 @@ class SyncBoss(BlockingBase):
         return self._execute_with(lambda own: self._store.settling.delete(queue, id_or_ids, own=own), conn)
 
     def delete_queued_jobs(self, queue: str, *, conn: AnyConn = None) -> int:
-        """Delete all jobs that wait in a queue."""
-        verb = self._store.settling.delete_many
-        return self._execute_with(lambda own: verb(queue, ["delete_queued_jobs"], own=own), conn)
+        """Delete all queued jobs of a queue."""
+        delete = self._store.settling.delete_many
+        return self._execute_with(lambda own: delete(queue, ["delete_queued_jobs"], own=own), conn)
 
     def delete_stored_jobs(self, queue: str, *, conn: AnyConn = None) -> int:
         """Delete all ended jobs of a queue."""
-        verb = self._store.settling.delete_many
-        return self._execute_with(lambda own: verb(queue, ["delete_stored_jobs"], own=own), conn)
+        delete = self._store.settling.delete_many
+        return self._execute_with(lambda own: delete(queue, ["delete_stored_jobs"], own=own), conn)
 
     def delete_all_jobs(self, queue: str | None = None, *, conn: AnyConn = None) -> int:
         """Delete all jobs of a queue, or of all queues."""
@@ -248,7 +248,7 @@ class SyncBoss(BlockingBase):
         self._execute(self._store.settling.clear_storage(), conn)
 
     def get_job_by_id(self, queue: str, id: UUID | str) -> Job | None:
-        """One job, live or ended."""
+        """One job, live or ended, or None."""
         return self._execute(self._store.reading.get_job(queue, id))
 
     def find_jobs(self, queue: str, **filters: Any) -> list[Job]:
@@ -256,5 +256,5 @@ class SyncBoss(BlockingBase):
         return self._execute(self._store.reading.find_jobs(queue, filters))
 
     def why(self, queue: str, id: UUID | str) -> Explanation:
-        """Why is this job not running?"""
+        """Explain why a job is not running."""
         return self._execute(self._store.reading.why(queue, id))

@@ -1,4 +1,4 @@
-"""Boss on working: workers, completions, waiting, events."""
+"""Boss, the part about working: workers, completions, waiting for jobs, events."""
 
 import math
 from collections.abc import AsyncIterator, Callable
@@ -25,8 +25,8 @@ from trioboss.runtime.runtime import BossStatistics, Runtime
 
 __all__ = ["WorkingMixin"]
 
-_SAFETY_POLL_INTERVAL = 20.0  # seconds after which a waiter looks for itself, in case the word got lost
-_POLLING_MODE_INTERVAL = 1.0  # the same, where no words come through
+_SAFETY_POLL_INTERVAL = 20.0  # seconds after which `wait_for` reads the job, in case a notification was lost
+_POLLING_MODE_INTERVAL = 1.0  # the same, where notifications do not arrive
 
 
 @attrs.define(eq=False)
@@ -52,10 +52,10 @@ class WorkingMixin(ApiBase):
     ) -> Worker:
         """Run ``handler`` on the jobs of a queue, or of all queues that match a pattern with ``*``.
 
-        ``handler(job)`` is an async function; what it returns is the job's output, what it raises its failure.
+        ``handler(job)`` is an async function; its return value is the job's output, an exception the job's failure.
         ``concurrency`` jobs run at once. With ``batch_size`` the handler gets lists of up to so many jobs; with
         ``prefetch`` so many are leased ahead. ``thread=True`` runs a plain function in a thread, ``asyncio=True``
-        an asyncio function through trio-asyncio. Returns once the worker would hear of new jobs.
+        an asyncio function through trio-asyncio. Returns once the worker is notified of new jobs.
         """
         check_name("queue", queue.replace("*", "_"))
         check_handler(handler, thread=thread, asyncio=asyncio)
@@ -81,11 +81,11 @@ class WorkingMixin(ApiBase):
         return await self._runtime.work(settings)
 
     async def off_work(self, queue_or_worker: str | Worker | UUID, *, grace: Duration | None = None) -> None:
-        """Stop a worker, or all workers of a queue, gracefully, and wait until it is done.
+        """Stop a worker, or all workers of a queue, gracefully, and wait until it has stopped.
 
-        Running jobs have ``grace`` seconds, that of the boss if none is given; who asks again may shorten it. A handler
-        that stops its own worker waits for itself, until the grace cancels it and its job is given back: there, call
-        ``worker.stop(grace)``, which does not wait.
+        Running jobs have ``grace`` seconds, by default that of the boss; a second call can shorten it. A handler that
+        stops its own worker would wait for itself, until the grace is over and its job is released: call
+        ``worker.stop(grace)`` there, which does not wait.
         """
         seconds = self._runtime.settings.grace if grace is None else check_duration("grace", grace)
         stopping = self._workers(queue_or_worker)
@@ -95,7 +95,7 @@ class WorkingMixin(ApiBase):
             await worker.stopped.wait()
 
     def notify_worker(self, worker: Worker | UUID) -> None:
-        """Let a worker look for jobs now."""
+        """Let a worker claim jobs now."""
         for each in self._workers(worker):
             for dispatcher in each.dispatchers.values():
                 dispatcher.ring()
@@ -110,48 +110,48 @@ class WorkingMixin(ApiBase):
     async def on_complete(
         self, queue: str, handler: Callable[[Any], Any], *, history: bool = False, **options: Any
     ) -> Worker:
-        """Run ``handler`` on a completion job for each job of the queue that ends, well or badly.
+        """Run ``handler`` on a completion job for each job of the queue that ends, completed or failed.
 
-        Its data says what was asked (``request``) and what came out (``response``). With ``history`` also for those
-        that ended before the first call and are still archived. Other options as in `work`.
+        The data of a completion job has the job's data (``request``) and its output (``response``). With ``history``
+        also for jobs that ended before the first call and are still archived. Other options as in `work`.
         """
         completions = await self._execute(self._store.queues.tell_completions(queue, history=history))
         return await self.work(completions, handler, **options)
 
     async def off_complete(self, queue: str) -> None:
-        """Stop the workers of `on_complete`. Completions go on being collected."""
+        """Stop the workers of `on_complete`. Completion jobs are still sent."""
         await self.off_work(f"__state__completed__{check_name('queue', queue)}")
 
     async def wait_for(self, queue: str, id: UUID | str, *, timeout: Duration | None = None) -> Job:
-        """Wait until a job has ended, and return it as it is then. Raises TimeoutError after ``timeout``.
+        """Wait until a job has ended, and return it. Raises TimeoutError after ``timeout`` seconds.
 
-        Of a queue with ``keep_completed=False`` nothing is left to return: a job that is gone raises JobNotFound.
+        A queue with ``keep_completed=False`` keeps no completed job that could be returned: JobNotFound is raised.
         """
-        wanted = check_uuid("id", id)
+        job_id = check_uuid("id", id)
         check_name("queue", queue)
         seconds = math.inf if timeout in (None, math.inf) else check_duration("timeout", timeout)
         with trio.move_on_after(seconds):
             await self._runtime.listener.wait_listening()
-            async with self._watching(wanted) as ended:
-                return await self._wait_ended(queue, wanted, ended)
-        raise TimeoutError(f"job {wanted} in queue {queue!r} has not ended within {seconds:g} s")
+            async with self._completion_waiter(job_id) as ended:
+                return await self._wait_ended(queue, job_id, ended)
+        raise TimeoutError(f"job {job_id} in queue {queue!r} has not ended within {seconds:g} s")
 
     @asynccontextmanager
-    async def _watching(self, id: UUID) -> AsyncIterator[Doorbell]:
-        """A bell that rings when the job has ended."""
-        watcher = uuid4()
+    async def _completion_waiter(self, id: UUID) -> AsyncIterator[Doorbell]:
+        """A doorbell that rings when the job has ended. A row tells whoever settles the job to notify."""
+        waiter = uuid4()
         ended = self._runtime.router.add_waiter(id)
         try:
-            await execute(self._mark("watch", id, watcher), self._pool)
+            await execute(self._change_waiter("watch", id, waiter), self._pool)
             yield ended
         finally:
             self._runtime.router.remove_waiter(id, ended)
-            # A mark that cannot be taken back is forgotten within a day.
+            # A row that cannot be removed now is pruned after a day.
             with trio.move_on_after(1, shield=True), suppress(DatabaseUnavailable):
-                await execute(self._mark("unwatch", id, watcher), self._pool)
+                await execute(self._change_waiter("unwatch", id, waiter), self._pool)
 
-    def _mark(self, statement: str, id: UUID, watcher: UUID) -> Operation[None]:
-        yield Batch((self._store.context.step(statement, id=id, watcher=watcher),))
+    def _change_waiter(self, statement: str, id: UUID, waiter: UUID) -> Operation[None]:
+        yield Batch((self._store.context.step(statement, id=id, watcher=waiter),))
 
     async def _wait_ended(self, queue: str, id: UUID, ended: Doorbell) -> Job:
         while True:
@@ -160,19 +160,18 @@ class WorkingMixin(ApiBase):
                 raise JobNotFound(queue, [id], "such")
             if job.state.is_ended:
                 return job
-            polling = self._runtime.listener.statistics().polling
-            await ended.wait_until(
-                trio.current_time() + (_POLLING_MODE_INTERVAL if polling else _SAFETY_POLL_INTERVAL)
-            )
+            polling = self._runtime.listener.is_polling
+            interval = _POLLING_MODE_INTERVAL if polling else _SAFETY_POLL_INTERVAL
+            await ended.wait_until(trio.current_time() + interval)
 
     @asynccontextmanager
     async def events(self, *kinds: type[Event]) -> AsyncIterator[AsyncIterator[Event]]:
-        """The events of this boss from now on, or those of the kinds that are named, to be read with ``async for``."""
+        """The events of this boss from now on, or those of the given kinds, to be read with ``async for``."""
         async with self._runtime.reporter.subscribe(*kinds) as events:
             yield events
 
     async def wait_listening(self) -> None:
-        """Until this boss hears of new jobs, or knows that it has to poll."""
+        """Wait until this boss is notified of new jobs, or is in polling mode."""
         await self._runtime.listener.wait_listening()
 
     def statistics(self) -> BossStatistics:
@@ -180,5 +179,5 @@ class WorkingMixin(ApiBase):
         return self._runtime.statistics()
 
     def stop(self) -> None:
-        """End the block of `open_boss` gracefully: as if its body had come to its end here."""
+        """End the block of `open_boss` gracefully, as if its body had ended here."""
         self._body.cancel()

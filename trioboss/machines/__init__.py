@@ -1,1 +1,9 @@
-"""What happens next: decisions without I/O. Events in, commands out, time passed in."""
+"""What happens next: decisions without I/O. Events go in, commands come out, the time is an argument.
+
+dispatch     one queue: when to claim, settle, recover leases, wait, or stop
+attempt      one attempt: its table of states and events
+lease        one lease: when to renew it, and when to cancel the job
+listening    the listener: when to ping, poll or reconnect
+maintenance  when to rescue leases and to prune
+restart      how often an actor may crash
+"""

@@ -1,4 +1,4 @@
-"""How closely does maintenance have to watch?"""
+"""Decides when maintenance rescues leases, looks for warnings, and prunes."""
 
 import math
 
@@ -8,11 +8,11 @@ __all__ = ["MaintenanceMachine"]
 
 _BUSY_INTERVAL = 1.5  # seconds between rounds while jobs are active
 _IDLE_INTERVAL = 60.0  # the same, while none are
-_FULL_INTERVAL = 60.0  # seconds between rounds that look for warnings, too
+_WARNING_INTERVAL = 60.0  # seconds between rounds that look for warnings, too
 _PRUNE_INTERVAL = 3600.0
-_PRUNE_WITHIN = 15.0  # seconds from the election: retention reads much, and other things are more urgent
-_PRUNE_RETRY = 60.0  # seconds until retention is tried again
-_BUSY_FOR = 15.0  # seconds that somebody who said so counts as busy
+_PRUNE_WITHIN = 15.0  # seconds from the election: pruning reads much, and leases are more urgent
+_PRUNE_RETRY = 60.0  # seconds until a failed pruning is repeated
+_BUSY_FOR = 15.0  # seconds that a boss counts as busy after its notification
 
 
 @attrs.define
@@ -21,7 +21,7 @@ class MaintenanceMachine:
 
     _busy_until: float = -math.inf
     _round_at: float = -math.inf
-    _full_at: float = -math.inf
+    _warnings_at: float = -math.inf
     _prune_at: float = math.inf
     _first_expiry: float = math.inf
 
@@ -30,15 +30,17 @@ class MaintenanceMachine:
         self._busy_until = max(self._busy_until, now + _BUSY_FOR)
 
     def elected(self, now: float, chance: float) -> None:
-        """This boss leads from now on: nobody may have watched for a while. ``chance`` (0 to 1) says when it is tidied:
-        also where no boss lives for long, one will have its turn.
+        """This boss leads from now on, possibly after a time without a leader. ``chance`` (0 to 1) spreads the first
+        pruning: where bosses live only for seconds, one of them still prunes.
         """
         self._round_at = -math.inf
         if self._prune_at == math.inf:
             self._prune_at = now + _PRUNE_WITHIN * chance
 
     def next(self, leads: bool) -> float:
-        """When the next round is due. A boss that does not lead has one only to see whether somebody should."""
+        """When the next round is due. A boss that does not lead has rounds only to find out whether a leader is
+        missing.
+        """
         if self._round_at < self._busy_until:
             return self._round_at + _BUSY_INTERVAL
         if not leads:
@@ -51,25 +53,25 @@ class MaintenanceMachine:
         self._round_at = now
 
     def wants_warnings(self, now: float) -> bool:
-        """True if the round of a leader is to look for warnings, too; it counts as done."""
-        due = now >= self._full_at + _FULL_INTERVAL
+        """Whether the round of a leader looks for warnings, too. It then counts as done."""
+        due = now >= self._warnings_at + _WARNING_INTERVAL
         if due:
-            self._full_at = now
+            self._warnings_at = now
         return due
 
     def finished_round(self, now: float, active: int, next_expiry: float | None) -> None:
-        """The round found so many active jobs, and the first lease ends in so many seconds."""
+        """The round has found so many active jobs, and the first lease ends in ``next_expiry`` seconds."""
         if active:
             self.notified_of_work(now)
         self._first_expiry = math.inf if next_expiry is None else now + next_expiry
 
     def starts_pruning(self, now: float) -> bool:
-        """True if it is time for retention; it counts as done."""
+        """Whether it is time to prune. It then counts as done."""
         due = now >= self._prune_at
         if due:
             self._prune_at = now + _PRUNE_INTERVAL
         return due
 
     def failed_to_prune(self, now: float) -> None:
-        """Retention did not come to its end."""
+        """Pruning has failed."""
         self._prune_at = now + _PRUNE_RETRY

@@ -1,4 +1,4 @@
-"""How often may an actor crash?"""
+"""Decides whether an actor that crashed is restarted."""
 
 from collections import deque
 
@@ -9,14 +9,14 @@ __all__ = ["RestartMachine"]
 
 @attrs.define
 class RestartMachine:
-    """OTP's restart intensity: at most ``limit`` crashes within ``window`` seconds."""
+    """Restart intensity as in OTP: at most ``limit`` crashes within ``window`` seconds."""
 
     limit: int = 5
     window: float = 60.0
     _crashes: deque[float] = attrs.field(factory=deque, init=False)
 
     def crashed(self, now: float) -> bool:
-        """Note a crash; True if the actor may be restarted, False to give up."""
+        """The actor has crashed: return whether to restart it."""
         self._crashes.append(now)
         while self._crashes[0] <= now - self.window:
             self._crashes.popleft()

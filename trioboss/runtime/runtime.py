@@ -1,8 +1,8 @@
-"""Boss at work: the actors of one boss, and how they are started and stopped."""
+"""The actors of one boss: how they are connected with each other, started and stopped."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from datetime import datetime
 from uuid import uuid4
 
 import attrs
@@ -19,14 +19,16 @@ from trioboss.actors.scheduler import Scheduler, SchedulerStatistics
 from trioboss.actors.supervisor import Supervisor, SupervisorStatistics
 from trioboss.actors.worker import Worker, WorkerSettings, WorkerStatistics
 from trioboss.errors import DatabaseUnavailable, UnknownQueue, UsageError
-from trioboss.events import ErrorEvent, Stopped, Wip
+from trioboss.events import ErrorEvent, Stopped, Wip, WorkerWip
+from trioboss.model.check import check_duration, checked
 from trioboss.postgres import Pool, PoolStatistics
 from trioboss.runtime.adapter import StoreAdapter
+from trioboss.runtime.listening import BossIdentity, ListenAdapter
 
-__all__ = ["BossStatistics", "Runtime", "RuntimeSettings", "open_runtime"]
+__all__ = ["BossStatistics", "Runtime", "RuntimeSettings", "run_actors"]
 
-_WIP_INTERVAL = 2.0
-_RETRY_DELAY = 1.0  # seconds until the database is asked again
+_WIP_INTERVAL = 2.0  # seconds between events of work in progress
+_RETRY_DELAY = 1.0  # seconds until the queues are read again after a failure
 
 
 @attrs.frozen(kw_only=True)
@@ -34,11 +36,16 @@ class RuntimeSettings:
     """How the actors of a boss behave."""
 
     supervise: bool
+    """Whether this boss may do maintenance for all."""
     schedule: bool
+    """Whether this boss fires the ticks of schedules."""
     worker_name: str
-    grace: float
-    presence_grace: float
-    monitor_interval: float | None
+    grace: float = checked(check_duration, optional=False)
+    """Seconds that running jobs have when the boss stops."""
+    presence_grace: float = checked(check_duration, optional=False, low=2.0)
+    """Seconds after which others take the jobs of a boss that is gone."""
+    monitor_interval: float | None = checked(check_duration, low=1.0)
+    """Seconds between events that count jobs by state."""
 
 
 @attrs.frozen
@@ -58,7 +65,9 @@ class Runtime:
     """Starts and stops the actors. One for each boss."""
 
     settings: RuntimeSettings
+    identity: BossIdentity
     adapter: StoreAdapter
+    _listen_adapter: ListenAdapter
     _pools: tuple[Pool, ...]
     _services: trio.Nursery
     _work: trio.Nursery
@@ -75,19 +84,19 @@ class Runtime:
         settings = self.settings
         clock = DatabaseClock(self.router.schedules_changed)
         self.listener = Listener(
-            self.adapter,
+            self._listen_adapter,
             self.router,
             clock,
             self.reporter,
             settings.presence_grace,
             settings.supervise,
-            self.adapter.pooled,
+            self.identity.is_pooled,
         )
         if settings.supervise:
             self.maintenance = Maintenance(
                 self.adapter,
                 self.listener,
-                self.router.somebody_is_busy,
+                self.router.boss_is_busy,
                 self.reporter,
                 self._busy,
                 settings.presence_grace,
@@ -109,7 +118,7 @@ class Runtime:
             self._supervisor.start("scheduler", self.scheduler.run)
 
     async def work(self, settings: WorkerSettings) -> Worker:
-        """Start a worker, and return once it would hear of new jobs."""
+        """Start a worker, and return once it is notified of new jobs."""
         worker = Worker(uuid4(), settings, self.adapter, self.reporter, self._busy)
         await self.listener.wait_listening()
         await self._work.start(self._run_worker, worker)
@@ -118,20 +127,24 @@ class Runtime:
     async def _run_worker(self, worker: Worker, *, task_status: trio.TaskStatus[None]) -> None:
         if self._stopping:
             raise UsageError("this boss is stopping: it takes no more workers")
-        # On the router first, so that it hears of queues that come while those that are there are read.
+        # The router knows the worker before the queues are read: a queue that is created meanwhile is not missed.
         self.router.workers[worker.id] = worker
         try:
-            created_on = {queue.name: queue.created_on for queue in await self.adapter.get_queues()}
-            if not worker.settings.is_pattern and worker.settings.queue not in created_on:
+            queues = await self._read_queues()
+            if not worker.settings.is_pattern and worker.settings.queue not in queues:
                 raise UnknownQueue(worker.settings.queue)
-            worker.set_queues(created_on)
+            worker.set_queues(queues)
             await worker.run(task_status=task_status)
         finally:
             del self.router.workers[worker.id]
             worker.stopped.set()  # also if it never ran: somebody may wait for it
 
+    async def _read_queues(self) -> dict[str, datetime]:
+        """When each queue was created, by name."""
+        return {queue.name: queue.created_on for queue in await self.adapter.get_queues()}
+
     async def stop(self, grace: float) -> None:
-        """Stop all workers, start no others: no new claims, running jobs have ``grace`` seconds, the rest goes back."""
+        """Stop all workers, and start no others: running jobs have ``grace`` seconds, the others are released."""
         self._stopping = True
         workers = list(self.router.workers.values())
         for worker in workers:
@@ -151,24 +164,24 @@ class Runtime:
         )
 
     async def _follow_queues(self) -> None:
-        """Workers pick up queues as they come and go."""
+        """Tell the workers when queues are created or deleted."""
         while True:
             await self.router.queues_changed.wait()
             if not self.router.workers:
                 continue
             try:
-                created_on = {queue.name: queue.created_on for queue in await self.adapter.get_queues()}
+                queues = await self._read_queues()
             except DatabaseUnavailable as error:
                 self.reporter.report(ErrorEvent("queue watcher", str(error)))
                 self.router.queues_changed.ring()
                 await trio.sleep(_RETRY_DELAY)
                 continue
             for worker in self.router.workers.values():
-                worker.set_queues(created_on)
+                worker.set_queues(queues)
 
     async def _report_wip(self) -> None:
-        """Work in progress, as long as it changes and somebody listens."""
-        last: tuple[Any, ...] = ()
+        """Report work in progress when it has changed, while somebody reads such events."""
+        last: tuple[WorkerWip, ...] = ()
         while True:
             await self.reporter.wait_wanted()
             wip = tuple(worker.wip() for worker in self.router.workers.values())
@@ -179,16 +192,22 @@ class Runtime:
 
 
 @asynccontextmanager
-async def open_runtime(
-    settings: RuntimeSettings, adapter: StoreAdapter, pools: tuple[Pool, ...]
+async def run_actors(
+    settings: RuntimeSettings,
+    identity: BossIdentity,
+    adapter: StoreAdapter,
+    listen_adapter: ListenAdapter,
+    pools: tuple[Pool, ...],
 ) -> AsyncIterator[Runtime]:
-    """Run the actors for the length of a block. Nested so that leaving it is the order in which they stop."""
+    """Run the actors for the length of a block. The nesting is the order in which they stop: workers first."""
     reporter = Reporter()
-    failure: Exception | None = None
+    failure: Exception | None = None  # of the block; kept out of the nurseries, which would wrap it in groups
     with _unwrapped():
         async with trio.open_nursery() as services:
             async with trio.open_nursery() as work:
-                runtime = Runtime(settings, adapter, pools, services, work, reporter)
+                runtime = Runtime(
+                    settings, identity, adapter, listen_adapter, pools, services, work, reporter
+                )
                 runtime.start()
                 try:
                     yield runtime
@@ -204,7 +223,7 @@ async def open_runtime(
 
 @contextmanager
 def _unwrapped() -> Iterator[None]:
-    """A supervisor that gives up is the only thing that can go wrong in here: raise that, not groups around it."""
+    """Raise the error of a supervisor that gave up without the groups around it: nothing else can fail in here."""
     try:
         yield
     except BaseExceptionGroup as group:

@@ -1,10 +1,12 @@
-"""Sends at the same time share a commit.
+"""Sends at the same time share a transaction.
 
-A send that finds none of its queue under way goes at once. Those that come while it is under way wait in line, and
-leave together, in one statement: so the more there are, the less each costs, and one alone waits for nobody.
+A send that finds no other one of its queue under way is executed at once. Sends that come in the meantime wait, and are
+then executed together, in one statement: the more there are, the less each of them costs, and a single one waits for
+nothing.
 
-The word that wakes workers follows the commit of a statement. One alone after a pause is quicker: it takes the word
-along in its own transaction, which would hold up everybody's words if all did so all the time.
+Workers are notified after the commit of the statement. A single send after a pause notifies within its transaction,
+which is 0.15 ms faster. Not every send may do that: a NOTIFY holds a lock of the whole database until its transaction
+is on disk.
 """
 
 import enum
@@ -24,130 +26,131 @@ from trioboss.store import Store
 
 __all__ = ["SendBatcher"]
 
-_MOST_LETTERS = 200
-_MOST_CHARACTERS = 1_000_000
-_PAUSE = 0.002  # seconds after the end of the last of them until one counts as alone
-_CANCEL_GRACE = 5.0  # seconds that a letter under way is waited for in a cancelled scope
+_MAX_SENDS = 200  # in one statement
+_MAX_CHARACTERS = 1_000_000  # of data in one statement
+_PAUSE = 0.002  # seconds after the last send ended until one counts as single
+_CANCEL_GRACE = 5.0  # seconds that a cancelled send waits for the statement that it is part of
 
 
-class _Fate(enum.Enum):
+class _State(enum.Enum):
     WAITING = enum.auto()
     LEADS = enum.auto()
+    """It has to execute the next statement."""
     SENT = enum.auto()
     FAILED = enum.auto()
 
 
 @attrs.define(eq=False)
-class _Letter:
-    """A job on its way: its id, its data as JSON text, and what became of it."""
+class _PendingSend:
+    """A job on its way: its id, its data as JSON text, and its state."""
 
     id: UUID
     data: str | None
-    fate: _Fate = _Fate.WAITING
+    state: _State = _State.WAITING
     error: BaseException | None = None
-    _told: trio.Event = attrs.field(factory=trio.Event)
+    _changed: trio.Event = attrs.field(factory=trio.Event)
 
     async def wait(self) -> None:
-        await self._told.wait()
+        await self._changed.wait()
 
-    def tell(self, fate: _Fate, error: BaseException | None = None) -> None:
-        self.fate, self.error = fate, error
-        self._told.set()
+    def set(self, state: _State, error: BaseException | None = None) -> None:
+        self.state, self.error = state, error
+        self._changed.set()
 
 
 @attrs.define(eq=False)
 class SendBatcher:
-    """Sends jobs that bring nothing but their data to standard queues.
+    """Sends jobs that have nothing but data, to queues without a policy.
 
-    Invariant: a queue has a line while one of its senders, the leader, is at work. A leader takes as many letters
-    along as may share a statement, and leaves the lead to the first that it left behind.
+    Invariant: a queue has an entry in ``_waiting`` while one of its sends, the leader, executes a statement. A leader
+    takes as many pending sends along as fit into the statement. When it ends, the first of those that wait leads.
     """
 
     _pool: Pool
     _store: Store
-    _lines: dict[str, list[_Letter]] = attrs.field(factory=dict, init=False)
+    _waiting: dict[str, list[_PendingSend]] = attrs.field(factory=dict, init=False)
     _ended_at: float = attrs.field(default=-math.inf, init=False)
-    """When the last of them ended."""
+    """When the last statement ended."""
 
     async def send(self, queue: str, data: Json) -> UUID | None:
         """Send a job and return its id."""
-        letter = _Letter(make_id(), self._store.sending.write_data(data))
-        line = self._lines.get(queue)
-        if line is None:
-            self._lines[queue] = []
-            return await self._lead(queue, letter)
-        line.append(letter)
-        await self._wait(letter, line)
-        if letter.fate is _Fate.LEADS:
-            return await self._lead(queue, letter)
-        if letter.fate is _Fate.FAILED:
-            return await self._send_alone(queue, letter)
-        return letter.id
+        send = _PendingSend(make_id(), self._store.sending.write_data(data))
+        waiting = self._waiting.get(queue)
+        if waiting is None:
+            self._waiting[queue] = []
+            return await self._lead(queue, send)
+        waiting.append(send)
+        await self._wait(send, waiting)
+        if send.state is _State.LEADS:
+            return await self._lead(queue, send)
+        if send.state is _State.FAILED:
+            return await self._send_alone(queue, send)
+        return send.id
 
-    async def _wait(self, letter: _Letter, line: list[_Letter]) -> None:
+    async def _wait(self, send: _PendingSend, waiting: list[_PendingSend]) -> None:
         try:
-            await letter.wait()
+            await send.wait()
         except trio.Cancelled:
-            if letter in line:
-                line.remove(letter)
+            if send in waiting:
+                waiting.remove(send)
                 raise
+            # It is in a statement that is under way: only its end tells whether the job was sent.
             with trio.move_on_after(_CANCEL_GRACE, shield=True):
-                await letter.wait()
-            if letter.fate is not _Fate.SENT:
+                await send.wait()
+            if send.state is not _State.SENT:
                 raise
 
-    async def _lead(self, queue: str, letter: _Letter) -> UUID | None:
-        letters = [letter, *_take(self._lines[queue])]
-        fate, failure = _Fate.FAILED, None
+    async def _lead(self, queue: str, send: _PendingSend) -> UUID | None:
+        sends = [send, *_take(self._waiting[queue])]
+        state, failure = _State.FAILED, None
         try:
-            if await execute(self._sending(queue, letters), self._pool):
-                fate = _Fate.SENT
+            if await execute(self._make_operation(queue, sends), self._pool):
+                state = _State.SENT
         except BaseException as error:
             failure = error
-            if len(letters) == 1 or not isinstance(error, Exception):
+            if len(sends) == 1 or not isinstance(error, Exception):
                 raise
         finally:
-            for follower in letters[1:]:
-                follower.tell(fate, failure)
+            for follower in sends[1:]:
+                follower.set(state, failure)
             self._ended_at = trio.current_time()
-            self._pass_on(queue)
-        letter.error = failure
-        return letter.id if fate is _Fate.SENT else await self._send_alone(queue, letter)
+            self._end_lead(queue)
+        send.error = failure
+        return send.id if state is _State.SENT else await self._send_alone(queue, send)
 
-    def _sending(self, queue: str, letters: list[_Letter]) -> Operation[bool]:
-        verbs = self._store.sending
-        is_alone = len(letters) == len(self._lines) == 1
-        if is_alone and trio.current_time() - self._ended_at >= _PAUSE:
-            return verbs.send_and_wake(queue, letter=letters[0])
-        return verbs.send_plain(queue, letters)
+    def _make_operation(self, queue: str, sends: list[_PendingSend]) -> Operation[bool]:
+        is_single = len(sends) == len(self._waiting) == 1
+        if is_single and trio.current_time() - self._ended_at >= _PAUSE:
+            return self._store.sending.send_and_wake(queue, sends[0])
+        return self._store.sending.send_plain(queue, sends)
 
-    def _pass_on(self, queue: str) -> None:
-        line = self._lines[queue]
-        if line:
-            line.pop(0).tell(_Fate.LEADS)
+    def _end_lead(self, queue: str) -> None:
+        waiting = self._waiting[queue]
+        if waiting:
+            waiting.pop(0).set(_State.LEADS)
         else:
-            del self._lines[queue]
+            del self._waiting[queue]
 
-    async def _send_alone(self, queue: str, letter: _Letter) -> UUID | None:
-        """Find out what is true of this one: the failure may have been another's.
+    async def _send_alone(self, queue: str, send: _PendingSend) -> UUID | None:
+        """Send again, alone: the failure may be that of another job in the statement.
 
-        Under the same id, so that it is one job whatever became of the first try.
+        With the same id, so that it is one job even if the statement was executed.
         """
-        if isinstance(letter.error, DatabaseUnavailable):
-            raise type(letter.error)(*letter.error.args) from letter.error
-        job = NewJob(id=letter.id)
-        verb = self._store.sending.send_encoded
-        return await execute(verb(queue, job, letter.id, letter.data, own=True), self._pool)
+        if isinstance(send.error, DatabaseUnavailable):
+            raise type(send.error)(*send.error.args) from send.error
+        job = NewJob(id=send.id)
+        operation = self._store.sending.send_encoded(queue, job, send.id, send.data, own=True)
+        return await execute(operation, self._pool)
 
 
-def _take(line: list[_Letter]) -> list[_Letter]:
-    """Take from the line what fits into one statement besides the leader's letter."""
-    taken = size = 0
-    for letter in line[:_MOST_LETTERS]:
-        size += len(letter.data or "")
-        if size > _MOST_CHARACTERS:
+def _take(waiting: list[_PendingSend]) -> list[_PendingSend]:
+    """Take the sends that fit into one statement, besides that of the leader."""
+    count = size = 0
+    for send in waiting[:_MAX_SENDS]:
+        size += len(send.data or "")
+        if size > _MAX_CHARACTERS:
             break
-        taken += 1
-    letters = line[:taken]
-    del line[:taken]
-    return letters
+        count += 1
+    sends = waiting[:count]
+    del waiting[:count]
+    return sends

@@ -1,7 +1,7 @@
 """Servers and databases that leave nothing behind.
 
-One server for a whole test run and one database for each test is fast: a server takes half a second to make,
-a database a few hundredths, and a copy of a migrated template spares the migrations.
+One server for a whole test run and one database for each test is fast: to start a server takes half a second, to create
+a database a few hundredths, and a database that is copied from a migrated template needs no migration.
 """
 
 import contextlib
@@ -16,9 +16,9 @@ __all__ = ["temporary_database", "temporary_server"]
 
 @contextlib.contextmanager
 def temporary_server(*, tcp: bool = False, **settings: str | int | bool) -> Iterator[EmbeddedPostgres]:
-    """Run a server in a temporary folder; `settings` are Postgres's own (`log_statement="all"`).
+    """Run a server in a temporary folder; `settings` are those of Postgres (`log_statement="all"`).
 
-    Gives an object with `dsn`, `data` and `log`. Not durable: much faster, and gone at the end anyway.
+    Yields an object with `dsn`, `data` and `log`. It is not durable, which makes it much faster.
     """
     with EmbeddedPostgres(keep_data=False, durable=False, tcp=tcp, settings=settings) as server:
         yield server
@@ -26,7 +26,7 @@ def temporary_server(*, tcp: bool = False, **settings: str | int | bool) -> Iter
 
 @contextlib.contextmanager
 def temporary_database(server_dsn: str, template: str | None = None) -> Iterator[str]:
-    """Make a database of a random name in a server, give its dsn, and drop it, whoever is still connected."""
+    """Create a database with a random name, yield its dsn, and drop it, even if clients are still connected."""
     name = f"test_{secrets.token_hex(8)}"
     create_database(server_dsn, name, template)
     try:

@@ -1,4 +1,4 @@
-"""What a boss reports, kept and waited for."""
+"""Records the events of a boss, and waits for them."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -16,25 +16,25 @@ E = TypeVar("E", bound=Event)
 
 @attrs.define(eq=False)
 class Recorder:
-    """The events since it was made, in order. Made by `record`."""
+    """The events of a block, in order. Made by `record`."""
 
     events: list[Event] = attrs.field(factory=list, init=False)
     _arrived: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     def of(self, kind: type[E], where: Callable[[E], object] = bool) -> list[E]:
-        """Those of one kind, or those of them for which ``where`` is true."""
+        """The events of one kind, or those of them for which ``where`` is true."""
         return [event for event in self.events if isinstance(event, kind) and where(event)]
 
     async def wait_for(
         self, kind: type[E], where: Callable[[E], object] = bool, *, count: int = 1
     ) -> list[E]:
-        """Wait until there are ``count`` of that kind, also those from before; return them all."""
+        """Wait until there are ``count`` events of that kind, including earlier ones; return them all."""
         while len(found := self.of(kind, where)) < count:
             await self._arrived.wait()
         return found
 
     def add(self, event: Event) -> None:
-        """Keep an event, and tell who waits."""
+        """Record an event, and wake the tasks that wait."""
         self.events.append(event)
         self._arrived.set()
         self._arrived = trio.Event()

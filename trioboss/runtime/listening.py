@@ -1,0 +1,146 @@
+"""Listening connections: one session of this boss, or polls through the pool where a session is not to be had."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+import attrs
+import trio
+
+from trioboss.actors.ports import ListeningConnection, Registration
+from trioboss.errors import DatabaseUnavailable
+from trioboss.model.polling import PollResult
+from trioboss.postgres import Connection, Pool, open_connection
+from trioboss.postgres.errors import transient_as_unavailable, translate_errors
+from trioboss.postgres.settings import OWN_SETTINGS
+from trioboss.postgres.wire import BoundStatement, Results
+from trioboss.store import Store
+
+__all__ = ["BossIdentity", "ListenAdapter"]
+
+_SHORT_KEEPALIVES = {
+    # The server notices within seconds that this machine is gone, and releases the lock of its presence.
+    "tcp_keepalives_idle": "2",
+    "tcp_keepalives_interval": "1",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "5000",
+}
+_LEADERSHIP = 30.0  # seconds that a leader leads without a poll
+# The same behind a pooler, where no lock tells that the leader died, and polls are more frequent.
+_POLLED_LEADERSHIP = 8.0
+_TIMEOUT = 4.0  # seconds that the server has to answer a listener
+_NO_ANSWER = f"the server has not answered the listener within {_TIMEOUT:g} s"
+
+
+@attrs.frozen
+class BossIdentity:
+    """How the others see this boss."""
+
+    id: UUID
+    is_pooled: bool
+    """A transaction pooler is in between: no session belongs to this boss for longer than a transaction."""
+
+    @property
+    def lock(self) -> int | None:
+        """The advisory lock of its presence: 63 bits of its random id. None where only a time tells its presence."""
+        return None if self.is_pooled else self.id.int & (1 << 63) - 1
+
+
+@attrs.define(eq=False, repr=False)
+class ListenAdapter:
+    """ListenPort of one boss."""
+
+    _identity: BossIdentity
+    _dsn: str
+    _pool: Pool
+    _store: Store
+
+    @asynccontextmanager
+    async def open_listening_connection(
+        self, registrations: Sequence[Registration]
+    ) -> AsyncIterator[ListeningConnection]:
+        """Connect, listen, take the lock of our presence, and register the workers."""
+        if self._identity.is_pooled:
+            yield _PollingConnection(self._identity, self._pool, self._store)
+            return
+        context = self._store.context
+        presence = context.step("hold_presence", lock=self._identity.lock)
+        register = _register(self._store, self._identity, registrations)
+        settings = OWN_SETTINGS | _SHORT_KEEPALIVES
+        with transient_as_unavailable():
+            async with open_connection(self._dsn, settings=settings) as conn:
+                connection = _ListeningConnection(self._identity, conn, self._store)
+                await connection.run(context.step("listen"), presence, *register)
+                yield connection
+
+
+@attrs.define(eq=False)
+class _ListeningConnection:
+    """A session of our own. Its presence and its leadership end with it."""
+
+    _identity: BossIdentity
+    _conn: Connection[Any]
+    _store: Store
+
+    async def receive(self) -> list[str]:
+        """Wait for notifications."""
+        with translate_errors(self._conn):
+            notifications = await self._conn.wait_notifies()
+        return [notification.payload for notification in notifications]
+
+    async def ping(self) -> None:
+        """Check the connection without a statement."""
+        with translate_errors(self._conn):
+            await self._conn.ping(_TIMEOUT)
+
+    async def poll(
+        self, queues: Sequence[str], token: str, *, candidate: bool, registrations: Sequence[Registration]
+    ) -> PollResult:
+        """Poll. The registrations are in force as long as the session is."""
+        boss = self._identity.id if candidate else None
+        poll = self._store.maintenance.looking(queues, token, boss, _LEADERSHIP, session=True)
+        return self._store.maintenance.read_look(await self.run(poll))
+
+    async def run(self, *statements: BoundStatement) -> Results:
+        """Run statements, each in a transaction of its own."""
+        with trio.move_on_after(_TIMEOUT), translate_errors(self._conn):
+            return await self._conn.run([[statement] for statement in statements])
+        raise DatabaseUnavailable(_NO_ANSWER)
+
+
+@attrs.define(eq=False)
+class _PollingConnection:
+    """Behind a transaction pooler there are no notifications. Presence and leadership are rows with a time."""
+
+    _identity: BossIdentity
+    _pool: Pool
+    _store: Store
+
+    async def receive(self) -> list[str]:
+        """Wait: no notification arrives."""
+        await trio.sleep_forever()
+
+    async def ping(self) -> None:
+        """Nothing: polls come more often than pings."""
+
+    async def poll(
+        self, queues: Sequence[str], token: str, *, candidate: bool, registrations: Sequence[Registration]
+    ) -> PollResult:
+        """Poll, and renew the times of our presence."""
+        boss = self._identity.id if candidate else None
+        poll = self._store.maintenance.looking(queues, token, boss, _POLLED_LEADERSHIP)
+        statements = [poll, *_register(self._store, self._identity, registrations)]
+        with transient_as_unavailable(), trio.move_on_after(_TIMEOUT):
+            results = await self._pool.run([[statement] for statement in statements])
+            return self._store.maintenance.read_look(results)
+        raise DatabaseUnavailable(_NO_ANSWER)
+
+
+def _register(
+    store: Store, identity: BossIdentity, registrations: Sequence[Registration]
+) -> list[BoundStatement]:
+    return [
+        store.maintenance.introducing(each.worker, identity.id, each.name, each.queue, identity.lock)
+        for each in registrations
+    ]
