@@ -1,4 +1,4 @@
-"""Fixtures: all actors run on a virtual clock, in which nothing takes time but sleeping."""
+"""Fixtures: all actors run on a virtual clock, on which only sleeping takes time."""
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -8,13 +8,19 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import attrs
 import pytest
 import trio
 import trio.testing
+from scripted_listening import ScriptedServer
 from scripted_ports import ScriptedWork
 
+from trioboss.actors.clock import DatabaseClock
 from trioboss.actors.dispatcher import BusyNotifier
+from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.listener import Listener
 from trioboss.actors.reporter import Reporter
+from trioboss.actors.router import NotificationRouter
 from trioboss.actors.slots import SlotSettings
 from trioboss.actors.worker import Worker, WorkerSettings
 from trioboss.model.settle_and_claim import ClaimRequest
@@ -27,9 +33,9 @@ WorkerOpener = Callable[..., AbstractAsyncContextManager[Worker]]
 def run_in_virtual_time(
     test: Callable[..., Any], *, clock: trio.abc.Clock | None, instruments: Sequence[trio.abc.Instrument]
 ) -> Any:
-    """The clock jumps to whatever somebody waits for. Safe only where nobody waits for the world outside.
+    """Let the clock jump to the next deadline whenever all tasks wait. Safe only where no task waits for real I/O.
 
-    Who waits for nothing any more is found out by the guard.
+    The guard ends a test in which all tasks wait for each other.
     """
 
     async def guarded() -> None:
@@ -41,7 +47,7 @@ def run_in_virtual_time(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All async tests of this folder run like that, but for modules that say IN_REAL_TIME."""
+    """Run all async tests of this folder like that, except modules with IN_REAL_TIME."""
     for item in items:
         if Path(__file__).parent not in item.path.parents or getattr(item.module, "IN_REAL_TIME", False):
             continue
@@ -57,13 +63,13 @@ def work() -> ScriptedWork:
 
 @pytest.fixture
 def reporter() -> Reporter:
-    """Where the actors of a test report to."""
+    """The reporter of the actors."""
     return Reporter()
 
 
 @pytest.fixture
 async def events(reporter: Reporter) -> AsyncIterator[Recorder]:
-    """What they have reported."""
+    """The events that they have reported."""
     async with record(reporter.subscribe()) as recorder:
         yield recorder
 
@@ -100,3 +106,36 @@ def open_worker(work: ScriptedWork, reporter: Reporter) -> WorkerOpener:
             worker.stop(grace)
 
     return open_worker
+
+
+@attrs.define(eq=False)
+class ListenerSetting:
+    """A listener that runs, and everything around it."""
+
+    server: ScriptedServer
+    router: NotificationRouter
+    listener: Listener
+    clock: DatabaseClock
+    nursery: trio.Nursery
+
+
+@pytest.fixture
+async def server() -> ScriptedServer:
+    """The server of the listener."""
+    return ScriptedServer()
+
+
+@pytest.fixture
+async def listening(
+    server: ScriptedServer, reporter: Reporter, nursery: trio.Nursery
+) -> Callable[..., ListenerSetting]:
+    """Start a listener on the server."""
+
+    def start(*, grace: float = 5.0, candidate: bool = True, polling: bool = False) -> ListenerSetting:
+        router = NotificationRouter()
+        clock = DatabaseClock(Doorbell())
+        listener = Listener(server, router, clock, reporter, grace, candidate, polling)
+        nursery.start_soon(listener.run)
+        return ListenerSetting(server, router, listener, clock, nursery)
+
+    return start

@@ -1,4 +1,4 @@
-"""Listening connections that a test scripts and can cut; and the other ports of the services."""
+"""The ports of the services, in memory: a server with listening connections, maintenance, schedules."""
 
 import math
 from collections import deque
@@ -127,7 +127,7 @@ class ScriptedConnection:
 
 @attrs.define(eq=False)
 class ScriptedMaintenance:
-    """What maintenance needs."""
+    """MaintenancePort that records its calls."""
 
     rescues: list[tuple[float, bool]] = attrs.field(factory=list)
     prunes: list[float] = attrs.field(factory=list)
@@ -157,7 +157,7 @@ class ScriptedMaintenance:
 
 @attrs.define(eq=False)
 class Ledger:
-    """What cron needs: schedules, and a ledger that lets each tick be fired once. Its clock is the one that counts."""
+    """SchedulePort: schedules, and a ledger in which each tick can be fired once. Its clock decides."""
 
     schedules: list[Schedule] = attrs.field(factory=list)
     fired: dict[tuple[str, str, datetime], UUID] = attrs.field(factory=dict)

@@ -1,6 +1,6 @@
-"""StoreAdapter that follow a script: a database in memory that answers, fails or hangs as a test wants.
+"""WorkPort in memory: a database that answers, fails or hangs as a test wants.
 
-`ScriptedWork` knows no policies. A job is ready, deferred, active or settled; who settles or renews is fenced.
+It has no policies: a job is ready, deferred, active or settled. Settlements and renewals are fenced.
 """
 
 from collections import deque
@@ -23,7 +23,7 @@ NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
 def make_job(data: Any = None, **options: Any) -> Job:
-    """A job as it stands in the database before it is claimed."""
+    """A job as it is in the database before it is claimed."""
     values: dict[str, Any] = {
         "id": uuid4(),
         "queue": "q",
@@ -62,8 +62,8 @@ def make_job(data: Any = None, **options: Any) -> Job:
 
 
 @attrs.frozen
-class Exchange:
-    """One exchange as it was asked for."""
+class SentStatement:
+    """One call of settle_and_claim."""
 
     at: float
     queue: str
@@ -76,12 +76,12 @@ class Exchange:
 
 @attrs.define(eq=False)
 class Fault:
-    """What goes wrong with one call: before it was carried out, or after, so that only the answer is lost."""
+    """How one call fails: before it is executed, or after, so that only the answer is lost."""
 
     error: Exception | None = attrs.field(factory=lambda: DatabaseUnavailable("scripted"))
     after: bool = False
     seconds: float = 0.0
-    """It takes so long; for ever if that is infinite."""
+    """How long the call takes; with infinity it hangs."""
 
     async def strike(self) -> None:
         await trio.sleep(self.seconds)
@@ -91,14 +91,14 @@ class Fault:
 
 @attrs.define(eq=False)
 class ScriptedWork:
-    """What workers need, in memory. Times are trio's."""
+    """The database of the workers, in memory. Times are those of trio."""
 
     jobs: dict[str, deque[Job]] = attrs.field(factory=dict)
     deferred: list[tuple[float, Job]] = attrs.field(factory=list)
     active: dict[UUID, Job] = attrs.field(factory=dict)
     outcomes: list[tuple[UUID, int, Any]] = attrs.field(factory=list)
-    """What was accepted: id, attempt, and the output as text, the Failure, or "released"."""
-    exchanges: list[Exchange] = attrs.field(factory=list)
+    """The accepted outcomes: id, attempt, and the output as text, the Failure, "released" or "recovered"."""
+    statements: list[SentStatement] = attrs.field(factory=list)
     renewals: list[tuple[float, set[UUID]]] = attrs.field(factory=list)
     checks: list[tuple[float, set[UUID]]] = attrs.field(factory=list)
     registered: set[UUID] = attrs.field(factory=set)
@@ -111,26 +111,26 @@ class ScriptedWork:
     # -- for tests
 
     def add(self, *jobs: Job) -> None:
-        """These can run now."""
+        """Add jobs that can run now."""
         for job in jobs:
             self.jobs.setdefault(job.queue, deque()).append(job)
 
     def send(self, count: int = 1, **options: Any) -> list[Job]:
-        """Make jobs that can run now."""
+        """Create jobs that can run now."""
         jobs = [make_job(i, **options) for i in range(count)]
         self.add(*jobs)
         return jobs
 
-    def go_wrong(self, call: str, *faults: Fault) -> None:
-        """Let the next calls of that name go wrong, each in its way."""
+    def inject(self, call: str, *faults: Fault) -> None:
+        """Let the next calls of that name fail, each in its way."""
         self.faults.setdefault(call, deque()).extend(faults)
 
     def lose(self, job: Job) -> None:
-        """Somebody else has the job now, or has cancelled it."""
+        """End the lease, as if the job was cancelled or rescued elsewhere."""
         del self.active[job.id]
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait until something is true after some call."""
+        """Wait until a condition holds after some call."""
         while not condition():
             await self.changed.wait()
 
@@ -144,7 +144,7 @@ class ScriptedWork:
         return None if fault is None or not fault.after else fault
 
     async def until_running(self, count: int = 1) -> None:
-        """Wait until so many jobs were claimed and their handlers wait for something."""
+        """Wait until so many jobs are claimed and all tasks wait."""
         await self.until(lambda: len(self.active) == count)
         await trio.testing.wait_all_tasks_blocked()
 
@@ -175,7 +175,7 @@ class ScriptedWork:
     ) -> SettledAndClaimed:
         now = trio.current_time()
         assert request is None or request.worker in self.registered
-        self.exchanges.append(Exchange(now, queue, settlements, request, promote_due, idle, notify))
+        self.statements.append(SentStatement(now, queue, settlements, request, promote_due, idle, notify))
         fault = await self._arrive("settle_and_claim")
         settled = self._settle(settlements)
         claim = None if request is None else self._claim(queue, request, promote_due=promote_due)
@@ -303,7 +303,7 @@ class ScriptedWork:
 
 
 def outputs(port: ScriptedWork) -> dict[Any, Any]:
-    """What was accepted, by id."""
+    """The accepted outcomes by id."""
     return {id: outcome for id, _, outcome in port.outcomes}
 
 

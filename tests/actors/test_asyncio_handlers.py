@@ -12,7 +12,7 @@ IN_REAL_TIME = True
 
 
 async def fail_by(deed, work, open_worker):
-    """Run a job that does that, together with one that works, and one after it; return what became of the first."""
+    """Run a job that does that, beside one that works, and one after it; return the outcome of the first."""
     work.retries = False
     bad, good = work.send(2)
 
@@ -56,7 +56,7 @@ async def be_cancelled():
 
 
 @pytest.mark.parametrize("deed", [leave, interrupt, leave_in_a_child, leave_in_a_group, be_cancelled])
-async def test_what_a_handler_raises_is_its_own_failure(work, open_worker, deed):
+async def test_an_exception_of_a_handler_is_its_own_failure(work, open_worker, deed):
     failure = await fail_by(deed, work, open_worker)
 
     name = {leave_in_a_group: "SystemExit", be_cancelled: "CancelledError", interrupt: "KeyboardInterrupt"}
@@ -65,7 +65,9 @@ async def test_what_a_handler_raises_is_its_own_failure(work, open_worker, deed)
 
 @pytest.mark.parametrize("schedule", ["call_soon", "call_later", "call_at", "call_soon_threadsafe"])
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), ValueError("lost")])
-async def test_what_a_callback_raises_is_logged_and_harms_nobody(work, open_worker, caplog, schedule, error):
+async def test_an_exception_of_a_callback_is_logged_and_affects_no_other_job(
+    work, open_worker, caplog, schedule, error
+):
     async def deed():
         def callback():
             raise error
@@ -81,7 +83,7 @@ async def test_what_a_callback_raises_is_logged_and_harms_nobody(work, open_work
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), ValueError("lost")])
-async def test_what_the_callback_of_a_socket_raises_is_logged_and_harms_nobody(
+async def test_an_exception_of_a_socket_callback_is_logged_and_affects_no_other_job(
     work, open_worker, caplog, error
 ):
     ours, theirs = socket.socketpair()
@@ -103,7 +105,7 @@ async def test_what_the_callback_of_a_socket_raises_is_logged_and_harms_nobody(
     assert type(error).__name__ in caplog.text
 
 
-async def test_a_task_that_nobody_waits_for_harms_nobody(work, open_worker, caplog):
+async def test_a_task_that_is_never_awaited_affects_no_other_job(work, open_worker, caplog):
     async def fail():
         raise ValueError("unheard")
 

@@ -1,4 +1,4 @@
-"""BulkPoller: thousands of queues cost one statement to start on, and one after a gap."""
+"""BulkPoller: thousands of idle queues cost one statement at the start, and one after a reconnect."""
 
 import pytest
 import trio
@@ -8,7 +8,7 @@ from scripted_ports import Fault, make_job
 NAMES = tuple(f"q{number}" for number in range(100))
 
 
-def surveys(work):
+def bulk_polls(work):
     return [queues for call, queues in work.calls if call == "bulk_poll"]
 
 
@@ -25,31 +25,31 @@ def handler(done):
     return handler
 
 
-async def test_many_idle_queues_are_looked_at_together(work, open_worker, handler):
+async def test_many_idle_queues_are_polled_in_one_statement(work, open_worker, handler):
     async with open_worker(handler, queue="*", queues=NAMES):
         await trio.testing.wait_all_tasks_blocked()
 
-        assert [sorted(queues) for queues in surveys(work)] == [sorted(NAMES)]
-        assert work.exchanges == []
+        assert [sorted(queues) for queues in bulk_polls(work)] == [sorted(NAMES)]
+        assert work.statements == []
 
 
-async def test_only_those_with_something_to_do_ask(work, open_worker, handler, done):
+async def test_only_dispatchers_with_a_job_to_claim_claim(work, open_worker, handler, done):
     work.add(make_job("now", queue="q7"))
     work.deferred.append((trio.current_time() + 50, make_job("later", queue="q8")))
     async with open_worker(handler, queue="*", queues=NAMES):
         await trio.testing.wait_all_tasks_blocked()
         assert done == ["now"]
-        assert {exchange.queue for exchange in work.exchanges} == {"q7"}
+        assert {statement.queue for statement in work.statements} == {"q7"}
 
         await work.until(lambda: len(done) == 2)
         assert trio.current_time() == pytest.approx(50)
-        assert {exchange.queue for exchange in work.exchanges} == {"q7", "q8"}
+        assert {statement.queue for statement in work.statements} == {"q7", "q8"}
 
 
-async def test_who_is_rung_before_the_answer_asks_for_itself_and_marks_itself(
+async def test_a_dispatcher_that_is_rung_before_the_answer_claims_and_sets_its_own_marker(
     work, open_worker, handler, done
 ):
-    work.go_wrong("bulk_poll", Fault(None, seconds=1000.0))
+    work.inject("bulk_poll", Fault(None, seconds=1000.0))
     async with open_worker(handler, queue="*", queues=NAMES) as worker:
         await trio.testing.wait_all_tasks_blocked()
         work.add(make_job("rung", queue="q3"))
@@ -57,34 +57,34 @@ async def test_who_is_rung_before_the_answer_asks_for_itself_and_marks_itself(
         await trio.testing.wait_all_tasks_blocked()
 
         assert done == ["rung"]
-        assert work.exchanges[0].idle is True
+        assert work.statements[0].idle is True
 
 
-async def test_a_survey_that_fails_is_repeated(work, open_worker, handler, done):
+async def test_a_bulk_poll_that_fails_is_repeated(work, open_worker, handler, done):
     work.add(make_job("found", queue="q5"))
-    work.go_wrong("bulk_poll", Fault(), Fault())
+    work.inject("bulk_poll", Fault(), Fault())
     async with open_worker(handler, queue="*", queues=NAMES):
         await work.until(lambda: done)
 
-        assert len(surveys(work)) == 3
-        assert {exchange.queue for exchange in work.exchanges} == {"q5"}
+        assert len(bulk_polls(work)) == 3
+        assert {statement.queue for statement in work.statements} == {"q5"}
 
 
-async def test_after_a_gap_one_more_survey_is_all(work, open_worker, handler):
+async def test_after_a_reconnect_one_bulk_poll_is_enough(work, open_worker, handler):
     async with open_worker(handler, queue="*", queues=NAMES) as worker:
         await trio.testing.wait_all_tasks_blocked()
 
         worker.reconnected()
         await trio.testing.wait_all_tasks_blocked()
 
-        assert len(surveys(work)) == 2
-        assert work.exchanges == []
+        assert len(bulk_polls(work)) == 2
+        assert work.statements == []
 
 
-async def test_an_answer_from_before_the_gap_counts_for_nothing(work, open_worker, handler):
-    """The server may have crashed in the meantime, and lost the marks."""
+async def test_an_answer_from_before_the_reconnect_is_ignored(work, open_worker, handler):
+    """The server may have crashed in the meantime, and lost the idle markers."""
     slow = Fault(None, after=True, seconds=5.0)
-    work.go_wrong("bulk_poll", slow, slow)
+    work.inject("bulk_poll", slow, slow)
     async with open_worker(handler, queue="*", queues=NAMES) as worker:
         machines = [dispatcher.machine for dispatcher in worker.dispatchers.values()]
         await trio.sleep(1.0)
@@ -96,25 +96,25 @@ async def test_an_answer_from_before_the_gap_counts_for_nothing(work, open_worke
         assert all(machine.has_marker for machine in machines)
 
 
-async def test_who_has_jobs_asks_for_itself_after_a_gap(work, open_worker):
+async def test_a_dispatcher_with_running_jobs_claims_by_itself_after_a_reconnect(work, open_worker):
     async def forever(job):
         await trio.sleep_forever()
 
     work.add(make_job(queue="q9"))
     async with open_worker(forever, queue="*", queues=NAMES, concurrency=2, grace=0) as worker:
         await work.until_running()
-        count = len(work.exchanges)
+        count = len(work.statements)
 
         worker.reconnected()
         await trio.testing.wait_all_tasks_blocked()
 
-        assert "q9" not in surveys(work)[-1]
-        assert {exchange.queue for exchange in work.exchanges[count:]} == {"q9"}
+        assert "q9" not in bulk_polls(work)[-1]
+        assert {statement.queue for statement in work.statements[count:]} == {"q9"}
 
 
-async def test_a_few_queues_ask_for_themselves(work, open_worker, handler):
+async def test_the_dispatchers_of_a_few_queues_claim_by_themselves(work, open_worker, handler):
     async with open_worker(handler, queue="*", queues=NAMES[:3]):
         await trio.testing.wait_all_tasks_blocked()
 
-        assert surveys(work) == []
-        assert {exchange.queue for exchange in work.exchanges} == set(NAMES[:3])
+        assert bulk_polls(work) == []
+        assert {statement.queue for statement in work.statements} == set(NAMES[:3])

@@ -1,4 +1,4 @@
-"""Parcels: what a claim brought is looked at while the database works on the next one, and never forgotten."""
+"""Claimed batches: unpacked while the database executes the next claim, and never forgotten."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,7 +15,7 @@ from trioboss.model.settle_and_claim import SettledAndClaimed
 
 @attrs.define(eq=False)
 class Sealed(Sequence[Job]):
-    """Jobs, and how many exchanges there had been when somebody first looked at them."""
+    """Jobs, and how many statements had been sent when they were unpacked."""
 
     work: ScriptedWork
     jobs: Sequence[Job]
@@ -28,24 +28,24 @@ class Sealed(Sequence[Job]):
         return self.jobs[index]
 
     def __iter__(self) -> Iterator[Job]:
-        self.opened_after = self.opened_after or len(self.work.exchanges)
+        self.opened_after = self.opened_after or len(self.work.statements)
         return iter(self.jobs)
 
 
 class SealingWork(ScriptedWork):
-    """Claims bring sealed batches; they are kept with the number of the exchange that brought them."""
+    """Claims return sealed batches; they are recorded with the number of their statement."""
 
     def __init__(self) -> None:
         super().__init__()
         self.batches: list[tuple[int, Sealed]] = []
 
     async def settle_and_claim(self, *args, **options) -> SettledAndClaimed:
-        exchanged = await super().settle_and_claim(*args, **options)
-        if exchanged.claim is None:
-            return exchanged
-        sealed = Sealed(self, exchanged.claim.jobs)
-        self.batches.append((len(self.exchanges), sealed))
-        return attrs.evolve(exchanged, claim=attrs.evolve(exchanged.claim, jobs=sealed))
+        answer = await super().settle_and_claim(*args, **options)
+        if answer.claim is None:
+            return answer
+        sealed = Sealed(self, answer.claim.jobs)
+        self.batches.append((len(self.statements), sealed))
+        return attrs.evolve(answer, claim=attrs.evolve(answer.claim, jobs=sealed))
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def leased() -> Job:
     return make_job(state="active", attempt=1, started_on=NOON)
 
 
-async def test_who_leases_ahead_sends_the_next_claim_before_it_looks_at_a_full_one(work, open_worker):
+async def test_with_prefetch_the_next_claim_is_sent_before_a_full_batch_is_unpacked(work, open_worker):
     work.send(100)
     async with open_worker(do_nothing, prefetch=10):
         await work.until(lambda: len(work.outcomes) == 100)
@@ -69,7 +69,7 @@ async def test_who_leases_ahead_sends_the_next_claim_before_it_looks_at_a_full_o
     assert any(sealed.opened_after > brought for brought, sealed in work.batches)
 
 
-async def test_who_leases_nothing_ahead_looks_at_a_claim_before_it_asks_for_more(work, open_worker):
+async def test_without_prefetch_a_batch_is_unpacked_before_the_next_claim(work, open_worker):
     work.send(30)
     async with open_worker(do_nothing, concurrency=3):
         await work.until(lambda: len(work.outcomes) == 30)
@@ -77,7 +77,7 @@ async def test_who_leases_nothing_ahead_looks_at_a_claim_before_it_asks_for_more
     assert all(sealed.opened_after in (None, brought) for brought, sealed in work.batches)
 
 
-async def test_a_claim_that_is_not_full_is_looked_at_at_once(work, open_worker):
+async def test_a_batch_that_is_not_full_is_unpacked_at_once(work, open_worker):
     work.send(3)
     async with open_worker(do_nothing, prefetch=10):
         await work.until(lambda: len(work.outcomes) == 3)
@@ -85,7 +85,7 @@ async def test_a_claim_that_is_not_full_is_looked_at_at_once(work, open_worker):
     assert work.batches[0][1].opened_after == work.batches[0][0]
 
 
-async def test_what_is_in_a_closed_parcel_counts_as_running(work, open_worker):
+async def test_jobs_of_a_batch_that_is_not_unpacked_count_as_running(work, open_worker):
     async with open_worker(do_nothing, prefetch=10) as worker:
         await trio.testing.wait_all_tasks_blocked()
         job = leased()
@@ -96,7 +96,7 @@ async def test_what_is_in_a_closed_parcel_counts_as_running(work, open_worker):
         assert [running.job.id for running in worker.slots.running] == ids([job])
 
 
-async def test_a_closed_parcel_is_opened_although_all_slots_are_busy(work, open_worker):
+async def test_a_batch_is_unpacked_although_all_slots_are_busy(work, open_worker):
     work.send()
 
     async def handler(job) -> None:
@@ -111,7 +111,7 @@ async def test_a_closed_parcel_is_opened_although_all_slots_are_busy(work, open_
         assert sealed.opened_after is not None
 
 
-async def test_what_is_in_a_closed_parcel_is_given_back_by_a_worker_that_stops(work, open_worker):
+async def test_jobs_of_a_batch_that_is_not_unpacked_are_released_when_the_worker_stops(work, open_worker):
     job = leased()
     work.active[job.id] = job
 

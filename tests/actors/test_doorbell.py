@@ -25,7 +25,7 @@ async def test_rings_do_not_pile_up():
     assert scope.cancelled_caught
 
 
-async def test_a_ring_wakes_who_waits():
+async def test_a_ring_wakes_the_waiting_task():
     bell = Doorbell()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(bell.wait)
@@ -33,7 +33,7 @@ async def test_a_ring_wakes_who_waits():
         bell.ring()
 
 
-async def test_it_says_whether_it_was_rung_or_the_time_was_over():
+async def test_it_returns_whether_it_was_rung_or_the_time_was_over():
     bell = Doorbell()
     assert await bell.wait_until(trio.current_time() + 5) is False
     bell.ring()
@@ -42,7 +42,7 @@ async def test_it_says_whether_it_was_rung_or_the_time_was_over():
     assert trio.current_time() == 5
 
 
-async def test_a_ring_that_comes_with_the_deadline_is_kept_for_the_next_wait():
+async def test_a_ring_at_the_deadline_is_kept_for_the_next_wait():
     bell = Doorbell()
     bell.ring()
     await bell.wait_until(trio.current_time())
@@ -60,7 +60,7 @@ async def test_a_cancelled_wait_consumes_no_ring():
     assert await bell.wait_until(trio.current_time() + 1) is True
 
 
-async def test_a_bell_that_strangers_ring_is_answered_at_its_pace():
+async def test_a_doorbell_with_a_pace_wakes_no_more_often_than_that():
     bell = Doorbell(0.05)
     answers = []
 
@@ -79,7 +79,7 @@ async def test_a_bell_that_strangers_ring_is_answered_at_its_pace():
     assert 15 <= len(answers) <= 21
 
 
-async def test_a_bell_with_a_pace_is_answered_at_once_after_a_rest_and_loses_no_ring():
+async def test_a_doorbell_with_a_pace_wakes_at_once_after_a_pause_and_loses_no_ring():
     bell = Doorbell(0.05)
     for _ in range(3):
         began = trio.current_time()

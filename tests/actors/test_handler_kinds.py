@@ -1,4 +1,4 @@
-"""What can be a handler."""
+"""Which functions are accepted as handlers."""
 
 from functools import partial
 
@@ -9,7 +9,7 @@ from trioboss.errors import UsageError
 
 
 class Service:
-    """Handlers of all kinds."""
+    """Handlers of all kinds; the docstring of each says how it can run."""
 
     def plain(self, job):
         """In a thread."""
@@ -51,14 +51,14 @@ ASYNC = [
 
 
 @pytest.mark.parametrize("handler", PLAIN)
-def test_what_is_not_async_is_run_in_a_thread_or_not_at_all(handler):
+def test_a_plain_function_is_accepted_only_for_threads(handler):
     check_handler(handler, thread=True, asyncio=False)
     with pytest.raises(UsageError, match="pass thread=True"):
         check_handler(handler, thread=False, asyncio=False)
 
 
 @pytest.mark.parametrize("handler", ASYNC)
-def test_what_is_async_is_not_run_in_a_thread(handler):
+def test_an_async_function_is_refused_for_threads(handler):
     check_handler(handler, thread=False, asyncio=False)
     check_handler(handler, thread=False, asyncio=True)
     with pytest.raises(UsageError, match="thread=True"):

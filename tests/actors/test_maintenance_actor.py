@@ -1,4 +1,4 @@
-"""Maintenance: by the one that leads, closely while there are jobs, and hardly at all while there are none."""
+"""Maintenance: only in the leader, frequent while jobs are active, and rare while none are."""
 
 from collections import deque
 from itertools import pairwise
@@ -54,7 +54,7 @@ def start(reporter, nursery, *, leads, **script):
 
 @pytest.fixture(autouse=True)
 def no_chance(monkeypatch):
-    """Retention comes with the first round."""
+    """Retention is due with the first round."""
     monkeypatch.setattr("random.random", lambda: 0.0)
 
 
@@ -73,28 +73,28 @@ async def follower(reporter, nursery):
     return start(reporter, nursery, leads=False)
 
 
-async def test_at_rest_the_leader_has_one_round_a_minute(setting):
+async def test_an_idle_leader_has_one_round_a_minute(setting):
     await trio.sleep(301)
 
     assert setting.port.rescues == [(at, True) for at in (0, 60, 120, 180, 240, 300)]
     assert not setting.port.notifications
 
 
-async def test_at_rest_who_does_not_lead_does_nothing(follower):
+async def test_an_idle_boss_that_does_not_lead_does_nothing(follower):
     await trio.sleep(3600)
 
     assert not follower.port.rescues
     assert not follower.listener.polls
 
 
-async def test_while_jobs_are_active_the_leader_watches_closely(active):
+async def test_while_jobs_are_active_the_leader_has_frequent_rounds(active):
     await trio.sleep(6.5)
 
     assert [at for at, _ in active.port.rescues] == [0, 1.5, 3, 4.5, 6]
     assert [full for _, full in active.port.rescues] == [True, False, False, False, False]
 
 
-async def test_who_hears_of_work_watches_at_once_and_for_a_while(setting):
+async def test_a_busy_notification_starts_frequent_rounds_for_a_while(setting):
     await trio.sleep(30)
     setting.busy.ring()
     await trio.sleep(5)
@@ -104,7 +104,7 @@ async def test_who_hears_of_work_watches_at_once_and_for_a_while(setting):
     assert [at for at, _ in setting.port.rescues if at > 40] == [40.5, 42, 43.5, 45]
 
 
-async def test_who_hears_of_work_and_does_not_lead_sees_to_it_that_somebody_does(follower):
+async def test_after_a_busy_notification_a_boss_that_does_not_lead_polls_for_a_missing_leader(follower):
     await trio.sleep(10)
     follower.busy.ring()
     await trio.sleep(4)
@@ -113,7 +113,7 @@ async def test_who_hears_of_work_and_does_not_lead_sees_to_it_that_somebody_does
     assert not follower.port.rescues
 
 
-async def test_who_is_elected_watches_at_once(follower):
+async def test_a_new_leader_starts_with_a_round(follower):
     await trio.sleep(10)
     follower.busy.ring()
     await trio.sleep(0.7)
@@ -123,7 +123,7 @@ async def test_who_is_elected_watches_at_once(follower):
     assert follower.port.rescues == [(10.7, True)]
 
 
-async def test_who_leads_no_longer_watches_no_longer(active):
+async def test_a_boss_that_no_longer_leads_has_no_rounds(active):
     await trio.sleep(4)
     active.listener.set(False)
     before = len(active.port.rescues)
@@ -132,8 +132,8 @@ async def test_who_leads_no_longer_watches_no_longer(active):
     assert len(active.port.rescues) == before
 
 
-async def test_while_jobs_run_for_long_the_leader_reminds_the_others(active):
-    """They have to watch out for the leader itself, which may have the only job, and no claim to speak of."""
+async def test_while_jobs_run_for_long_the_leader_repeats_the_busy_notification(active):
+    """The others have to watch the leader itself, which may have the only job and send no claims."""
     await trio.sleep(35)
 
     assert [word for _, word in active.port.notifications] == ["*busy"] * 4
@@ -141,7 +141,7 @@ async def test_while_jobs_run_for_long_the_leader_reminds_the_others(active):
     assert all(10 <= b - a <= 11.5 for a, b in pairwise(times))
 
 
-async def test_it_is_there_when_the_first_lease_ends(reporter, nursery):
+async def test_a_round_is_due_when_the_first_lease_ends(reporter, nursery):
     setting = start(reporter, nursery, leads=True, found=Watch((), 0, 17.0, ()))
     await trio.sleep(0.1)
     setting.port.found = Watch((), 0, None, ())
@@ -150,7 +150,7 @@ async def test_it_is_there_when_the_first_lease_ends(reporter, nursery):
     assert [at for at, _ in setting.port.rescues] == [0, 17]
 
 
-async def test_what_it_found_is_reported(reporter, nursery, events):
+async def test_rescued_leases_and_warnings_are_reported(reporter, nursery, events):
     ids = (uuid4(), uuid4())
     warning = ("q", "queue_size", "more than 5 jobs wait")
     setting = start(reporter, nursery, leads=True, found=Watch([("q", "lost", ids)], 0, None, [warning]))
@@ -180,7 +180,7 @@ async def test_retention_is_once_an_hour(setting):
     assert setting.port.prunes == [0, 3600, 7200, 10800]
 
 
-async def test_a_new_leader_puts_retention_off_for_a_while(reporter, nursery, monkeypatch):
+async def test_a_new_leader_delays_retention(reporter, nursery, monkeypatch):
     monkeypatch.setattr("random.random", lambda: 1.0)
     setting = start(reporter, nursery, leads=True)
     await trio.sleep(100)
@@ -188,20 +188,20 @@ async def test_a_new_leader_puts_retention_off_for_a_while(reporter, nursery, mo
     assert setting.port.prunes == [15]
 
 
-async def test_who_does_not_lead_leaves_retention_alone(follower):
+async def test_a_boss_that_does_not_lead_prunes_nothing(follower):
     await trio.sleep(3 * 3600)
 
     assert not follower.port.prunes
 
 
-async def test_rounds_go_on_while_there_is_a_lot_to_delete(reporter, nursery):
+async def test_rounds_go_on_during_a_long_pruning(reporter, nursery):
     setting = start(reporter, nursery, leads=True, found=ACTIVE, prune_takes=600)
     await trio.sleep(10)
 
     assert len(setting.port.rescues) == 7
 
 
-async def test_retention_that_failed_is_tried_again_soon(reporter, nursery, events):
+async def test_a_pruning_that_failed_is_repeated_soon(reporter, nursery, events):
     faults = deque([DatabaseUnavailable("away")])
     setting = start(reporter, nursery, leads=True, prune_faults=faults)
     await trio.sleep(200)

@@ -1,4 +1,4 @@
-"""A job that its handler settles itself, with a verb: it is counted once, and the handler may go on."""
+"""A job that its handler settles itself: it is counted once, and the handler may go on."""
 
 import pytest
 import trio
@@ -16,7 +16,7 @@ def counted(worker):
 
 
 async def run_one(work, open_worker, handler, **options):
-    """Run a job until its handler is over; return its worker."""
+    """Run a job until its handler has ended; return its worker."""
     work.add(make_job(**options))
     async with open_worker(handler) as worker:
         await work.until_running()
@@ -25,7 +25,7 @@ async def run_one(work, open_worker, handler, **options):
     return worker
 
 
-async def test_a_handler_that_has_completed_its_job_goes_on_and_needs_no_beats(work, open_worker):
+async def test_a_handler_that_has_completed_its_job_goes_on_without_renewals(work, open_worker):
     cleaned_up = []
 
     async def handler(job):
@@ -39,12 +39,12 @@ async def test_a_handler_that_has_completed_its_job_goes_on_and_needs_no_beats(w
     assert not work.renewals
 
 
-async def test_a_beat_that_comes_too_late_for_a_job_that_is_settled_harms_nobody(work, open_worker):
+async def test_a_renewal_that_is_refused_after_a_manual_completion_cancels_nothing(work, open_worker):
     cleaned_up = []
-    work.go_wrong("renew", Fault(error=None, seconds=1.0))
+    work.inject("renew", Fault(error=None, seconds=1.0))
 
     async def handler(job):
-        await trio.sleep(2.5)  # a beat is under way
+        await trio.sleep(2.5)  # a renewal is under way
         await job.complete("early")
         await trio.sleep(100)
         cleaned_up.append(job.cancelled)
@@ -54,7 +54,7 @@ async def test_a_beat_that_comes_too_late_for_a_job_that_is_settled_harms_nobody
     assert cleaned_up == [None]
 
 
-async def test_a_check_does_not_stop_a_handler_that_has_settled_its_job(work, open_worker):
+async def test_a_check_does_not_cancel_a_handler_that_has_settled_its_job(work, open_worker):
     work.add(make_job())
     cleaned_up = []
 
@@ -71,7 +71,9 @@ async def test_a_check_does_not_stop_a_handler_that_has_settled_its_job(work, op
     assert cleaned_up == [None]
 
 
-async def test_a_handler_that_has_completed_its_job_has_only_the_time_of_the_job(work, open_worker, events):
+async def test_a_handler_that_has_completed_its_job_is_cancelled_when_the_job_would_expire(
+    work, open_worker, events
+):
     ended = []
 
     async def handler(job):
@@ -104,7 +106,7 @@ async def test_a_job_that_was_completed_is_counted_once_although_its_handler_get
 
 
 @pytest.mark.parametrize("state", [JobState.RETRY, JobState.FAILED])
-async def test_a_job_that_was_failed_by_a_verb_is_reported_as_that(work, open_worker, events, state):
+async def test_a_job_that_its_handler_failed_manually_is_reported_as_failed(work, open_worker, events, state):
     (job,) = work.send()
 
     async def handler(handed):
@@ -118,7 +120,7 @@ async def test_a_job_that_was_failed_by_a_verb_is_reported_as_that(work, open_wo
     assert counted(worker) == (0, 1, 0)
 
 
-async def test_who_asks_for_more_after_the_end_is_told_so_and_may_still_clean_up(work, open_worker):
+async def test_a_handler_that_reports_progress_after_completing_gets_an_error_and_goes_on(work, open_worker):
     cleaned_up = []
 
     async def handler(job):

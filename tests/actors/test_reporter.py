@@ -1,4 +1,4 @@
-"""The stream of events: everybody sees all of it, nobody is held up, and a log line is one line without a payload."""
+"""The stream of events: complete for every subscriber, never blocking, one log line without a payload each."""
 
 import logging
 from datetime import timedelta
@@ -16,7 +16,7 @@ from trioboss.testing import record
 ID = UUID(int=7)
 
 
-async def test_everybody_who_subscribed_sees_what_comes_from_then_on(reporter):
+async def test_every_subscriber_gets_the_events_from_then_on(reporter):
     reporter.report(kinds.ListenerUp())
     async with record(reporter.subscribe()) as first, record(reporter.subscribe()) as second:
         reporter.report(kinds.ErrorEvent("actor", "error"))
@@ -26,7 +26,7 @@ async def test_everybody_who_subscribed_sees_what_comes_from_then_on(reporter):
     assert first.events == second.events == [kinds.ErrorEvent("actor", "error")]
 
 
-async def test_a_subscriber_that_does_not_read_holds_nobody_up(reporter):
+async def test_a_subscriber_that_does_not_read_blocks_nothing(reporter):
     async with reporter.subscribe() as stream:
         for number in range(10_050):
             reporter.report(kinds.ErrorEvent("actor", str(number)))
@@ -44,7 +44,7 @@ async def test_streams_end_when_the_boss_does(reporter):
         assert [event async for event in stream] == [kinds.Stopped()]
 
 
-async def test_events_that_nobody_would_see_need_not_be_made(reporter):
+async def test_events_without_a_reader_need_not_be_made(reporter):
     reporter.logger.setLevel(logging.INFO)
     try:
         assert not reporter.wants(kinds.JobStarted)
@@ -55,7 +55,7 @@ async def test_events_that_nobody_would_see_need_not_be_made(reporter):
         reporter.logger.setLevel(logging.NOTSET)
 
 
-async def test_who_names_kinds_gets_no_others_and_costs_nothing_else(reporter):
+async def test_a_subscriber_of_some_kinds_gets_no_others_and_causes_no_others(reporter):
     reporter.logger.setLevel(logging.CRITICAL)
     wanted = []
 
@@ -80,7 +80,7 @@ async def test_who_names_kinds_gets_no_others_and_costs_nothing_else(reporter):
         reporter.logger.setLevel(logging.NOTSET)
 
 
-async def test_work_in_progress_is_of_interest_only_while_somebody_listens():
+async def test_work_in_progress_is_wanted_only_while_it_has_a_subscriber():
     reporter = Reporter()
     waited = []
 
@@ -159,7 +159,7 @@ async def test_no_payload_is_in_any_event(work, open_worker, events, caplog):
     assert all(record.getMessage().isprintable() for record in caplog.records)
 
 
-async def test_how_long_a_job_waited_is_reckoned_from_when_it_could_have_started(work, open_worker, events):
+async def test_the_wait_of_a_job_counts_from_when_it_could_have_started(work, open_worker, events):
     work.add(make_job(created_on=NOON, start_after=NOON + timedelta(seconds=7)))
     await trio.sleep(10)
 
@@ -172,9 +172,7 @@ async def test_how_long_a_job_waited_is_reckoned_from_when_it_could_have_started
     assert events.of(kinds.JobStarted)[0].waited == 3
 
 
-async def test_a_job_that_was_leased_ahead_starts_when_its_handler_does_and_waited_until_then(
-    work, open_worker, events
-):
+async def test_a_job_that_was_leased_ahead_has_waited_until_its_handler_started(work, open_worker, events):
     first, second = make_job(), make_job()
     work.add(first, second)
 

@@ -1,53 +1,21 @@
-"""Whatever a handler does becomes one outcome, and harms nobody else."""
+"""Everything that a handler does becomes one outcome, and affects no other job."""
 
-import json
 import signal
-from uuid import uuid4
 
 import pytest
 import trio
-from scripted_ports import ids, make_job, outputs
+from running_helpers import error_of, run_all
+from scripted_ports import make_job
 
-from trioboss import BatchFailed
 from trioboss.errors import LeaseLost
 from trioboss.events import JobCompleted, JobFailed, JobReleased
-from trioboss.machines.attempt import CancelReason
 from trioboss.model.settle_and_claim import Failure
-
-
-async def run_all(work, open_worker, handler, count=1, **options):
-    """Run a handler on some jobs, without retries, beside a neighbour; return what was accepted."""
-    work.retries = False
-    jobs = work.send(count)
-    work.send(1, queue="neighbour")
-    seen = []
-
-    async def dispatch(job):
-        if (job[0] if isinstance(job, list) else job).queue == "neighbour":
-            seen.append(job)
-            return None
-        return await handler(job)
-
-    with trio.fail_after(1000):
-        async with open_worker(
-            dispatch, queue="*", queues=("q", "neighbour"), **{"concurrency": 2, **options}
-        ):
-            await work.until(lambda: len(work.outcomes) == count + 1)
-    assert len(seen) == 1
-    assert not work.active
-    return [outputs(work)[id] for id in ids(jobs)]
-
-
-def error_of(outcome):
-    assert isinstance(outcome, Failure)
-    assert outcome.error is not None
-    return json.loads(outcome.error)
 
 
 @pytest.mark.parametrize(
     ("value", "output"), [(None, "null"), (1, "1"), ({"a": [True]}, '{"a":[true]}'), ("x", '"x"')]
 )
-async def test_what_a_handler_returns_is_the_output(work, open_worker, value, output):
+async def test_the_return_value_of_a_handler_is_the_output(work, open_worker, value, output):
     async def handler(job):
         return value
 
@@ -83,7 +51,7 @@ class MuteError(Exception):
     ],
     ids=lambda error: type(error).__name__,
 )
-async def test_whatever_a_handler_raises_is_its_failure(work, open_worker, events, error):
+async def test_every_exception_of_a_handler_is_its_failure(work, open_worker, events, error):
     async def handler(job):
         raise error
 
@@ -98,7 +66,7 @@ async def test_whatever_a_handler_raises_is_its_failure(work, open_worker, event
     assert "\n" not in failed.error
 
 
-async def test_whatever_is_raised_after_waiting_is_the_same(work, open_worker):
+async def test_an_exception_after_a_checkpoint_is_a_failure(work, open_worker):
     async def handler(job):
         await trio.sleep(1)
         raise KeyboardInterrupt
@@ -108,7 +76,7 @@ async def test_whatever_is_raised_after_waiting_is_the_same(work, open_worker):
     assert error_of(failure)["name"] == "KeyboardInterrupt"
 
 
-async def test_a_nursery_that_falls_apart_is_a_failure(work, open_worker):
+async def test_an_exception_group_of_a_nursery_is_a_failure(work, open_worker):
     async def handler(job):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.sleep_forever)
@@ -123,7 +91,7 @@ async def test_a_nursery_that_falls_apart_is_a_failure(work, open_worker):
 @pytest.mark.parametrize(
     "value", [object(), {1: 2}, float("nan"), b"bytes", "\0", (1,), [[]] * 3 + [{1}], "x" * 2000]
 )
-async def test_what_json_cannot_hold_is_a_failure_that_names_the_place(work, open_worker, value):
+async def test_an_output_that_is_no_json_is_a_failure_that_names_it(work, open_worker, value):
     async def handler(job):
         return value
 
@@ -145,7 +113,7 @@ async def test_a_handler_may_cancel_scopes_of_its_own(work, open_worker):
     assert await run_all(work, open_worker, handler) == ['"done"']
 
 
-async def test_a_cancelled_that_leaks_from_somewhere_is_a_failure(work, open_worker):
+async def test_a_cancelled_of_another_scope_is_a_failure(work, open_worker):
     async def steal():
         with trio.CancelScope() as scope:
             scope.cancel()
@@ -163,7 +131,7 @@ async def test_a_cancelled_that_leaks_from_somewhere_is_a_failure(work, open_wor
     assert [error_of(failure)["name"] for failure in failures] == ["Cancelled"] * 3
 
 
-async def test_a_group_of_leaked_cancelled_is_a_failure_too(work, open_worker):
+async def test_a_group_of_cancelled_of_another_scope_is_a_failure(work, open_worker):
     async def handler(job):
         with trio.CancelScope() as scope:
             scope.cancel()
@@ -180,14 +148,14 @@ async def test_a_group_of_leaked_cancelled_is_a_failure_too(work, open_worker):
 
 @pytest.fixture
 def from_a_terminal():
-    """Who is started in the background ignores SIGINT, and so do its children."""
+    """Handle SIGINT: a process that was started in the background ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("from_a_terminal")
-def test_an_interrupt_from_the_terminal_hits_the_main_task_and_no_handler(work, open_worker):
+def test_an_interrupt_from_the_terminal_is_raised_in_the_main_task_and_in_no_handler(work, open_worker):
     hit = []
 
     async def handler(job):
@@ -203,9 +171,6 @@ def test_an_interrupt_from_the_terminal_hits_the_main_task_and_no_handler(work, 
 
     assert caught.group_contains(KeyboardInterrupt)
     assert not hit
-
-
-# -- what a handler can ask for
 
 
 async def test_a_handler_can_ask_for_a_retry_with_a_delay_and_a_reason(work, open_worker):
@@ -229,7 +194,7 @@ async def test_a_retry_without_a_delay_uses_the_jobs_own(work, open_worker):
     assert error_of(failure) == {"message": "the handler asked for a retry"}
 
 
-async def test_a_handler_can_give_a_job_up(work, open_worker):
+async def test_a_handler_can_send_its_job_to_the_dead_letter_queue(work, open_worker):
     async def handler(job):
         raise job.dead_letter("hopeless")
 
@@ -239,7 +204,7 @@ async def test_a_handler_can_give_a_job_up(work, open_worker):
     assert error_of(failure) == {"message": "hopeless"}
 
 
-async def test_a_reason_that_is_not_text_is_no_obstacle(work, open_worker):
+async def test_a_reason_that_is_not_text_is_converted(work, open_worker):
     async def handler(job):
         raise job.retry(reason=object())
 
@@ -248,7 +213,7 @@ async def test_a_reason_that_is_not_text_is_no_obstacle(work, open_worker):
     assert "object" in error_of(failure)["message"]
 
 
-async def test_a_job_shows_what_it_is(work, open_worker):
+async def test_a_job_has_the_attributes_of_its_row(work, open_worker):
     job = make_job({"x": 1}, retry_count=1, singleton_key="k")
     work.add(job)
     seen = []
@@ -283,7 +248,7 @@ async def test_a_job_that_was_completed_by_its_handler_is_not_settled_again(work
     assert await run_all(work, open_worker, handler) == ['"early"']
 
 
-async def test_who_has_lost_the_lease_is_told_and_cancelled(work, open_worker):
+async def test_a_handler_whose_lease_is_lost_gets_an_error_and_is_cancelled(work, open_worker):
     (job,) = work.send()
     reasons = []
     cancelled = trio.Event()
@@ -305,58 +270,8 @@ async def test_who_has_lost_the_lease_is_told_and_cancelled(work, open_worker):
     assert not work.outcomes
 
 
-# -- batches
-
-
-async def test_a_batch_handler_gets_up_to_so_many_jobs_at_once(work, open_worker):
-    sizes = []
-
-    async def handler(jobs):
-        sizes.append(len(jobs))
-
-    assert await run_all(work, open_worker, handler, count=7, batch_size=5) == ["null"] * 7
-    assert sorted(sizes) == [2, 5]
-
-
-async def test_a_batch_may_return_an_output_for_each(work, open_worker):
-    async def handler(jobs):
-        return {job.id: job.data * 10 for job in jobs if job.data}
-
-    assert await run_all(work, open_worker, handler, count=3, batch_size=5) == ["null", "10", "20"]
-
-
-async def test_ids_in_the_answer_may_be_text(work, open_worker):
-    async def handler(jobs):
-        return {str(job.id): job.data for job in jobs}
-
-    assert await run_all(work, open_worker, handler, count=2, batch_size=5) == ["0", "1"]
-
-
-@pytest.mark.parametrize(
-    "answer", [lambda id: [1, 2], lambda id: "text", lambda id: {id: 1, uuid4(): 2}, lambda id: 0]
-)
-async def test_an_answer_that_is_not_by_the_ids_of_the_batch_is_a_failure(work, open_worker, answer):
-    async def handler(jobs):
-        return answer(jobs[0].id)
-
-    failures = await run_all(work, open_worker, handler, count=2, batch_size=5)
-
-    assert [error_of(failure)["name"] for failure in failures] == ["UsageError", "UsageError"]
-
-
-async def test_a_batch_that_fails_for_some_in_a_nursery_has_failed_for_those(work, open_worker):
-    async def handler(jobs):
-        async with trio.open_nursery():
-            raise BatchFailed({jobs[1].id: ValueError("this one")})
-
-    first, second = await run_all(work, open_worker, handler, count=2, batch_size=2)
-
-    assert first == "null"
-    assert error_of(second)["message"] == "this one"
-
-
 @pytest.mark.parametrize("depth", [1, 2])
-async def test_what_a_handler_asks_for_in_a_nursery_counts(work, open_worker, depth):
+async def test_a_retry_that_is_raised_in_a_nursery_counts(work, open_worker, depth):
     async def handler(job):
         async with trio.open_nursery() as nursery:
             if depth == 2:
@@ -374,105 +289,7 @@ async def test_what_a_handler_asks_for_in_a_nursery_counts(work, open_worker, de
     assert (never.dead, error_of(never)["message"]) == (True, "no")
 
 
-async def test_one_output_that_json_cannot_hold_fails_one_job(work, open_worker):
-    async def handler(jobs):
-        return {jobs[0].id: object(), jobs[1].id: "fine"}
-
-    first, second = await run_all(work, open_worker, handler, count=2, batch_size=2)
-
-    assert error_of(first)["name"] == "PayloadError"
-    assert second == '"fine"'
-
-
-@pytest.mark.parametrize("as_text", [False, True])
-async def test_a_batch_may_fail_for_some(work, open_worker, as_text):
-    async def handler(jobs):
-        key = str(jobs[1].id) if as_text else jobs[1].id
-        raise BatchFailed({key: ValueError("this one")})
-
-    first, second, third = await run_all(work, open_worker, handler, count=3, batch_size=3)
-
-    assert (first, third) == ("null", "null")
-    assert error_of(second)["message"] == "this one"
-
-
-async def test_a_batch_may_ask_for_a_retry_of_some(work, open_worker):
-    async def handler(jobs):
-        raise BatchFailed({jobs[0].id: jobs[0].retry(delay=3), jobs[1].id: jobs[1].dead_letter("no")})
-
-    first, second = await run_all(work, open_worker, handler, count=2, batch_size=2)
-
-    assert first.delay == 3
-    assert second.dead
-
-
-async def test_an_error_about_other_jobs_fails_the_batch(work, open_worker):
-    async def handler(jobs):
-        raise BatchFailed({uuid4(): "who?"})
-
-    failures = await run_all(work, open_worker, handler, count=2, batch_size=2)
-
-    assert all(isinstance(failure, Failure) for failure in failures)
-
-
-async def test_an_error_that_is_not_json_is_no_obstacle(work, open_worker):
-    async def handler(jobs):
-        raise BatchFailed({jobs[0].id: object()})
-
-    failure, _ = await run_all(work, open_worker, handler, count=2, batch_size=2)
-
-    assert "object" in error_of(failure)["message"]
-
-
-async def test_a_batch_that_raises_fails_as_a_whole(work, open_worker):
-    async def handler(jobs):
-        raise ValueError("all of them")
-
-    failures = await run_all(work, open_worker, handler, count=3, batch_size=3)
-
-    assert [error_of(failure)["message"] for failure in failures] == ["all of them"] * 3
-
-
-async def test_a_batch_is_of_one_queue(work, open_worker):
-    work.send(2, queue="a")
-    work.send(2, queue="b")
-    batches = []
-
-    async def handler(jobs):
-        batches.append([job.queue for job in jobs])
-
-    async with open_worker(handler, queue="*", queues=("a", "b"), batch_size=4):
-        await work.until(lambda: len(work.outcomes) == 4)
-
-    assert sorted(batches) == [["a", "a"], ["b", "b"]]
-
-
-# -- being cancelled
-
-
-async def test_a_batch_is_cancelled_only_when_all_its_jobs_are(work, open_worker):
-    jobs = work.send(2)
-    woken = []
-
-    async def handler(batch):
-        try:
-            await trio.sleep(10)
-            woken.append("by itself")
-        except trio.Cancelled:
-            woken.append("cancelled")
-            raise
-
-    async with open_worker(handler, batch_size=2) as worker:
-        await work.until_running(2)
-        (running,) = [r for r in worker.slots.running if r.job.id == jobs[0].id]
-        running.cancel(CancelReason.CANCELLED)
-        await work.until(lambda: work.outcomes)
-
-    assert woken == ["by itself"]
-    assert ids(jobs)[1:] == [id for id, _, _ in work.outcomes]
-
-
-async def test_a_handler_that_ends_well_although_it_is_stopped_has_completed_its_job(
+async def test_a_handler_that_completes_although_it_is_cancelled_has_completed_its_job(
     work, open_worker, events
 ):
     work.send()
@@ -504,7 +321,7 @@ async def test_a_handler_that_swallows_its_cancellation_and_returns_has_complete
     assert [outcome for _, _, outcome in work.outcomes] == ['"swallowed"']
 
 
-async def test_a_handler_that_fails_because_it_is_stopped_has_not_failed(work, open_worker, events):
+async def test_a_handler_that_raises_because_it_is_cancelled_has_not_failed(work, open_worker, events):
     work.send()
 
     async def handler(job):

@@ -1,4 +1,4 @@
-"""Cron: each tick once, at its time by the database's clock, whatever the clocks of however many bosses show."""
+"""Schedules: each tick is fired once, on time by the clock of the database, whatever the clocks of the bosses show."""
 
 from datetime import timedelta
 
@@ -106,8 +106,8 @@ async def test_a_changed_schedule_no_longer_fires_as_it_was(ledger, start):
     assert [due for _, due in ledger.order] == [after(60), after(1800)]
 
 
-async def test_a_change_that_nobody_mentioned_fires_nothing_old(ledger, start):
-    """The ledger takes no tick from before the change."""
+async def test_a_change_without_a_notification_fires_no_old_tick(ledger, start):
+    """The ledger refuses ticks from before the change."""
     ledger.add("* * * * *")
     start()
     await trio.sleep(90)
@@ -129,7 +129,7 @@ async def test_twenty_bosses_fire_each_tick_once(ledger, start):
 
 
 async def test_bosses_with_wrong_clocks_fire_each_tick_once_and_none_too_early(ledger, start):
-    """Each was told another time when it started; the ledger knows the right one."""
+    """Each got another time when it started; the ledger has the right one."""
     ledger.add("* * * * *")
     settings = []
     for skew in (-30, -5, -0.2, 0, 0.2, 5, 30):
@@ -143,7 +143,7 @@ async def test_bosses_with_wrong_clocks_fire_each_tick_once_and_none_too_early(l
     assert all(0 <= at - (due - NOON).total_seconds() <= 0.3 for at, due in ledger.order)
 
 
-async def test_who_comes_too_early_waits_and_does_not_hammer(ledger, start):
+async def test_a_scheduler_that_is_too_early_waits_before_it_tries_again(ledger, start):
     ledger.add("* * * * *")
     ledger.skew = 10
     start()
@@ -155,8 +155,8 @@ async def test_who_comes_too_early_waits_and_does_not_hammer(ledger, start):
     assert ledger.tries <= 3
 
 
-async def test_when_the_clock_is_set_the_schedules_are_reckoned_anew(ledger, start):
-    """As after a laptop slept: the steady clock has not moved, the database's has, by hours."""
+async def test_when_the_clock_is_set_the_schedules_are_read_again(ledger, start):
+    """As after a laptop was suspended: the monotonic clock has not moved, that of the database has, by hours."""
     ledger.add("0 * * * *", missed="latest")
     setting = start()
     await trio.sleep(100)
@@ -174,7 +174,7 @@ async def test_when_the_clock_is_set_the_schedules_are_reckoned_anew(ledger, sta
     ("missed", "fired"),
     [("skip", []), ("latest", [600]), ("all", [120, 240, 360, 480, 600])],
 )
-async def test_what_nobody_was_there_to_fire(ledger, start, missed, fired):
+async def test_missed_ticks_are_fired_as_the_schedule_says(ledger, start, missed, fired):
     ledger.add("*/2 * * * *", missed=missed)
     await trio.sleep(700)
     start()
@@ -193,7 +193,7 @@ async def test_a_tick_that_is_less_than_a_minute_late_is_not_missed(ledger, star
     assert [due for _, due in ledger.order] == [after(600)]
 
 
-async def test_ticks_that_somebody_fired_are_not_made_up_for(ledger, start):
+async def test_ticks_that_another_boss_has_fired_are_not_fired_again(ledger, start):
     schedule = ledger.add("*/2 * * * *", missed="all")
     await trio.sleep(500)
     ledger.fired["q", "", after(360)] = tick_id(schedule, after(360))
@@ -204,10 +204,10 @@ async def test_ticks_that_somebody_fired_are_not_made_up_for(ledger, start):
     assert [due for _, due in ledger.order] == [after(480), after(600)]
 
 
-# -- what goes wrong
+# -- failures
 
 
-async def test_a_tick_that_could_not_be_fired_is_tried_again(ledger, start, events):
+async def test_a_tick_that_could_not_be_fired_is_repeated(ledger, start, events):
     ledger.add("* * * * *")
     start()
     await trio.sleep(59)
@@ -228,7 +228,7 @@ async def test_schedules_that_could_not_be_read_are_read_again(ledger, start):
     assert ledger.order == [(60, after(60))]
 
 
-async def test_a_schedule_whose_queue_refuses_does_not_hold_up_the_others(ledger, start, events):
+async def test_a_schedule_whose_queue_refuses_does_not_delay_the_others(ledger, start, events):
     ledger.add("* * * * *", queue="gone")
     ledger.add("* * * * *", queue="here")
     start()
@@ -247,7 +247,7 @@ async def test_a_schedule_whose_queue_refuses_does_not_hold_up_the_others(ledger
         {"cron": "* * * * *", "timezone": "Atlantis/Poseidonis"},
     ],
 )
-async def test_a_schedule_that_makes_no_sense_does_not_hold_up_the_others(ledger, start, events, nonsense):
+async def test_an_invalid_schedule_does_not_delay_the_others(ledger, start, events, nonsense):
     ledger.add(key="bad", **nonsense)
     ledger.add("* * * * *")
     start()

@@ -1,4 +1,4 @@
-"""Slots: how many jobs run at once, when the next one starts, what is leased ahead, and who gets the room."""
+"""Slots: how many jobs run at once, when the next one starts, what is leased ahead, which queue gets the room."""
 
 from collections import Counter
 
@@ -12,7 +12,7 @@ from trioboss.machines.attempt import CancelReason
 
 @attrs.define
 class Clocking:
-    """A handler that takes as many seconds as its job says, and notes when each began and ended."""
+    """A handler that takes as many seconds as its job says, and records when each started and ended."""
 
     starts: dict = attrs.field(factory=dict)
     ends: dict = attrs.field(factory=dict)
@@ -28,7 +28,7 @@ class Clocking:
         self.ends[job.id] = trio.current_time()
 
 
-async def test_one_job_runs_at_a_time_unless_more_are_asked_for(work, open_worker):
+async def test_one_job_runs_at_a_time_by_default(work, open_worker):
     work.add(*(make_job(1) for _ in range(3)))
     handler = Clocking()
     began = trio.current_time()
@@ -39,7 +39,7 @@ async def test_one_job_runs_at_a_time_unless_more_are_asked_for(work, open_worke
     assert trio.current_time() - began == 3
 
 
-async def test_as_many_run_at_once_as_asked_for(work, open_worker):
+async def test_concurrency_is_how_many_jobs_run_at_once(work, open_worker):
     work.add(*(make_job(1) for _ in range(20)))
     handler = Clocking()
     began = trio.current_time()
@@ -65,25 +65,23 @@ async def test_no_more_is_claimed_than_there_are_free_slots(work, open_worker):
     work.add(*(make_job(1) for _ in range(30)))
     async with open_worker(Clocking(), concurrency=4):
         await work.until(lambda: len(work.outcomes) == 30)
-        assert all(e.request is None or e.request.limit <= 4 for e in work.exchanges)
+        assert all(e.request is None or e.request.limit <= 4 for e in work.statements)
 
 
-async def test_outcomes_and_the_next_claim_share_an_exchange(work, open_worker):
+async def test_outcomes_and_the_next_claim_share_a_statement(work, open_worker):
     work.add(*(make_job(1) for _ in range(3)))
     async with open_worker(Clocking()):
         await work.until(lambda: len(work.outcomes) == 3)
-        trades = [(len(e.settlements.completed), e.request is not None) for e in work.exchanges]
+        sent = [(len(e.settlements.completed), e.request is not None) for e in work.statements]
 
-    assert trades[:3] == [(0, True), (1, True), (1, True)]
+    assert sent[:3] == [(0, True), (1, True), (1, True)]
 
 
-async def test_with_prefetch_jobs_are_leased_ahead_and_asked_for_when_half_of_them_are_used(
-    work, open_worker
-):
+async def test_with_prefetch_jobs_are_leased_ahead_and_claimed_when_half_of_them_are_used(work, open_worker):
     work.add(*(make_job(1) for _ in range(40)))
     async with open_worker(Clocking(), concurrency=1, prefetch=10):
         await work.until(lambda: len(work.outcomes) == 39)
-        limits = [e.request.limit for e in work.exchanges if e.request is not None and e.request.limit]
+        limits = [e.request.limit for e in work.statements if e.request is not None and e.request.limit]
 
     assert limits[0] == 11
     assert limits[1:5] == [5, 5, 5, 5]
@@ -92,7 +90,7 @@ async def test_with_prefetch_jobs_are_leased_ahead_and_asked_for_when_half_of_th
 # -- several queues
 
 
-async def test_a_queue_is_not_kept_waiting_by_one_that_is_empty(work, open_worker):
+async def test_an_empty_queue_does_not_delay_another_one(work, open_worker):
     work.add(make_job(1, queue="b"))
     began = trio.current_time()
     async with open_worker(Clocking(), queue="*", queues=("a", "b", "c")):
@@ -100,7 +98,7 @@ async def test_a_queue_is_not_kept_waiting_by_one_that_is_empty(work, open_worke
         assert trio.current_time() - began == 1
 
 
-async def test_two_busy_queues_share_a_slot_in_turns(work, open_worker):
+async def test_two_busy_queues_use_a_slot_alternately(work, open_worker):
     for queue in ("a", "b"):
         work.add(*(make_job(1, queue=queue) for _ in range(50)))
     order = []
@@ -128,9 +126,9 @@ async def test_a_deferred_job_of_another_queue_gets_the_slot_as_soon_as_it_is_fr
     assert handler.starts[deferred.id] - began == 10
 
 
-async def test_a_queue_whose_database_fails_does_not_keep_the_room(work, open_worker):
+async def test_a_queue_whose_claims_fail_does_not_keep_the_room(work, open_worker):
     handler = Clocking()
-    work.go_wrong("settle_and_claim", *(Fault() for _ in range(3)))
+    work.inject("settle_and_claim", *(Fault() for _ in range(3)))
     work.add(make_job(1, queue="a"), make_job(1, queue="b"), make_job(1, queue="c"))
     with trio.fail_after(100):
         async with open_worker(handler, queue="*", queues=("a", "b", "c")):
@@ -152,9 +150,7 @@ async def test_a_cancelled_job_makes_room_for_another_queue(work, open_worker):
             await work.until(lambda: work.outcomes)
 
 
-async def test_a_handler_that_returns_although_it_was_cancelled_leaves_a_slot_as_good_as_new(
-    work, open_worker
-):
+async def test_a_slot_goes_on_after_a_cancelled_handler_has_returned(work, open_worker):
     jobs = [make_job() for _ in range(5)]
     work.add(*jobs)
     starts = []
@@ -173,10 +169,10 @@ async def test_a_handler_that_returns_although_it_was_cancelled_leaves_a_slot_as
     assert outputs(work) == dict.fromkeys(starts, "null")
 
 
-# -- jobs that wait in the buffer
+# -- jobs in the buffer
 
 
-async def test_a_job_that_is_cancelled_while_it_waits_never_starts(work, open_worker):
+async def test_a_job_that_is_cancelled_in_the_buffer_never_starts(work, open_worker):
     jobs = [make_job(10) for _ in range(3)]
     work.add(*jobs)
     handler = Clocking()
@@ -189,7 +185,7 @@ async def test_a_job_that_is_cancelled_while_it_waits_never_starts(work, open_wo
     assert list(handler.starts) == [jobs[0].id, jobs[2].id]
 
 
-async def test_a_job_that_waits_in_the_buffer_is_kept_alive(work, open_worker):
+async def test_the_lease_of_a_job_in_the_buffer_is_renewed(work, open_worker):
     jobs = [make_job(10, heartbeat=3.0) for _ in range(3)]
     work.add(*jobs)
     handler = Clocking()
@@ -202,7 +198,7 @@ async def test_a_job_that_waits_in_the_buffer_is_kept_alive(work, open_worker):
     assert [outcome for _, _, outcome in work.outcomes] == ["null"] * 3
 
 
-async def test_a_job_that_would_expire_in_the_buffer_is_given_back_unspent(work, open_worker):
+async def test_a_job_that_expires_in_the_buffer_is_released_without_spending_a_retry(work, open_worker):
     jobs = [make_job(8, expire_in=900), make_job(1, expire_in=5)]
     work.add(*jobs)
     handler = Clocking()
@@ -217,7 +213,7 @@ async def test_a_job_that_would_expire_in_the_buffer_is_given_back_unspent(work,
     assert handler.starts[jobs[1].id] - began == 8
 
 
-async def test_what_waits_in_the_buffer_is_given_back_when_the_worker_stops(work, open_worker):
+async def test_jobs_in_the_buffer_are_released_when_the_worker_stops(work, open_worker):
     jobs = [make_job(10) for _ in range(4)]
     work.add(*jobs)
     handler = Clocking()
@@ -228,11 +224,11 @@ async def test_what_waits_in_the_buffer_is_given_back_when_the_worker_stops(work
     assert list(handler.starts) == [jobs[0].id]
 
 
-# -- handlers that do not let go
+# -- handlers that do not end
 
 
-async def test_an_attempt_that_does_not_end_and_its_retry_live_side_by_side(work, open_worker, events):
-    """The first attempt expires, is found stuck and settled without its handler; the second completes."""
+async def test_an_attempt_that_does_not_end_and_its_retry_can_run_at_the_same_time(work, open_worker, events):
+    """The first attempt expires, is stuck and is settled without its handler; the second completes."""
     work.add(make_job(expire_in=5))
     attempts = []
 
@@ -247,7 +243,7 @@ async def test_an_attempt_that_does_not_end_and_its_retry_live_side_by_side(work
         await work.until(lambda: len(work.outcomes) == 2)
         await trio.sleep(200)
         work.add(make_job())
-        work.exchanges.clear()
+        work.statements.clear()
 
     assert attempts[:2] == [1, 2]
     assert work.outcomes[0][2].outcome == "expired"

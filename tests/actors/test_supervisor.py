@@ -1,4 +1,4 @@
-"""The supervisor restarts what crashes, and gives up on what does not stop crashing."""
+"""The supervisor restarts actors that crash, and gives up when they crash too often."""
 
 import pytest
 import trio
@@ -8,7 +8,7 @@ from trioboss.errors import SupervisorGaveUp
 from trioboss.events import ActorRestarted
 
 
-async def test_an_actor_that_crashes_is_started_again(reporter, events, nursery):
+async def test_an_actor_that_crashes_is_restarted(reporter, events, nursery):
     starts = []
 
     async def actor():
@@ -48,7 +48,7 @@ async def test_six_crashes_in_a_minute_are_too_many(reporter):
     assert crashes == [1, 2, 3, 4, 5, 6]
 
 
-async def test_crashes_that_are_far_enough_apart_are_survived_for_ever(reporter, nursery):
+async def test_an_actor_whose_crashes_are_far_apart_is_always_restarted(reporter, nursery):
     async def actor():
         await trio.sleep(12.1)
         raise RuntimeError("crash")
@@ -76,7 +76,7 @@ async def test_groups_of_errors_are_crashes_too(reporter, nursery):
     assert len(starts) == 2
 
 
-async def test_one_actor_does_not_count_for_another(reporter, nursery):
+async def test_crashes_are_counted_for_each_actor(reporter, nursery):
     async def actor():
         await trio.sleep(15)
         raise RuntimeError("crash")
@@ -89,7 +89,7 @@ async def test_one_actor_does_not_count_for_another(reporter, nursery):
     assert supervisor.statistics().restarts == {"a": 6, "b": 6, "c": 6}
 
 
-async def test_an_actor_that_ends_well_stays_ended(reporter):
+async def test_an_actor_that_returns_is_not_restarted(reporter):
     starts = []
 
     async def actor():
@@ -101,7 +101,7 @@ async def test_an_actor_that_ends_well_stays_ended(reporter):
     assert len(starts) == 1
 
 
-async def test_an_actor_that_has_ended_is_forgotten_and_not_its_successor(reporter, nursery):
+async def test_an_actor_that_has_ended_leaves_the_statistics_and_its_successor_stays(reporter, nursery):
     first, second = trio.Event(), trio.Event()
     supervisor = Supervisor(nursery, reporter)
     supervisor.start("actor", first.wait)
@@ -118,7 +118,7 @@ async def test_an_actor_that_has_ended_is_forgotten_and_not_its_successor(report
     assert supervisor.statistics().restarts == {}
 
 
-async def test_being_cancelled_is_no_crash(reporter, events):
+async def test_a_cancellation_is_no_crash(reporter, events):
     async with trio.open_nursery() as nursery:
         Supervisor(nursery, reporter).start("actor", trio.sleep_forever)
         await trio.sleep(1)

@@ -1,4 +1,4 @@
-"""Slots in real time: what threads and handlers that never wait do to them."""
+"""Slots in real time: handlers in threads, and handlers without checkpoints."""
 
 import threading
 
@@ -13,7 +13,7 @@ from trioboss.machines.attempt import CancelReason
 IN_REAL_TIME = True
 
 
-async def test_jobs_that_never_wait_leave_others_a_turn(work, open_worker):
+async def test_jobs_without_checkpoints_let_other_tasks_run(work, open_worker):
     work.send(5000)
     turns = []
 
@@ -35,7 +35,7 @@ async def test_jobs_that_never_wait_leave_others_a_turn(work, open_worker):
     assert len(turns) > 20
 
 
-async def test_a_thread_that_lingers_keeps_its_slot_and_no_other(work, open_worker):
+async def test_a_thread_that_is_left_running_keeps_its_slot_and_no_other(work, open_worker):
     first, second = make_job("linger", expire_in=0.3), make_job("quick")
     work.retries = False
     work.add(first)
@@ -62,7 +62,7 @@ async def test_a_thread_that_lingers_keeps_its_slot_and_no_other(work, open_work
     assert order == ["linger", "quick"]
 
 
-async def test_a_batch_in_a_thread_that_lingers_keeps_its_whole_slot(work, open_worker):
+async def test_a_batch_in_a_thread_that_is_left_running_keeps_its_whole_slot(work, open_worker):
     work.retries = False
     work.add(make_job(expire_in=0.3), make_job(expire_in=0.3))
     release = threading.Event()
@@ -77,7 +77,7 @@ async def test_a_batch_in_a_thread_that_lingers_keeps_its_whole_slot(work, open_
         release.set()
 
 
-async def test_a_thread_handler_that_is_cancelled_before_it_starts_does_not_linger(work, open_worker):
+async def test_a_thread_handler_that_is_cancelled_before_it_starts_leaves_no_thread(work, open_worker):
     work.add(make_job("never"))
     ran = []
 
@@ -89,7 +89,7 @@ async def test_a_thread_handler_that_is_cancelled_before_it_starts_does_not_ling
 
 
 @pytest.mark.parametrize("failure", [ValueError("in a thread"), SystemExit(1)])
-async def test_what_a_thread_raises_is_the_failure(work, open_worker, failure):
+async def test_an_exception_in_a_thread_is_the_failure(work, open_worker, failure):
     work.retries = False
     work.send()
 
@@ -102,7 +102,7 @@ async def test_what_a_thread_raises_is_the_failure(work, open_worker, failure):
     assert type(failure).__name__ in work.outcomes[0][2].error
 
 
-async def test_a_thread_can_do_all_that_an_async_handler_can(work, open_worker):
+async def test_the_job_of_a_thread_has_the_methods_of_an_async_one(work, open_worker):
     work.add(make_job({"x": 1}, heartbeat=10.0))
     seen = []
 
@@ -123,7 +123,7 @@ async def test_a_thread_can_do_all_that_an_async_handler_can(work, open_worker):
     assert work.outcomes[0][2] == '"early"'
 
 
-async def test_a_thread_whose_job_was_cancelled_is_told_when_it_calls(work, open_worker):
+async def test_a_thread_whose_job_was_cancelled_gets_an_error_from_the_job(work, open_worker):
     (job,) = work.send()
     told = []
     running, go_on, ended = trio.Event(), threading.Event(), trio.Event()

@@ -1,4 +1,4 @@
-"""How long an exchange may take, what ends it before, and what is said of it then."""
+"""How long a statement of a dispatcher may take, what ends it before, and how that is reported."""
 
 import math
 
@@ -15,22 +15,22 @@ async def do_nothing(job):
     return None
 
 
-async def test_an_exchange_that_hangs_is_given_up_and_tried_again(work, open_worker):
+async def test_a_statement_that_hangs_times_out_and_is_repeated(work, open_worker):
     work.send()
-    work.go_wrong("settle_and_claim", Fault(error=None, seconds=math.inf))
+    work.inject("settle_and_claim", Fault(error=None, seconds=math.inf))
     async with open_worker(do_nothing):
         await work.until(lambda: work.outcomes)
         assert 20 <= trio.current_time() <= 20.1
 
 
 @pytest.mark.parametrize("rest", [3.0, 7.0, 19.0, 100.0])
-async def test_an_exchange_has_at_least_fifteen_seconds_however_long_ago_the_last_one_was(
+async def test_a_statement_has_at_least_fifteen_seconds_however_long_ago_the_last_one_was(
     work, open_worker, events, rest
 ):
     async with open_worker(do_nothing) as worker:
-        await work.until(lambda: work.exchanges)
+        await work.until(lambda: work.statements)
         await trio.sleep(rest)
-        work.go_wrong("settle_and_claim", Fault(error=None, seconds=14.9))
+        work.inject("settle_and_claim", Fault(error=None, seconds=14.9))
         work.send()
         worker.dispatchers["q"].ring()
         await work.until(lambda: work.outcomes)
@@ -38,19 +38,19 @@ async def test_an_exchange_has_at_least_fifteen_seconds_however_long_ago_the_las
     assert not events.of(ErrorEvent)
 
 
-async def test_time_that_runs_out_while_somebody_rings_is_not_taken_for_a_failure(work, open_worker, events):
+async def test_a_timeout_that_ends_while_the_dispatcher_waits_is_no_failure(work, open_worker, events):
     async with open_worker(do_nothing) as worker:
-        await work.until(lambda: work.exchanges)
+        await work.until(lambda: work.statements)
         await trio.sleep(19.99)
         work.send()
         worker.dispatchers["q"].ring()
-        trio.lowlevel.current_clock().jump(0.02)  # whoever runs in between takes so long
+        trio.lowlevel.current_clock().jump(0.02)  # a task that runs in between takes so long
         await work.until(lambda: work.outcomes)
 
     assert not events.of(ErrorEvent)
 
 
-async def test_after_a_lost_answer_each_call_has_its_own_time(work, open_worker, events):
+async def test_after_a_lost_answer_each_statement_has_its_own_timeout(work, open_worker, events):
     slow = [Fault(error=None, seconds=14) for _ in range(20)]
     done = trio.Event()
 
@@ -59,8 +59,8 @@ async def test_after_a_lost_answer_each_call_has_its_own_time(work, open_worker,
 
     async with open_worker(handler) as worker:
         await trio.testing.wait_all_tasks_blocked()
-        work.go_wrong("settle_and_claim", Fault(after=True), *slow)
-        work.go_wrong("recover_unseen", *slow)
+        work.inject("settle_and_claim", Fault(after=True), *slow)
+        work.inject("recover_unseen", *slow)
         work.send()
         worker.dispatchers["q"].ring()
         with trio.fail_after(60):
@@ -78,17 +78,17 @@ async def test_after_a_lost_answer_each_call_has_its_own_time(work, open_worker,
     ],
     ids=["with words", "without words", "silent"],
 )
-async def test_a_failed_exchange_is_reported_with_its_reason(work, open_worker, events, fault, said):
-    work.go_wrong("settle_and_claim", fault)
+async def test_a_failed_statement_is_reported_with_its_reason(work, open_worker, events, fault, said):
+    work.inject("settle_and_claim", fault)
     async with open_worker(do_nothing):
         (event,) = await events.wait_for(ErrorEvent)
 
     assert event.error == said
 
 
-async def test_a_claim_under_way_is_seen_through_when_its_worker_is_cancelled(work, open_worker):
+async def test_a_claim_under_way_is_completed_when_its_worker_is_cancelled(work, open_worker):
     work.send()
-    work.go_wrong("settle_and_claim", Fault(error=None, seconds=3))
+    work.inject("settle_and_claim", Fault(error=None, seconds=3))
     with trio.CancelScope() as scope:
         async with open_worker(do_nothing):
             await trio.testing.wait_all_tasks_blocked()
@@ -98,14 +98,14 @@ async def test_a_claim_under_way_is_seen_through_when_its_worker_is_cancelled(wo
     assert [outcome for _, _, outcome in work.outcomes] == ["released"]
 
 
-async def test_what_is_left_at_the_end_and_gets_no_answer_is_reported(work, open_worker, events):
+async def test_outcomes_that_get_no_answer_at_the_very_end_are_reported(work, open_worker, events):
     async def never_end(job):
         await trio.sleep_forever()
 
     work.send()
     async with open_worker(never_end, grace=1.0):
         await work.until_running()
-        work.go_wrong("settle_and_claim", *(Fault(None, seconds=math.inf) for _ in range(9)))
+        work.inject("settle_and_claim", *(Fault(None, seconds=math.inf) for _ in range(9)))
 
     assert [event.error for event in events.of(ErrorEvent)] == ["no answer in time"] * 2  # and once before
     assert not work.outcomes

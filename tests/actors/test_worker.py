@@ -1,4 +1,4 @@
-"""One `work` call: in which order it stops, and that what it has leased is given back whatever happens."""
+"""One `work` call: the order in which it stops, and that its leases are released whatever happens."""
 
 import math
 from datetime import UTC, datetime
@@ -13,8 +13,8 @@ from trioboss.events import ErrorEvent, JobReleased, JobStuck, QueueWarning
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def made(*queues, at=LONG_AGO):
-    """These queues, made then."""
+def created(*queues, at=LONG_AGO):
+    """These queues, created at that time."""
     return dict.fromkeys(queues, at)
 
 
@@ -26,24 +26,24 @@ def accepted(work):
     return sorted(outcome for _, _, outcome in work.outcomes)
 
 
-async def test_it_is_known_before_its_first_claim_and_forgotten_at_the_end(work, open_worker):
+async def test_a_worker_is_registered_before_its_first_claim_and_until_its_end(work, open_worker):
     async with open_worker(sleep_as_told) as worker:
         assert work.registered == {worker.id}
 
     assert not work.registered
 
 
-async def test_who_cannot_be_made_known_does_not_work(work, open_worker):
+async def test_a_worker_that_cannot_be_registered_does_not_claim(work, open_worker):
     work.send()
-    work.go_wrong("register", Fault())
+    work.inject("register", Fault())
     with pytest.raises(ExceptionGroup):
         async with open_worker(sleep_as_told):
             pass
 
-    assert not work.exchanges
+    assert not work.statements
 
 
-# -- in order
+# -- the graceful stop
 
 
 async def test_jobs_that_end_within_the_grace_are_completed(work, open_worker):
@@ -55,20 +55,20 @@ async def test_jobs_that_end_within_the_grace_are_completed(work, open_worker):
     assert trio.current_time() == 9
 
 
-async def test_nothing_is_claimed_once_it_stops(work, open_worker):
+async def test_a_worker_that_stops_claims_nothing(work, open_worker):
     work.add(make_job(5))
     async with open_worker(sleep_as_told, concurrency=2, grace=10) as worker:
         await work.until_running()
-        claims = len([e for e in work.exchanges if e.request is not None])
+        claims = len([e for e in work.statements if e.request is not None])
         worker.stop(10)
         await trio.testing.wait_all_tasks_blocked()
         work.send()
         worker.dispatchers["q"].ring()
 
-    assert len([e for e in work.exchanges if e.request is not None]) == claims
+    assert len([e for e in work.statements if e.request is not None]) == claims
 
 
-async def test_what_still_runs_after_the_grace_is_cancelled_and_given_back(work, open_worker, events):
+async def test_jobs_that_still_run_after_the_grace_are_cancelled_and_released(work, open_worker, events):
     job = make_job(100)
     work.add(job, make_job(5))
     reasons = []
@@ -116,9 +116,9 @@ async def test_an_idle_worker_stops_at_once(work, open_worker):
     assert trio.current_time() == 50
 
 
-async def test_jobs_that_were_claimed_as_it_stopped_are_given_back_unrun(work, open_worker):
+async def test_jobs_of_a_claim_under_way_at_the_stop_are_released(work, open_worker):
     work.send(3)
-    work.go_wrong("settle_and_claim", Fault(error=None, after=True, seconds=1))
+    work.inject("settle_and_claim", Fault(error=None, after=True, seconds=1))
     ran = []
 
     async def handler(job):
@@ -131,7 +131,7 @@ async def test_jobs_that_were_claimed_as_it_stopped_are_given_back_unrun(work, o
     assert accepted(work) == ["released"] * 3
 
 
-async def test_a_handler_that_ignores_its_cancellation_loses_its_job_but_holds_up_the_end(
+async def test_a_handler_that_ignores_its_cancellation_loses_its_job_but_delays_the_end(
     work, open_worker, events
 ):
     work.send()
@@ -148,7 +148,7 @@ async def test_a_handler_that_ignores_its_cancellation_loses_its_job_but_holds_u
     assert trio.current_time() == 60
 
 
-async def test_without_a_grace_everything_is_given_back_now(work, open_worker):
+async def test_without_a_grace_all_jobs_are_released_at_once(work, open_worker):
     work.add(*(make_job(100) for _ in range(5)))
     async with open_worker(sleep_as_told, concurrency=3, prefetch=2, grace=0):
         await work.until_running(5)
@@ -157,10 +157,10 @@ async def test_without_a_grace_everything_is_given_back_now(work, open_worker):
     assert trio.current_time() == 0
 
 
-# -- not in order
+# -- cancellation
 
 
-async def test_a_worker_that_is_cancelled_gives_everything_back(work, open_worker):
+async def test_a_worker_that_is_cancelled_releases_all_jobs(work, open_worker):
     work.add(*(make_job(100) for _ in range(5)))
     with trio.CancelScope() as scope:
         async with open_worker(sleep_as_told, concurrency=3, prefetch=2):
@@ -172,9 +172,9 @@ async def test_a_worker_that_is_cancelled_gives_everything_back(work, open_worke
     assert not work.registered
 
 
-async def test_jobs_that_were_being_claimed_when_it_was_cancelled_are_given_back_too(work, open_worker):
+async def test_a_worker_that_is_cancelled_during_a_claim_releases_its_jobs(work, open_worker):
     work.send(3)
-    work.go_wrong("settle_and_claim", Fault(error=None, after=True, seconds=1))
+    work.inject("settle_and_claim", Fault(error=None, after=True, seconds=1))
     with trio.CancelScope() as scope:
         async with open_worker(sleep_as_told, concurrency=3):
             await work.until(lambda: len(work.active) == 3)
@@ -184,7 +184,7 @@ async def test_jobs_that_were_being_claimed_when_it_was_cancelled_are_given_back
     assert not work.active
 
 
-async def test_a_neighbour_that_crashes_does_not_cost_the_jobs(work, open_worker):
+async def test_a_crash_of_another_task_releases_the_jobs(work, open_worker):
     work.add(make_job(100))
 
     async def run_and_crash():
@@ -202,32 +202,36 @@ async def test_a_neighbour_that_crashes_does_not_cost_the_jobs(work, open_worker
 
 
 @pytest.mark.parametrize("grace", [0, 10])
-async def test_it_stops_within_five_seconds_of_the_grace_when_the_database_hangs(work, open_worker, grace):
+async def test_a_worker_stops_within_five_seconds_after_the_grace_when_the_database_hangs(
+    work, open_worker, grace
+):
     work.add(make_job(100))
     async with open_worker(sleep_as_told, concurrency=2, grace=grace) as worker:
         await work.until_running()
-        work.go_wrong("settle_and_claim", *(Fault(error=None, seconds=math.inf) for _ in range(50)))
-        work.go_wrong("unregister", Fault(error=None, seconds=math.inf))
+        work.inject("settle_and_claim", *(Fault(error=None, seconds=math.inf) for _ in range(50)))
+        work.inject("unregister", Fault(error=None, seconds=math.inf))
         worker.dispatchers["q"].ring()
         await trio.testing.wait_all_tasks_blocked()
 
     assert trio.current_time() <= grace + 5
 
 
-async def test_it_stops_in_time_when_the_database_refuses(work, open_worker, events):
+async def test_a_worker_stops_in_time_when_the_database_fails(work, open_worker, events):
     work.add(make_job(100))
     async with open_worker(sleep_as_told, grace=10):
         await work.until_running()
-        work.go_wrong("settle_and_claim", *(Fault() for _ in range(50)))
-        work.go_wrong("unregister", Fault())
+        work.inject("settle_and_claim", *(Fault() for _ in range(50)))
+        work.inject("unregister", Fault())
 
     assert trio.current_time() <= 15
     assert events.of(ErrorEvent)
 
 
-async def test_who_is_cancelled_while_the_database_hangs_is_gone_within_five_seconds(work, open_worker):
+async def test_a_worker_that_is_cancelled_while_the_database_hangs_ends_within_five_seconds(
+    work, open_worker
+):
     work.send()
-    work.go_wrong("settle_and_claim", *(Fault(error=None, seconds=math.inf) for _ in range(50)))
+    work.inject("settle_and_claim", *(Fault(error=None, seconds=math.inf) for _ in range(50)))
     with trio.CancelScope() as scope:
         async with open_worker(sleep_as_told):
             await trio.testing.wait_all_tasks_blocked()
@@ -236,78 +240,82 @@ async def test_who_is_cancelled_while_the_database_hangs_is_gone_within_five_sec
     assert trio.current_time() <= 5
 
 
-# -- queues that come and go
+# -- queues that are created and deleted
 
 
-async def test_a_pattern_picks_up_queues_that_come_and_drops_those_that_go(work, open_worker):
+async def test_a_pattern_follows_queues_that_are_created_and_deleted(work, open_worker):
     work.add(make_job(1, queue="mail/a"), make_job(1, queue="mail/b"), make_job(1, queue="other"))
     async with open_worker(sleep_as_told, queue="mail/*", queues=("mail/a", "other")) as worker:
         await work.until(lambda: len(work.outcomes) == 1)
-        worker.set_queues(made("mail/a", "mail/b", "other"))
+        worker.set_queues(created("mail/a", "mail/b", "other"))
         await work.until(lambda: len(work.outcomes) == 2)
         assert sorted(worker.dispatchers) == ["mail/a", "mail/b"]
-        worker.set_queues(made("mail/b"))
+        worker.set_queues(created("mail/b"))
         assert sorted(worker.dispatchers) == ["mail/b"]
         await trio.testing.wait_all_tasks_blocked()
 
     assert [job.queue for job in work.jobs["other"]] == ["other"]
 
 
-async def test_a_job_of_a_queue_that_went_is_settled_all_the_same(work, open_worker):
+async def test_a_running_job_of_a_deleted_queue_is_settled(work, open_worker):
     job = make_job(5, queue="b")
     work.add(job)
     async with open_worker(sleep_as_told, queue="*", queues=("a", "b")) as worker:
         await work.until_running()
-        worker.set_queues(made("a"))
+        worker.set_queues(created("a"))
         await work.until(lambda: work.outcomes)
 
     assert [id for id, _, _ in work.outcomes] == ids([job])
 
 
-async def test_a_job_of_a_queue_that_went_is_given_back_at_the_end(work, open_worker):
+async def test_a_running_job_of_a_deleted_queue_is_released_at_the_end(work, open_worker):
     work.add(make_job(500, queue="b"))
     async with open_worker(sleep_as_told, queue="*", queues=("a", "b"), grace=10) as worker:
         await work.until_running()
-        worker.set_queues(made("a"))
+        worker.set_queues(created("a"))
         await trio.testing.wait_all_tasks_blocked()
 
     assert accepted(work) == ["released"]
 
 
-async def test_a_queue_that_goes_is_told_once_and_served_when_it_is_back(work, open_worker, events):
+async def test_a_deleted_queue_is_reported_once_and_served_when_it_is_created_again(
+    work, open_worker, events
+):
     async with open_worker(sleep_as_told) as worker:
         await trio.testing.wait_all_tasks_blocked()
         for _ in range(2):
             worker.set_queues({})
             assert not worker.dispatchers
         work.add(make_job(1))
-        worker.set_queues(made("q", at=LONG_AGO.replace(year=2027)))
+        worker.set_queues(created("q", at=LONG_AGO.replace(year=2027)))
         await work.until(lambda: work.outcomes)
 
     assert [(event.queue, event.warning) for event in events.of(QueueWarning)] == [("q", "queue_gone")]
 
 
 @pytest.mark.parametrize("pattern", ["q", "*"])
-async def test_a_queue_that_was_made_again_unnoticed_is_marked_again(work, open_worker, pattern):
+async def test_the_idle_marker_is_set_again_in_a_queue_that_was_recreated_unnoticed(
+    work, open_worker, pattern
+):
     async with open_worker(sleep_as_told, queue=pattern) as worker:
         await trio.testing.wait_all_tasks_blocked()
-        before = len(work.exchanges)
-        worker.set_queues(made("q"))
+        before = len(work.statements)
+        worker.set_queues(created("q"))
         await trio.testing.wait_all_tasks_blocked()
-        assert len(work.exchanges) == before
-        worker.set_queues(made("q", at=LONG_AGO.replace(year=2027)))
+        assert len(work.statements) == before
+        worker.set_queues(created("q", at=LONG_AGO.replace(year=2027)))
         await trio.testing.wait_all_tasks_blocked()
-        again = [exchange.idle for exchange in work.exchanges[before:]]
+        again = [statement.idle for statement in work.statements[before:]]
 
     assert again == [True]
 
 
-async def test_who_serves_a_queue_that_is_gone_ends_though_its_successor_is_busy(work, open_worker):
+async def test_the_dispatcher_of_a_deleted_queue_ends_although_its_successor_is_busy(work, open_worker):
     work.add(make_job(5))
     async with open_worker(sleep_as_told, concurrency=2) as worker:
         await work.until_running()
         worker.set_queues({})
-        worker.set_queues(made("q", at=LONG_AGO.replace(year=2027)))
+        worker.set_queues(created("q", at=LONG_AGO.replace(year=2027)))
         work.add(make_job(1000))
         await work.until(lambda: len(work.outcomes) == 1)
         await trio.testing.wait_all_tasks_blocked()
@@ -335,7 +343,7 @@ async def test_a_pattern_matches_as_a_shell_would(open_worker, pattern, queue, m
         assert worker.settings.matches(queue) is matches
 
 
-# -- what it shows
+# -- statistics
 
 
 async def test_statistics_show_what_each_is_doing(work, open_worker):

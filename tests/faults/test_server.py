@@ -163,9 +163,9 @@ async def test_E9_sessions_that_the_server_ends_when_idle_are_replaced(own_dsn, 
 
 
 def test_E13_doctor_reports_disabled_autovacuum_and_old_snapshots():
-    assert _check_vacuum("off", 0).verdict == "failure"
-    assert _check_vacuum("on", 1000).verdict == "warning"
-    assert _check_vacuum("on", 1).verdict == "ok"
+    assert _check_vacuum("off", 0).status == "failure"
+    assert _check_vacuum("on", 1000).status == "warning"
+    assert _check_vacuum("on", 1).status == "ok"
 
 
 async def test_E16_truncated_jobs_are_lost_leases_and_crash_nothing(own_dsn):

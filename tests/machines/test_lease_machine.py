@@ -1,4 +1,4 @@
-"""LeaseMachine: a lease is renewed in time, and its job stopped before anybody else may take it."""
+"""LeaseMachine: a lease is renewed in time, and its job is cancelled before others may take it."""
 
 import pytest
 from hypothesis import given, settings
@@ -12,28 +12,30 @@ durations = st.floats(0.2, 1000, allow_nan=False)
 
 
 class Leasing(RuleBasedStateMachine):
-    """A job's lease and the database's idea of it: beats are sent, and confirmed late, out of order, or never."""
+    """A lease here and in the database: renewals are sent, and confirmed late, out of order, or never."""
 
     @initialize(
-        began=st.floats(0, 100),
+        claim_sent_at=st.floats(0, 100),
         expire_in=durations,
         heartbeat=st.none() | st.floats(1, 100),
-        beats=st.booleans(),
+        auto_heartbeat=st.booleans(),
     )
-    def begin(self, began: float, expire_in: float, heartbeat: float | None, beats: bool) -> None:
-        self.machine = LeaseMachine(began, expire_in, heartbeat, beats)
-        self.now = began
-        self.expires = began + expire_in
+    def begin(
+        self, claim_sent_at: float, expire_in: float, heartbeat: float | None, auto_heartbeat: bool
+    ) -> None:
+        self.machine = LeaseMachine(claim_sent_at, expire_in, heartbeat, auto_heartbeat)
+        self.now = claim_sent_at
+        self.expires = claim_sent_at + expire_in
         self.heartbeat = heartbeat
-        self.beats = beats
-        self.renewed = began
+        self.auto_heartbeat = auto_heartbeat
+        self.renewed = claim_sent_at
         """When the database last renewed it, at the earliest."""
         self.under_way: list[float] = []
-        self.stopped: float | None = None
+        self.cancelled_at: float | None = None
 
     @rule(share=st.floats(0.01, 1.5))
     def wake(self, share: float) -> None:
-        """Some time passes; if something is due by then, it is done when it is due."""
+        """Let time pass; what is due by then is done when it is due."""
         at, due = self.machine.next()
         until = self.now + share * (self.heartbeat or 10)
         if at > until:
@@ -44,14 +46,14 @@ class Leasing(RuleBasedStateMachine):
             self.machine.beat_sent(self.now)
             self.under_way.append(self.now)
         elif due is Due.STUCK:
-            assert self.stopped is not None
-            assert self.now == pytest.approx(max(self.stopped + STUCK_AFTER, self.now))
+            assert self.cancelled_at is not None
+            assert self.now == pytest.approx(max(self.cancelled_at + STUCK_AFTER, self.now))
         else:
-            assert self.stopped is None
+            assert self.cancelled_at is None
             if due is Due.EXPIRED:
                 assert self.now >= self.expires - 1e-9
             self.machine.cancelled(self.now)
-            self.stopped = self.now
+            self.cancelled_at = self.now
 
     @precondition(lambda self: self.under_way)
     @rule(data=st.data(), lost=st.booleans())
@@ -62,7 +64,7 @@ class Leasing(RuleBasedStateMachine):
             self.machine.beat_confirmed(sent_at)
 
     @rule()
-    def touch_by_hand(self) -> None:
+    def touch(self) -> None:
         self.renewed = max(self.renewed, self.now)
         self.machine.beat_confirmed(self.now)
 
@@ -74,24 +76,24 @@ class Leasing(RuleBasedStateMachine):
     @rule()
     def cancel(self) -> None:
         self.machine.cancelled(self.now)
-        if self.stopped is None:
-            self.stopped = self.now
+        if self.cancelled_at is None:
+            self.cancelled_at = self.now
 
     @invariant()
-    def never_sleeps_past_the_end(self) -> None:
-        """While it runs, it will be awake before the lease ends, by either measure."""
+    def acts_before_the_lease_ends(self) -> None:
+        """While the job runs, something is due before the lease ends, here and in the database."""
         at, due = self.machine.next()
-        if self.stopped is None:
+        if self.cancelled_at is None:
             assert at <= self.expires + 1e-6
             if self.heartbeat is not None:
                 assert at <= self.renewed + self.heartbeat * 0.9 + 1e-6
         else:
-            assert (at, due) == (pytest.approx(self.stopped + STUCK_AFTER), Due.STUCK)
+            assert (at, due) == (pytest.approx(self.cancelled_at + STUCK_AFTER), Due.STUCK)
 
     @invariant()
-    def beats_only_if_it_should(self) -> None:
+    def renews_only_with_auto_heartbeat(self) -> None:
         if self.machine.next()[1] is Due.BEAT:
-            assert self.beats
+            assert self.auto_heartbeat
             assert self.heartbeat is not None
 
 
@@ -100,7 +102,7 @@ TestLeasing.settings = settings(max_examples=100, stateful_step_count=40, deadli
 
 
 @given(heartbeat=st.floats(1, 1000), losses=st.integers(0, 2))
-def test_two_beats_in_a_row_may_get_lost(heartbeat: float, losses: int):
+def test_two_renewals_of_a_lease_in_a_row_may_be_lost(heartbeat: float, losses: int):
     lease = LeaseMachine(0.0, 1e9, heartbeat)
     for _ in range(losses):
         at, due = lease.next()
@@ -114,7 +116,7 @@ def test_two_beats_in_a_row_may_get_lost(heartbeat: float, losses: int):
     assert lease.next()[1] is Due.BEAT
 
 
-def test_a_third_lost_beat_stops_the_job_with_a_tenth_to_spare():
+def test_after_a_third_lost_renewal_the_job_is_cancelled_with_a_tenth_to_spare():
     lease = LeaseMachine(0.0, 900.0, 10.0)
     sent = []
     while (next := lease.next())[1] is Due.BEAT:
@@ -129,7 +131,7 @@ def test_a_job_without_a_heartbeat_only_expires():
     assert LeaseMachine(5.0, 900.0).next() == (905.0, Due.EXPIRED)
 
 
-def test_a_heartbeat_by_hand_is_only_watched():
+def test_without_auto_heartbeat_no_renewal_is_due():
     lease = LeaseMachine(0.0, 900.0, 10.0, auto_heartbeat=False)
     assert lease.next() == (9.0, Due.UNCONFIRMED)
     lease.beat_confirmed(8.0)
@@ -153,7 +155,7 @@ def test_the_first_cancellation_counts():
     assert lease.next() == (6.0, Due.STUCK)
 
 
-def test_a_job_that_its_handler_has_settled_needs_no_beats_but_has_only_its_time():
+def test_a_job_that_its_handler_has_settled_needs_no_renewal_and_still_expires():
     machine = LeaseMachine(0.0, 900.0, heartbeat=8.0)
 
     assert machine.next(held=False) == (900.0, Due.EXPIRED)

@@ -15,23 +15,23 @@ from trioboss.machines.restart import RestartMachine
 
 
 class Listening(RuleBasedStateMachine):
-    """A listener that does what is due when it is due, on a line whose words come back or do not."""
+    """A listener that does everything on time, on a connection whose probes arrive or do not."""
 
     def __init__(self) -> None:
         super().__init__()
         self.machine = ListenMachine()
         self.now = 100.0
         self.machine.connected(self.now)
-        self.proven_at = self.now
-        self.looked_at = -math.inf
+        self.received_at = self.now
+        self.polled_at = -math.inf
         self.probe_lost_at = math.inf
 
-    def do_what_is_due(self, probe_comes_back: bool) -> None:
+    def do_what_is_due(self, probe_arrives: bool) -> None:
         machine, now = self.machine, self.now
         if machine.is_poll_due(now):
             machine.polled(now)
-            self.looked_at = self.proven_at = now
-            if probe_comes_back:
+            self.polled_at = self.received_at = now
+            if probe_arrives:
                 machine.received_probe()
                 self.probe_lost_at = math.inf
             else:
@@ -40,7 +40,7 @@ class Listening(RuleBasedStateMachine):
             self.reconnect()
         elif machine.is_ping_due(now):
             machine.received(now)
-            self.proven_at = now
+            self.received_at = now
 
     def reconnect(self) -> None:
         delay = self.machine.failed(1.0)
@@ -48,24 +48,24 @@ class Listening(RuleBasedStateMachine):
         self.now += delay
         self.machine.connected(self.now)
         assert self.machine.is_poll_due(self.now)
-        self.proven_at, self.probe_lost_at, self.looked_at = self.now, math.inf, -math.inf
+        self.received_at, self.probe_lost_at, self.polled_at = self.now, math.inf, -math.inf
 
-    @rule(seconds=st.floats(0.01, 30), probe_comes_back=st.booleans())
-    def pass_time(self, seconds: float, probe_comes_back: bool) -> None:
+    @rule(seconds=st.floats(0.01, 30), probe_arrives=st.booleans())
+    def pass_time(self, seconds: float, probe_arrives: bool) -> None:
         until = self.now + seconds
         for _ in range(1000):
             if (due := self.machine.next()) > until:
                 break
             self.now = max(self.now, due)
-            self.do_what_is_due(probe_comes_back)
+            self.do_what_is_due(probe_arrives)
         else:
             raise AssertionError("never rests")
         self.now = max(self.now, until)
 
     @rule()
-    def hear_word(self) -> None:
+    def receive(self) -> None:
         self.machine.received(self.now)
-        self.proven_at = self.now
+        self.received_at = self.now
 
     @rule()
     def poll_now(self) -> None:
@@ -78,8 +78,8 @@ class Listening(RuleBasedStateMachine):
     @invariant()
     def is_awake_in_time(self) -> None:
         due = self.machine.next()
-        assert due <= self.proven_at + 5
-        assert due <= max(self.looked_at + 20, self.now)
+        assert due <= self.received_at + 5
+        assert due <= max(self.polled_at + 20, self.now)
         assert due <= self.probe_lost_at + 3
 
 
@@ -87,7 +87,7 @@ TestListening = Listening.TestCase
 TestListening.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
 
 
-def test_where_no_words_come_through_it_looks_every_two_seconds():
+def test_in_polling_mode_it_polls_every_two_seconds():
     machine = ListenMachine(polling=True)
     machine.connected(0.0)
     machine.polled(0.0)
@@ -103,7 +103,7 @@ def test_delays_grow_up_to_five_seconds_and_are_spread():
     assert machine.failed(0.0) == 2.5
 
 
-def test_after_a_look_that_worked_delays_begin_anew():
+def test_after_an_answered_poll_delays_are_short_again():
     machine = ListenMachine()
     for _ in range(5):
         machine.failed(1.0)
@@ -113,7 +113,7 @@ def test_after_a_look_that_worked_delays_begin_anew():
     assert machine.failed(1.0) == 0.1
 
 
-def test_the_database_may_be_away_for_days():
+def test_delays_stay_bounded_during_an_outage_of_days():
     machine = ListenMachine()
     for _ in range(5000):
         delay = machine.failed(1.0)
@@ -140,7 +140,7 @@ def test_it_gives_up_exactly_when_there_were_too_many_crashes_within_the_window(
 
 
 class Pacing(RuleBasedStateMachine):
-    """A boss that leads or does not, and is always on time for its rounds."""
+    """A boss that leads or does not, and has its rounds on time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -170,7 +170,7 @@ class Pacing(RuleBasedStateMachine):
         self.active = active
 
     @rule()
-    def hear_of_work(self) -> None:
+    def receive_busy(self) -> None:
         self.machine.notified_of_work(self.now)
         self.busy_until = max(self.busy_until, self.now + 15)
 
@@ -186,9 +186,9 @@ class Pacing(RuleBasedStateMachine):
         self.leads = False
 
     @invariant()
-    def watches_as_closely_as_it_has_to(self) -> None:
+    def has_rounds_as_often_as_needed(self) -> None:
         due = self.machine.next(self.leads)
-        # Who is elected has not watched yet, whatever it did before.
+        # A new leader has had no round yet, whatever it did before.
         last = max((at for at in self.rounds if at >= self.elected_at), default=-math.inf)
         if last < self.busy_until:
             assert due <= max(last + 1.5, self.now)
@@ -208,7 +208,7 @@ TestPacing = Pacing.TestCase
 TestPacing.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
 
 
-def test_warnings_are_looked_for_once_a_minute():
+def test_warnings_are_wanted_once_a_minute():
     machine = MaintenanceMachine()
 
     assert [machine.wants_warnings(now) for now in (0.0, 1.5, 59.0, 60.0, 61.0, 120.0)] == [
@@ -233,7 +233,7 @@ def test_retention_is_once_an_hour_and_after_a_failure_a_minute_later():
     assert machine.starts_pruning(3670.0)
 
 
-def test_a_new_leader_tidies_soon_and_not_sooner_than_an_hour_after_the_last_time():
+def test_a_new_leader_prunes_soon_but_not_within_an_hour_of_the_last_time():
     machine = MaintenanceMachine()
 
     machine.elected(0.0, 0.5)
@@ -246,7 +246,7 @@ def test_a_new_leader_tidies_soon_and_not_sooner_than_an_hour_after_the_last_tim
     assert machine.starts_pruning(3607.5)
 
 
-def test_the_end_of_the_first_lease_is_watched_for():
+def test_the_end_of_the_first_lease_starts_a_round():
     machine = MaintenanceMachine()
     machine.starts_round(0.0)
     machine.finished_round(0.0, 0, 17.0)
@@ -254,12 +254,12 @@ def test_the_end_of_the_first_lease_is_watched_for():
     assert machine.next(leads=True) == 17.0
 
 
-# -- at rest
+# -- idle
 
 
 @pytest.mark.parametrize("leads", [True, False])
-def test_at_rest_a_boss_makes_at_most_four_statements_a_minute(leads):
-    """Looks of the listener and, if it leads, rounds of maintenance. Retention comes on top, once an hour."""
+def test_an_idle_boss_makes_at_most_four_statements_a_minute(leads):
+    """Polls of the listener and, in a leader, rounds of maintenance. Pruning, once an hour, is not counted."""
     listening, maintenance = ListenMachine(), MaintenanceMachine()
     listening.connected(0.0)
     now, statements = 0.0, 0

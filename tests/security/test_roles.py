@@ -344,7 +344,7 @@ def test_what_is_no_role_is_refused_before_any_sql(name):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["grants"], 2, "name a role"),
+        (["grants"], 2, "no role is given"),
         (["grants", "--worker", "x" * 64], 2, "is not the name of a role"),
         (["grants", "--schema", "a b", "--worker", "w"], 2, "is not a schema name"),
     ],

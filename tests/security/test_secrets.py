@@ -170,7 +170,7 @@ def test_a_password_on_the_command_line_is_complained_of_and_does_not_reach_the_
 
     said = capsys.readouterr().err
 
-    assert "can be seen by others" in said
+    assert "others can see the password" in said
     assert PASSWORD not in said
     assert not CANARY.search(" ".join(_child_command(args, 0)))
     assert _child_environment(args)["TRIOBOSS_DSN"] == dsn

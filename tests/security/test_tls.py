@@ -77,7 +77,7 @@ def test_an_encrypted_connection_is_shown_as_such(encrypted, capsys):
         pass
 
     finding = doctors_word(dsn, capsys)
-    assert finding["verdict"] == "ok"
+    assert finding["status"] == "ok"
     assert finding["text"].startswith("encrypted with TLSv1.")
 
 
@@ -130,6 +130,6 @@ def test_a_server_without_tls_is_refused_where_tls_is_required():
 
 
 def test_doctor_warns_of_a_plain_connection_to_another_machine():
-    assert _check_encryption(False, None, local=False).verdict == "warning"
+    assert _check_encryption(False, None, local=False).status == "warning"
     assert "verify-full" in _check_encryption(False, None, local=False).advice
-    assert _check_encryption(False, None, local=True).verdict == "ok"
+    assert _check_encryption(False, None, local=True).status == "ok"

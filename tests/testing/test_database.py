@@ -44,7 +44,7 @@ def test_a_temporary_server_can_listen_on_tcp():
         assert query(server.dsn, "select inet_server_addr() is not null")
 
 
-def test_a_temporary_server_takes_its_folder_with_it():
+def test_a_temporary_server_removes_its_folder():
     with temporary_server() as server:
         assert server.data.exists()
 
@@ -77,7 +77,7 @@ def test_a_temporary_database_is_dropped_after_an_error(server):
     assert names_of_databases(server) == before
 
 
-def test_a_temporary_database_is_dropped_though_somebody_is_connected(server):
+def test_a_temporary_database_is_dropped_although_a_client_is_connected(server):
     before = names_of_databases(server)
 
     with temporary_database(server.dsn) as dsn:
@@ -97,7 +97,7 @@ def test_a_temporary_database_can_be_a_copy(server):
     drop_database(server.dsn, "original")
 
 
-def test_any_name_will_do_for_a_database(server):
+def test_a_database_may_have_any_name(server):
     name = """It's a "name"; drop table x --"""
 
     create_database(server.dsn, name)
@@ -107,7 +107,7 @@ def test_any_name_will_do_for_a_database(server):
     assert name not in names_of_databases(server)
 
 
-def test_dropping_a_database_twice_is_fine(server):
+def test_dropping_a_database_twice_is_no_error(server):
     create_database(server.dsn, "twice")
 
     drop_database(server.dsn, "twice")

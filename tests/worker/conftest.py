@@ -1,4 +1,4 @@
-"""Whole workers: processes of their own on a database that each test has for itself."""
+"""Whole workers: processes of their own, with a database for each test."""
 
 import signal
 
@@ -14,7 +14,7 @@ QUEUES = {"short": 2, "long": 1, "stubborn": 2, "failing": 0, "blocking": 2, "gr
 
 @pytest.fixture(scope="session", autouse=True)
 def obedience():
-    """Whoever runs in the background ignores some signals, and processes that it starts would, too."""
+    """Handle all signals: a process in the background ignores some, and so would those that it starts."""
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
@@ -22,7 +22,7 @@ def obedience():
 
 @pytest.fixture
 async def boss(dsn):
-    """It leads, and misses a worker sooner than usual. All queues are there."""
+    """A boss that leads, with a short presence grace. All queues are created."""
     async with trioboss.open_boss(dsn, migrate=False, presence_grace=2.0, grace=1.0) as boss:
         for name, retry_limit in QUEUES.items():
             await boss.create_queue(name, retry_limit=retry_limit)
@@ -32,7 +32,7 @@ async def boss(dsn):
 
 @pytest.fixture
 async def workers(dsn):
-    """Starts worker processes, and leaves none behind."""
+    """Starts worker processes, and ends them all."""
     async with trio.open_nursery() as nursery:
         started = Workers(nursery, dsn)
         yield started
@@ -49,15 +49,15 @@ def queue(sync_boss):
 
 @pytest.fixture
 def run(dsn, capsys):
-    """Run a command on the test's database; return its exit code, what it printed and what it complained of."""
+    """Run a command on the test's database; return its exit code, its output and its error messages."""
 
     def run(command, *arguments, dsn=dsn):
         try:
             code = main([command, *arguments, *(["--dsn", dsn] if dsn else [])])
         except SystemExit as exit:  # argparse
             code = exit.code
-        printed, complained = capsys.readouterr()
-        assert "Traceback" not in complained
-        return code, printed, complained
+        printed, errors = capsys.readouterr()
+        assert "Traceback" not in errors
+        return code, printed, errors
 
     return run

@@ -1,8 +1,8 @@
-"""App: workers and schedules that are declared where their handlers are, and started on a boss."""
+"""App: workers and schedules that are declared beside their handlers, and started on a boss."""
 
 import pytest
 import trio
-from worker_helpers import PATIENCE, next_of
+from worker_helpers import TIMEOUT, next_of
 
 import trioboss
 
@@ -13,7 +13,7 @@ def app():
 
 
 def declare(app, queue, **options):
-    """A worker that returns what it is sent."""
+    """An app with a worker that returns the data of its job."""
 
     @app.worker(queue, **options)
     async def handle(job):
@@ -41,7 +41,7 @@ async def test_a_policy_that_is_not_that_of_the_queue_is_named_with_it(app, boss
         await app.start(boss)
 
 
-async def test_what_was_set_by_hand_stays_and_what_is_declared_is_changed(app, boss):
+async def test_declared_options_are_changed_and_others_stay(app, boss):
     await boss.create_queue("email", retry_limit=1, expire_in=77)
     declare(app, "email", retry_limit=7)
 
@@ -66,7 +66,7 @@ async def test_a_boss_that_is_opened_with_it_runs_it(app, dsn):
 
     async with trioboss.open_boss(dsn, migrate=False, app=app) as boss:
         id = await boss.send("email", 5)
-        with trio.fail_after(PATIENCE):
+        with trio.fail_after(TIMEOUT):
             assert (await boss.wait_for("email", id)).output == 5
 
 
@@ -118,7 +118,7 @@ def test_a_bad_queue_option_is_refused_where_it_is_written(app):
         app.worker("email", retry_limit=-1)
 
 
-# -- what a boss's own `work` takes
+# -- the options of `boss.work`
 
 
 async def test_only_jobs_of_some_priorities(boss):
@@ -133,7 +133,7 @@ async def test_only_jobs_of_some_priorities(boss):
     await boss.work("q", handle, min_priority=5, max_priority=5)
     last = await boss.send("q", "last", priority=5)
 
-    with trio.fail_after(PATIENCE):
+    with trio.fail_after(TIMEOUT):
         await boss.wait_for("q", last)
     assert done == [5, "last"]
 
@@ -151,7 +151,7 @@ async def test_handlers_in_threads_and_of_asyncio(boss, kind):
     await boss.work("q", handler, **{kind: True})
     id = await boss.send("q", 1)
 
-    with trio.fail_after(PATIENCE):
+    with trio.fail_after(TIMEOUT):
         assert (await boss.wait_for("q", id)).output == 2
 
 
@@ -163,14 +163,14 @@ async def test_a_batch_with_results_of_its_own_for_each(boss):
     good, bad = await boss.send("q", "good"), await boss.send("q", "bad")
     await boss.work("q", handle, batch_size=10)
 
-    with trio.fail_after(PATIENCE):
+    with trio.fail_after(TIMEOUT):
         assert (await boss.wait_for("q", good)).state == "completed"
         assert (await boss.wait_for("q", bad)).state == "failed"
 
 
 async def test_stop_ends_the_block_gracefully(dsn):
     ended = []
-    with trio.fail_after(PATIENCE):
+    with trio.fail_after(TIMEOUT):
         async with trioboss.open_boss(dsn, migrate=False) as boss:
             began = trio.Event()
 
@@ -188,7 +188,7 @@ async def test_stop_ends_the_block_gracefully(dsn):
     assert ended == [1]
 
 
-async def test_the_last_event_says_that_it_stopped(dsn):
+async def test_the_last_event_is_stopped(dsn):
     async with trioboss.open_boss(dsn, migrate=False) as boss:
         stream = boss.events()
         events = await stream.__aenter__()
@@ -200,14 +200,14 @@ async def test_the_last_event_says_that_it_stopped(dsn):
         await boss.work("q", handle)
         id = await boss.send("q")
         await boss.wait_for("q", id)
-    with trio.fail_after(PATIENCE):
+    with trio.fail_after(TIMEOUT):
         seen = [type(event).__name__ async for event in events]
     await stream.__aexit__(None, None, None)
     assert seen[-1] == "Stopped"
     assert {"JobStarted", "JobCompleted"} <= set(seen)
 
 
-async def test_work_in_progress_is_told_while_it_changes(boss):
+async def test_work_in_progress_is_reported_while_it_changes(boss):
     async def handle(job):
         await trio.sleep_forever()
 

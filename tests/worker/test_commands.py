@@ -1,4 +1,4 @@
-"""The command line: what each command does, and that a mistake is one sentence and an exit code."""
+"""The command line: what each command does, and that a user's mistake is one sentence and an exit code."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ COMMANDS = (
 )
 
 
-# -- what they do
+# -- commands
 
 
 def test_send_prints_the_id(run, sync_boss, queue):
@@ -43,7 +43,7 @@ def test_send_prints_the_id(run, sync_boss, queue):
 
 
 @pytest.mark.parametrize(("given", "key"), [("42", "42"), ("true", "true"), ('"k"', "k"), ("null", None)])
-def test_what_has_to_be_text_is_taken_as_text(run, sync_boss, queue, given, key):
+def test_options_that_are_text_are_not_read_as_json(run, sync_boss, queue, given, key):
     _, printed, _ = run("send", queue, "-o", f"singleton_key={given}")
 
     assert sync_boss.get_job_by_id(queue, printed.strip()).singleton_key == key
@@ -55,7 +55,7 @@ def test_send_without_data(run, sync_boss, queue):
     assert sync_boss.get_job_by_id(queue, printed.strip()).data is None
 
 
-def test_queues_lists_them_with_their_numbers(run, sync_boss, queue):
+def test_queues_lists_them_with_the_number_of_their_jobs(run, sync_boss, queue):
     sync_boss.send(queue)
 
     code, printed, _ = run("queues")
@@ -79,7 +79,7 @@ def test_jobs_lists_them_by_state_and_shows_payloads_only_when_asked(run, sync_b
     assert [job["id"] for job in json.loads(run("jobs", queue, "--json")[1])] == [str(id)]
 
 
-def test_why_says_what_a_job_waits_for(run, sync_boss, queue):
+def test_why_explains_what_a_job_waits_for(run, sync_boss, queue):
     id = sync_boss.send(queue, start_after=3600)
 
     code, printed, _ = run("why", queue, str(id))
@@ -132,7 +132,7 @@ def test_schedules_lists_them(run, dsn, queue):
     assert (listed["key"], listed["timezone"]) == ("nightly", "Europe/Berlin")
 
 
-def test_migrate_makes_the_schema_and_the_plan_only_tells(run, empty_dsn):
+def test_migrate_creates_the_schema_and_its_plan_only_prints(run, empty_dsn):
     code, plan, _ = run("migrate", "--plan", dsn=empty_dsn)
     assert code == 0
     assert plan == trioboss.migration_plans("trioboss", 0) + "\n"
@@ -143,12 +143,12 @@ def test_migrate_makes_the_schema_and_the_plan_only_tells(run, empty_dsn):
     assert run("queues", dsn=empty_dsn)[0] == 0
 
 
-def test_a_server_named_by_the_environment_is_not_migrated_unasked(run, dsn, monkeypatch):
+def test_a_server_of_the_environment_is_migrated_only_by_migrate(run, dsn, monkeypatch):
     monkeypatch.setenv("TRIOBOSS_DSN", dsn)
 
-    code, _, complained = run("queues", "--schema", "typo_schema", dsn=None)
+    code, _, errors = run("queues", "--schema", "typo_schema", dsn=None)
 
-    assert (code, "trioboss migrate" in complained) == (1, True)
+    assert (code, "trioboss migrate" in errors) == (1, True)
     with psycopg.connect(dsn) as conn:
         assert conn.execute("select to_regnamespace('typo_schema')").fetchone() == (None,)
 
@@ -166,7 +166,7 @@ def test_another_schema(run, dsn):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(run, command):
+def test_every_command_has_a_help_text(run, command):
     code, printed, _ = run(command, "-h", dsn=None)
 
     assert code == 0
@@ -187,7 +187,7 @@ ID = "00000000-0000-7000-8000-000000000000"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "complaint"),
+    ("arguments", "code", "message"),
     [
         (["send", "nowhere"], 2, "queue 'nowhere' does not exist"),
         (["send", "mail", "{not json"], 2, "data: not JSON"),
@@ -216,54 +216,54 @@ ID = "00000000-0000-7000-8000-000000000000"
     ],
     ids=lambda value: " ".join(value)[:50] if isinstance(value, list) else None,
 )
-def test_a_mistake_is_one_sentence(run, queue, arguments, code, complaint):
-    ended, printed, complained = run(*arguments)
+def test_a_mistake_is_one_sentence(run, queue, arguments, code, message):
+    ended, printed, errors = run(*arguments)
 
     assert ended == code
     assert printed == ""
-    (line,) = complained.splitlines()
+    (line,) = errors.splitlines()
     assert line.startswith("trioboss: ")
-    assert complaint in line
+    assert message in line
 
 
 @pytest.mark.parametrize("arguments", [[], ["dance"], ["send"], ["why", "mail"], ["queues", "--state", "x"]])
-def test_a_command_that_is_not_understood_is_explained(run, arguments):
-    code, printed, complained = run(*(arguments or [""]), dsn=None)
+def test_an_unknown_command_prints_the_usage(run, arguments):
+    code, printed, errors = run(*(arguments or [""]), dsn=None)
 
     assert (code, printed) == (2, "")
-    assert complained.startswith("usage: ")
+    assert errors.startswith("usage: ")
 
 
-def test_a_server_that_is_not_there(run, monkeypatch):
+def test_a_server_that_cannot_be_reached(run, monkeypatch):
     monkeypatch.setattr("trioboss.cli.opening.CONNECT_WAIT", 0.0)
-    code, printed, complained = run("queues", dsn=f"postgresql://me:{PASSWORD}@127.0.0.1:9/x")
+    code, printed, errors = run("queues", dsn=f"postgresql://me:{PASSWORD}@127.0.0.1:9/x")
 
     assert (code, printed) == (1, "")
-    assert PASSWORD not in complained
-    warning, line = complained.splitlines()
-    assert "command line can be seen" in warning
+    assert PASSWORD not in errors
+    warning, line = errors.splitlines()
+    assert "others can see the password" in warning
     assert line.startswith("trioboss: ")
 
 
-def test_a_dsn_that_is_none(run):
-    code, _, complained = run("queues", dsn="postgresql//nonsense")
+def test_an_invalid_dsn(run):
+    code, _, errors = run("queues", dsn="postgresql//nonsense")
 
     assert code in (1, 2)
-    assert len(complained.splitlines()) == 1
+    assert len(errors.splitlines()) == 1
 
 
 def test_a_job_refused_by_a_policy(run, sync_boss):
     sync_boss.create_queue("one", policy="short")
     assert run("send", "one")[0] == 0
 
-    code, printed, complained = run("send", "one")
+    code, printed, errors = run("send", "one")
 
     assert (code, printed) == (1, "")
-    assert "refused" in complained
+    assert "refused" in errors
 
 
 @pytest.mark.parametrize(
-    ("app", "arguments", "complaint"),
+    ("app", "arguments", "message"),
     [
         ("worker_apps", [], "is not MODULE:APP"),
         (":app", [], "is not MODULE:APP"),
@@ -281,15 +281,15 @@ def test_a_job_refused_by_a_policy(run, sync_boss):
         ("worker_apps:app", ["--grace", "nan"], "grace"),
     ],
 )
-def test_a_mistake_of_the_worker_is_one_sentence_and_exit_code_2(run, monkeypatch, app, arguments, complaint):
+def test_a_mistake_of_the_worker_is_one_sentence_and_exit_code_2(run, monkeypatch, app, arguments, message):
     monkeypatch.setattr("trioboss.cli.worker.set_up_logging", lambda level, as_json: None)
 
-    code, printed, complained = run("worker", app, *arguments)
+    code, printed, errors = run("worker", app, *arguments)
 
     assert (code, printed) == (2, "")
-    (line,) = complained.splitlines()
+    (line,) = errors.splitlines()
     assert line.startswith("trioboss: ")
-    assert complaint in line
+    assert message in line
 
 
 @pytest.mark.parametrize("code", ["import no_such_thing", "def f(:", "1 / 0", "from os import nothing"])
@@ -310,13 +310,13 @@ def test_a_module_that_cannot_be_imported_shows_its_own_traceback(capsys, monkey
 # -- demo
 
 
-def test_demo_needs_nothing_and_ends_by_itself_with_a_summary_and_a_hint(run, monkeypatch, tmp_path):
+def test_demo_ends_by_itself_with_a_summary_and_a_hint(run, monkeypatch, tmp_path):
     for name in ("TRIOBOSS_DSN", "DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TRIOBOSS_HOME", str(tmp_path))
 
-    code, printed, complained = run("demo", "--seconds", "0.1", dsn=None)
+    code, printed, errors = run("demo", "--seconds", "0.1", dsn=None)
 
-    assert (code, complained) == (0, "")
+    assert (code, errors) == (0, "")
     for part in ("an embedded Postgres", "p99", "from send to handler, 10 jobs", "jobs/s", "Try next:"):
         assert part in printed

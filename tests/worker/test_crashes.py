@@ -1,4 +1,4 @@
-"""What happens to the jobs of workers that die, to workers whose database dies, and between processes."""
+"""Workers that are killed, servers that are restarted, and what processes do for each other."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ from functools import partial
 import psycopg
 import pytest
 import trio
-from worker_helpers import PATIENCE, first_to_say
+from worker_helpers import TIMEOUT, first_to_say
 
 import trioboss
 from trioboss.cli.worker import keep_process
@@ -25,18 +25,18 @@ async def test_the_jobs_of_a_killed_worker_run_elsewhere(boss, workers):
 
     first.signal(signal.SIGKILL)
 
-    line = await other.says("began", id)
+    line = await other.prints("began", id)
     assert line.split()[3] == "2"
     assert (await boss.get_job_by_id("long", id)).retry_count == 1
 
 
 async def test_a_poison_pill_uses_up_its_retries_and_lands_in_the_dead_letter_queue(boss, workers):
-    """The supervisor replaces the processes that it kills; others' jobs are done."""
+    """The supervisor replaces the processes that the job kills; other jobs are completed."""
     await boss.create_queue("poison", retry_limit=1, dead_letter="graves")
     pill, innocent = await boss.send("poison"), await boss.send("short", "fine")
     supervisor = await workers.start("--processes", "2", "-q", "poison", "-q", "short")
 
-    with trio.fail_after(PATIENCE):
+    with trio.fail_after(TIMEOUT):
         assert (await boss.wait_for("short", innocent)).output == "fine"
         dead = await boss.wait_for("poison", pill)
     assert (dead.state, dead.attempt) == ("failed", 2)
@@ -44,61 +44,61 @@ async def test_a_poison_pill_uses_up_its_retries_and_lands_in_the_dead_letter_qu
     assert (grave.source_queue, grave.source_id) == ("poison", pill)
     pids = {line.split()[4] for line in supervisor.matching("began", pill)}
     assert len(pids) == 2
-    await supervisor.says("ended with -9", times=2)
+    await supervisor.prints("exited with code -9", times=2)
     supervisor.signal()
     assert await supervisor.ends() == 0
 
 
 async def keep(script, stopping):
-    """Supervise a process that runs this script; return its exit code in the end."""
+    """Supervise a process that runs this script; return the exit code."""
     codes = []
     start = partial(trio.lowlevel.open_process, [sys.executable, "-S", "-c", script])
-    with trio.fail_after(PATIENCE):
+    with trio.fail_after(TIMEOUT):
         await keep_process(start, set(), stopping, codes)
     return codes
 
 
 @pytest.mark.parametrize("code", [3, 0])
-async def test_a_process_that_ends_again_and_again_unasked_is_given_up(capsys, code):
-    """Also one that ends well: nobody has told it to."""
+async def test_a_process_that_exits_too_often_is_not_restarted(capsys, code):
+    """Also one with exit code 0: nothing has stopped it."""
     assert await keep(f"raise SystemExit({code})", trio.Event()) == [1]
 
-    complained = capsys.readouterr().err.splitlines()
-    assert len(complained) == 7
-    assert "end too often" in complained[-1]
+    errors = capsys.readouterr().err.splitlines()
+    assert len(errors) == 7
+    assert "exit too often" in errors[-1]
 
 
-async def test_a_process_that_is_stopped_before_it_has_begun_has_done_nothing_wrong():
+async def test_a_process_that_is_stopped_before_it_handles_signals_has_not_failed():
     stopping = trio.Event()
     stopping.set()
 
     assert await keep("import time; time.sleep(600)", stopping) == [0]
 
 
-async def test_when_the_leader_is_killed_another_boss_does_upkeep(workers, dsn):
+async def test_when_the_leader_is_killed_another_boss_does_maintenance(workers, dsn):
     async with trioboss.open_boss(dsn, migrate=False, supervise=False) as boss:
         for name in ("graves", "long"):
             await boss.create_queue(name)
         leader = await workers.start("-q", "long", "--json-logs")
-        await leader.says("LeaderChanged", "true")
+        await leader.prints("LeaderChanged", "true")
         id = await boss.send("long")
-        await leader.says("began", id)
+        await leader.prints("began", id)
         other = await workers.start("-q", "long", "--json-logs")
-        await other.says("ListenerUp")
+        await other.prints("ListenerUp")
 
         leader.signal(signal.SIGKILL)
 
-        await other.says("LeaderChanged", "true")
-        await other.says("JobsRecovered", id)
-        await other.says("began", id)
+        await other.prints("LeaderChanged", "true")
+        await other.prints("JobsRecovered", id)
+        await other.prints("began", id)
 
 
 async def test_two_workers_share(boss, workers):
     ids = [await boss.send("long") for _ in range(2)]
     first, second = await workers.start_two("-q", "long", "-c", "1")
 
-    await first.says("began")
-    await second.says("began")
+    await first.prints("began")
+    await second.prints("began")
 
     began = {line.split()[2] for worker in (first, second) for line in worker.matching("began")}
     assert began == {str(id) for id in ids}
@@ -107,18 +107,18 @@ async def test_two_workers_share(boss, workers):
 async def test_a_job_is_cancelled_from_another_process(boss, workers):
     id = await boss.send("long")
     worker = await workers.start("-q", "long")
-    await worker.says("began", id)
+    await worker.prints("began", id)
 
     await boss.cancel("long", id)
 
-    await worker.says("cancelled", id)
+    await worker.prints("cancelled", id)
     assert (await boss.get_job_by_id("long", id)).state == "cancelled"
 
 
-async def test_a_listener_whose_session_is_terminated_comes_back_and_loses_no_job(boss, workers, dsn):
+async def test_a_listener_whose_session_is_terminated_reconnects_and_misses_no_job(boss, workers, dsn):
     worker = await workers.start("-q", "long", "-q", "short", "--json-logs")
     before = await boss.send("long", 2.0)
-    await worker.says("began", before)
+    await worker.prints("began", before)
 
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(
@@ -127,15 +127,15 @@ async def test_a_listener_whose_session_is_terminated_comes_back_and_loses_no_jo
         )
     after = await boss.send("short", "again")
 
-    await worker.says("ListenerDown")
-    with trio.fail_after(PATIENCE):
+    await worker.prints("ListenerDown")
+    with trio.fail_after(TIMEOUT):
         assert (await boss.wait_for("short", after)).output == "again"
         assert (await boss.wait_for("long", before)).attempt == 1
-    await worker.says("ListenerUp", times=2)
+    await worker.prints("ListenerUp", times=2)
 
 
 def crash_and_restart(server):
-    """Stop it as if the power had failed, and start it again."""
+    """Stop the server as if the power had failed, and start it again."""
     pid = int((server.data / "postmaster.pid").read_text().split()[0])
     os.kill(pid, signal.SIGQUIT)
     with contextlib.suppress(ChildProcessError):
@@ -156,11 +156,11 @@ async def test_an_immediate_restart_of_the_server_loses_nothing(workers):
             worker = await workers.start("-q", "long")
             running = await boss.send("long", 2.0)
             waiting = await boss.send("long", 0, start_after=1.0)
-            await worker.says("began", running)
+            await worker.prints("began", running)
 
             await trio.to_thread.run_sync(crash_and_restart, server)
 
-            with trio.fail_after(PATIENCE):
+            with trio.fail_after(TIMEOUT):
                 assert (await boss.wait_for("long", waiting)).state == "completed"
                 assert (await boss.wait_for("long", running)).state == "completed"
         await workers.kill()

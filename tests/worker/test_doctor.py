@@ -1,4 +1,4 @@
-"""The doctor: what it finds, also where there is nothing to be examined, and what it advises."""
+"""The doctor: what it finds, also where nothing can be examined, and what it advises."""
 
 import json
 
@@ -8,10 +8,10 @@ import pytest
 PASSWORD = "pw-canary-7341"
 
 
-def test_doctor_finds_a_good_database_good(run, queue, server_dsn):
+def test_doctor_finds_no_fault_in_a_good_database(run, queue, server_dsn):
     code, printed, _ = run("doctor")
 
-    # Servers for tests are not durable, and that is what it finds.
+    # Servers for tests are not durable: it finds that.
     assert code == 1
     failures = [line for line in printed.splitlines() if line.startswith("failure")]
     assert all("durability" in line for line in failures)
@@ -28,36 +28,36 @@ def test_doctor_finds_a_good_database_good(run, queue, server_dsn):
         assert f"ok       {check}: " in printed
 
 
-def test_doctor_says_what_to_do(run):
+def test_doctor_advises_what_to_do(run):
     findings = {finding["check"]: finding for finding in json.loads(run("doctor", "--json")[1])}
 
-    assert findings["durability"]["verdict"] == "failure"
+    assert findings["durability"]["status"] == "failure"
     assert findings["durability"]["advice"] == "set fsync = on"
 
 
 @pytest.fixture
 def findings(run):
-    """The exit code, and what doctor finds, by check."""
+    """The exit code, and the findings by check."""
 
     def find(*arguments, **options):
-        code, printed, complained = run("doctor", "--json", *arguments, **options)
-        return code, {finding["check"]: finding for finding in json.loads(printed)}, complained
+        code, printed, errors = run("doctor", "--json", *arguments, **options)
+        return code, {finding["check"]: finding for finding in json.loads(printed)}, errors
 
     return find
 
 
-def test_a_schema_that_is_not_there_is_found_and_not_made(findings, dsn, monkeypatch):
+def test_a_missing_schema_is_found_and_not_created(findings, dsn, monkeypatch):
     monkeypatch.setenv("TRIOBOSS_DSN", dsn)
 
-    code, found, complained = findings("--schema", "missing", dsn=None)
+    code, found, errors = findings("--schema", "missing", dsn=None)
 
-    assert (code, complained) == (1, "")
-    assert found["connection"]["verdict"] == "ok"
-    assert (found["schema"]["verdict"], found["schema"]["text"]) == ("failure", "'missing' is not installed")
+    assert (code, errors) == (1, "")
+    assert found["connection"]["status"] == "ok"
+    assert (found["schema"]["status"], found["schema"]["text"]) == ("failure", "'missing' is not installed")
     assert "trioboss migrate" in found["schema"]["advice"]
 
 
-@pytest.mark.parametrize(("version", "advice"), [(1, "trioboss migrate"), (9999, "upgrade trioboss")])
+@pytest.mark.parametrize(("version", "advice"), [(1, "run trioboss migrate"), (9999, "upgrade trioboss")])
 def test_a_schema_of_another_version_is_found(findings, dsn, version, advice):
     with psycopg.connect(dsn) as conn:
         conn.execute("delete from trioboss.version")
@@ -66,17 +66,17 @@ def test_a_schema_of_another_version_is_found(findings, dsn, version, advice):
     code, found, _ = findings()
 
     assert code == 1
-    assert (found["schema"]["verdict"], found["schema"]["advice"]) == ("failure", advice)
+    assert (found["schema"]["status"], found["schema"]["advice"]) == ("failure", advice)
     assert f"version {version}" in found["schema"]["text"]
 
 
-def test_a_server_that_is_not_there_is_found(findings, monkeypatch):
+def test_a_server_that_cannot_be_reached_is_found(findings, monkeypatch):
     monkeypatch.setattr("trioboss.cli.opening.CONNECT_WAIT", 0.0)
     monkeypatch.setenv("TRIOBOSS_DSN", f"postgresql://me:{PASSWORD}@127.0.0.1:9/x")
 
-    code, found, complained = findings(dsn=None)
+    code, found, errors = findings(dsn=None)
 
-    assert (code, complained) == (1, "")
-    assert found["connection"]["verdict"] == "failure"
+    assert (code, errors) == (1, "")
+    assert found["connection"]["status"] == "failure"
     assert "TRIOBOSS_DSN" in found["connection"]["advice"]
     assert PASSWORD not in str(found)

@@ -1,4 +1,4 @@
-"""Behind pgbouncer, which hands out sessions for a transaction at a time: it works, by polling, and says so."""
+"""Behind pgbouncer, which assigns a session for one transaction: workers work in polling mode, and log it."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ import psycopg
 import pytest
 import trio
 from psycopg.conninfo import conninfo_to_dict
-from worker_helpers import PATIENCE
+from worker_helpers import TIMEOUT
 
 import trioboss
 from trioboss.cli import main
@@ -33,7 +33,7 @@ def free_port():
 
 @pytest.fixture
 def folder():
-    """One that every account can read, as pytest's own is not."""
+    """A folder that every account can read; that of pytest is not."""
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
         yield Path(name)
@@ -41,14 +41,14 @@ def folder():
 
 @pytest.fixture(scope="module")
 def server():
-    """A server of its own, which pgbouncer can reach under any account."""
+    """A server that pgbouncer can reach under any account."""
     with temporary_server(tcp=True) as server:
         yield server
 
 
 @pytest.fixture
 def dsn(server):
-    """A database that is migrated."""
+    """A migrated database."""
     with temporary_database(server.dsn) as dsn:
         with trioboss.SyncBoss(dsn):
             pass
@@ -57,7 +57,7 @@ def dsn(server):
 
 @pytest.fixture
 def pooled_dsn(dsn, folder):
-    """The test's database, behind a pgbouncer. It refuses to be root."""
+    """The test's database behind a pgbouncer, which refuses to run as root."""
     parts, port = conninfo_to_dict(dsn), free_port()
     password = Path(parts["passfile"]).read_text().strip().rsplit(":", 1)[1]
     settings = folder / "pgbouncer.ini"
@@ -79,7 +79,7 @@ def pooled_dsn(dsn, folder):
 
 
 def wait_until_it_answers(dsn):
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while True:
         try:
             return psycopg.connect(dsn).close()
@@ -88,7 +88,7 @@ def wait_until_it_answers(dsn):
             time.sleep(0.05)
 
 
-async def test_it_works_and_says_that_it_polls(pooled_dsn):
+async def test_a_worker_behind_a_pooler_works_in_polling_mode(pooled_dsn):
     done = trio.open_memory_channel(10)
 
     async def handle(job):
@@ -100,21 +100,21 @@ async def test_it_works_and_says_that_it_polls(pooled_dsn):
         await boss.work("q", handle)
         await boss.send("q", 1)
 
-        with trio.fail_after(PATIENCE):
+        with trio.fail_after(TIMEOUT):
             assert await done[1].receive() == 1
         assert boss.statistics().listener.polling
 
 
-async def test_a_worker_logs_it(pooled_dsn, workers, boss):
+async def test_a_worker_behind_a_pooler_logs_that_it_polls(pooled_dsn, workers, boss):
     workers.dsn = pooled_dsn
     worker = await workers.start("-q", "short")
 
-    await worker.says("notify_unavailable", "polling every 2 s")
+    await worker.prints("notify_unavailable", "polling every 2 s")
 
 
-def test_doctor_says_so(pooled_dsn, capsys):
+def test_doctor_finds_the_pooler(pooled_dsn, capsys):
     main(["doctor", "--dsn", pooled_dsn])
 
     printed = capsys.readouterr().out
-    assert "warning  pooler: a pooler stands between us and the server" in printed
+    assert "warning  pooler: connected through a transaction pooler" in printed
     assert "warning  notify: words on the channel do not come through" in printed

@@ -1,4 +1,4 @@
-"""What a worker process tells the world: probes, metrics, one line a job, and nothing that is nobody's business."""
+"""Probes, metrics and logs of a worker process, without payloads and passwords."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 from psycopg.conninfo import make_conninfo
-from worker_helpers import PATIENCE, closed
+from worker_helpers import TIMEOUT, closed
 
 from trioboss.cli.health import Metrics
 from trioboss.events import JobCompleted, Wip
@@ -17,8 +17,8 @@ PASSWORD, PAYLOAD = "pw-canary-7341", "payload-canary-5128"
 
 
 async def get(port, path):
-    """The status and the body of an HTTP answer."""
-    with trio.fail_after(PATIENCE):
+    """The status and the body of an HTTP response."""
+    with trio.fail_after(TIMEOUT):
         async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
             await stream.send_all(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             answer = b"".join([chunk async for chunk in stream])
@@ -28,12 +28,12 @@ async def get(port, path):
 
 @pytest.fixture
 async def served(boss, workers):
-    """A worker with a health port that has done two jobs, one well; and its port."""
+    """A worker with a health port that has completed one job and failed another; and its port."""
     worker = await workers.start("-q", "short", "-q", "failing", "--health", "0")
-    line = await worker.says("/metrics at http://")
+    line = await worker.prints("/metrics at http://")
     good, bad = await boss.send("short", "x"), await boss.send("failing")
-    await worker.says(good, "completed")
-    await worker.says(bad, "failed")
+    await worker.prints(good, "completed")
+    await worker.prints(bad, "failed")
     return worker, int(re.search(r":(\d+)", line.split("http://")[1])[1])
 
 
@@ -51,15 +51,15 @@ async def test_probes_and_metrics(served):
     assert "trioboss_listening 1" in text
 
 
-async def test_who_drains_is_alive_and_not_ready(boss, workers):
+async def test_a_stopping_worker_is_alive_and_not_ready(boss, workers):
     worker = await workers.start("-q", "long", "--health", "0", "--grace", "3600")
-    port = int(re.search(r":(\d+)", (await worker.says("/metrics at http://")).split("http://")[1])[1])
+    port = int(re.search(r":(\d+)", (await worker.prints("/metrics at http://")).split("http://")[1])[1])
     id = await boss.send("long")
-    await worker.says("began", id)
+    await worker.prints("began", id)
 
     worker.signal()
 
-    with trio.fail_after(PATIENCE):
+    with trio.fail_after(TIMEOUT):
         while await get(port, "/ready") != (503, "stopping\n"):  # noqa: ASYNC110 (a signal has no event)
             await trio.sleep(0.01)
     assert await get(port, "/live") == (200, "alive\n")
@@ -68,7 +68,7 @@ async def test_who_drains_is_alive_and_not_ready(boss, workers):
     assert await worker.ends() == 0
 
 
-async def test_who_has_not_started_is_not_ready(boss):
+async def test_a_starting_worker_is_not_ready(boss):
     started = trio.Event()
     metrics = Metrics(boss, started)
 
@@ -88,7 +88,7 @@ async def test_two_workers_on_one_queue_are_one_series(boss):
     assert 'trioboss_running{queue="long"}' in lines
 
 
-async def test_metrics_cost_a_boss_at_rest_no_timer(boss, nursery):
+async def test_metrics_need_no_timer(boss, nursery):
     nursery.start_soon(Metrics(boss).run)
     await trio.testing.wait_all_tasks_blocked()
 
@@ -96,7 +96,7 @@ async def test_metrics_cost_a_boss_at_rest_no_timer(boss, nursery):
     assert not boss._runtime.reporter.wants(Wip)
 
 
-async def test_metrics_tell_how_many_jobs_wait_and_for_how_long(boss, dsn):
+async def test_metrics_have_the_size_and_age_of_queues(boss, dsn):
     await boss.work("lo*", trio.sleep)
     await boss.pause("long")
     await boss.insert("long", [{}, {"start_after": 3600}])
@@ -113,8 +113,8 @@ async def test_metrics_tell_how_many_jobs_wait_and_for_how_long(boss, dsn):
     assert 'trioboss_queue_size{queue="short"}' not in text
 
 
-async def test_metrics_tell_what_they_can_while_the_database_is_away(boss, dsn, server_dsn):
-    with closed(server_dsn, dsn), trio.fail_after(PATIENCE):
+async def test_metrics_without_a_database_have_the_counters(boss, dsn, server_dsn):
+    with closed(server_dsn, dsn), trio.fail_after(TIMEOUT):
         lines = await Metrics(boss).lines()
 
     assert "# TYPE trioboss_running gauge" in lines
@@ -129,7 +129,7 @@ async def test_metrics_are_prometheus_text(served):
         )
 
 
-async def test_one_line_a_job_for_people(served):
+async def test_the_log_has_one_line_for_each_job(served):
     worker, _ = served
     number = r"[\d.]+"
 
@@ -139,15 +139,15 @@ async def test_one_line_a_job_for_people(served):
     assert re.search(r"WARNING failing \S+ failed \(ValueError: it went\), attempt 1, ", line)
 
 
-async def test_nothing_of_payloads_and_passwords_is_told(boss, workers, dsn):
+async def test_no_payload_and_no_password_is_logged(boss, workers, dsn):
     with_password = make_conninfo(dsn, password=PASSWORD)
     worker = await workers.start("--json-logs", "--log-level", "debug", TRIOBOSS_DSN=with_password)
     good = await boss.send("short", {"secret": PAYLOAD})
     bad = await boss.send("failing", {"secret": PAYLOAD})
     slow = await boss.send("blocking", {"secret": PAYLOAD})
-    await worker.says("JobCompleted", good)
-    await worker.says("JobFailed", bad)
-    await worker.says("JobCompleted", slow)
+    await worker.prints("JobCompleted", good)
+    await worker.prints("JobFailed", bad)
+    await worker.prints("JobCompleted", slow)
     worker.signal()
     await worker.ends()
 
@@ -159,7 +159,7 @@ async def test_nothing_of_payloads_and_passwords_is_told(boss, workers, dsn):
     assert event.keys() == {"time", "level", "event", "queue", "id", "attempt", "waited", "ran"}
 
 
-async def test_a_database_that_cannot_be_reached_is_told_without_its_password(workers):
+async def test_a_database_that_cannot_be_reached_is_named_without_its_password(workers):
     worker = await workers.start("--wait", "0", TRIOBOSS_DSN=f"postgresql://me:{PASSWORD}@127.0.0.1:9/x")
 
     assert await worker.ends() == 1

@@ -1,9 +1,9 @@
-"""Handlers that settle their own jobs with the verbs of a boss, also in a transaction of their own."""
+"""Handlers that settle their own jobs with methods of a boss, also in a transaction of their own."""
 
 import psycopg
 import pytest
 import trio
-from worker_helpers import PATIENCE, next_of
+from worker_helpers import TIMEOUT, next_of
 
 import trioboss
 from trioboss.events import JobCompleted, JobFailed
@@ -11,13 +11,13 @@ from trioboss.events import JobCompleted, JobFailed
 
 @pytest.fixture
 def run(boss):
-    """Run a handler on one job; return the job at its end, and what its worker has counted."""
+    """Run a handler on one job; return the ended job and the counters of its worker."""
 
     async def run(handler, **options):
         await boss.create_queue("q", retry_limit=0)
         worker = await boss.work("q", handler, **options)
         id = await boss.send("q", "input")
-        with trio.fail_after(PATIENCE):
+        with trio.fail_after(TIMEOUT):
             job = await boss.wait_for("q", id)
             await boss.off_work(worker)
         ((counted),) = worker.statistics().dispatchers
@@ -53,7 +53,7 @@ async def test_a_completion_that_is_rolled_back_has_not_happened(boss, run):
     assert counted == (0, 1, 0)
 
 
-async def test_who_rolls_a_completion_back_and_returns_has_completed_the_job(boss, run):
+async def test_a_handler_that_rolls_a_completion_back_and_returns_has_completed_its_job(boss, run):
     async def handle(job):
         try:
             async with boss.transaction() as conn:
@@ -92,7 +92,7 @@ async def test_a_job_that_its_handler_has_failed_is_reported(boss, run):
     assert counted == (0, 1, 0)
 
 
-async def test_a_handler_can_touch_and_cancel_its_job_by_the_verbs(boss, run):
+async def test_a_handler_can_touch_and_cancel_its_job_with_the_boss(boss, run):
     async def handle(job):
         await boss.touch("q", job)
         await boss.cancel("q", job)
@@ -148,7 +148,7 @@ async def test_a_handler_may_clean_up_after_it_has_completed_its_job(boss):
     await boss.work("q", handle)
     await boss.send("q")
 
-    with trio.fail_after(PATIENCE):
+    with trio.fail_after(TIMEOUT):
         await cleaned_up.wait()
 
 

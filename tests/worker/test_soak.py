@@ -1,4 +1,4 @@
-"""What only a long run shows. Not part of the normal tests: pytest -m soak."""
+"""Long runs, for leaks. Not part of the normal tests: pytest -m soak."""
 
 from pathlib import Path
 
@@ -31,5 +31,5 @@ async def test_resident_memory_is_flat_over_two_hundred_thousand_jobs(boss):
         sizes.append(resident_megabytes())
         print(f"{sizes[-1]:.1f} MB")
 
-    # The first chunks fill pools and caches; after them nothing may be kept for each job.
+    # The first chunks fill pools and caches; after them memory must not grow with the number of jobs.
     assert sizes[-1] - sizes[2] < 3

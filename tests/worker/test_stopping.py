@@ -1,8 +1,8 @@
-"""A boss that stops, and workers that come at that moment."""
+"""A boss that stops, and workers that are started at that moment."""
 
 import pytest
 import trio
-from worker_helpers import PATIENCE
+from worker_helpers import TIMEOUT
 
 import trioboss
 
@@ -15,7 +15,7 @@ async def ignore(job):
 async def test_a_boss_that_stops_takes_no_more_workers(dsn, kind):
     refused = []
 
-    with trio.fail_after(PATIENCE):
+    with trio.fail_after(TIMEOUT):
         async with trioboss.open_boss(dsn, migrate=False) as boss:
 
             async def stop_and_work(job):
@@ -35,12 +35,12 @@ async def test_a_boss_that_stops_takes_no_more_workers(dsn, kind):
     assert refused
 
 
-async def test_a_worker_that_cannot_begin_does_not_hold_up_the_stop(dsn):
+async def test_a_worker_that_cannot_start_does_not_delay_the_stop(dsn):
     async def work_on_nothing(boss):
         with pytest.raises(trioboss.UnknownQueue):
             await boss.work("nowhere", ignore)
 
-    with trio.fail_after(PATIENCE):
+    with trio.fail_after(TIMEOUT):
         async with trio.open_nursery() as nursery, trioboss.open_boss(dsn, migrate=False) as boss:
             await boss.wait_listening()
             nursery.start_soon(work_on_nothing, boss)

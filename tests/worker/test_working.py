@@ -1,16 +1,16 @@
-"""A boss at work in a trio program, on a real database: patterns, completions, workers that come and go."""
+"""Workers of a boss on a real database: patterns, completions, starting and stopping."""
 
 import psycopg
 import pytest
 import trio
-from worker_helpers import PATIENCE, next_of
+from worker_helpers import TIMEOUT, next_of
 
 import trioboss
 
 
 @pytest.fixture
 def done():
-    """Jobs that were handled, as they come."""
+    """The jobs that were handled, in order."""
     return trio.open_memory_channel(100)
 
 
@@ -27,13 +27,13 @@ def handled(done):
     """Wait for the next job that is handled."""
 
     async def handled():
-        with trio.fail_after(PATIENCE):
+        with trio.fail_after(TIMEOUT):
             return await done[1].receive()
 
     return handled
 
 
-async def test_a_pattern_takes_queues_that_are_there_and_those_that_come(boss, dsn, handle, handled):
+async def test_a_pattern_takes_existing_queues_and_new_ones(boss, dsn, handle, handled):
     await boss.create_queue("mail/now")
     await boss.create_queue("other")
     await boss.work("mail/*", handle)
@@ -49,7 +49,7 @@ async def test_a_pattern_takes_queues_that_are_there_and_those_that_come(boss, d
     assert (await boss.get_queue_stats("other")).ready == 1
 
 
-async def test_a_pattern_survives_that_a_queue_is_deleted(boss, handle, handled):
+async def test_a_pattern_goes_on_after_a_queue_is_deleted(boss, handle, handled):
     await boss.create_queue("mail/gone")
     await boss.create_queue("mail/left")
     await boss.work("mail/*", handle)
@@ -60,7 +60,7 @@ async def test_a_pattern_survives_that_a_queue_is_deleted(boss, handle, handled)
     assert await handled() == ("mail/left", 1)
 
 
-async def test_a_queue_that_is_made_again_is_heard_at_once(boss, handle, handled):
+async def test_jobs_of_a_queue_that_was_recreated_start_at_once(boss, handle, handled):
     await boss.create_queue("q")
     worker = await boss.work("q", handle)
     await boss.send("q", 1)
@@ -74,7 +74,7 @@ async def test_a_queue_that_is_made_again_is_heard_at_once(boss, handle, handled
     assert [shown.woken_by_poll for shown in worker.statistics().dispatchers] == [0]
 
 
-async def test_a_queue_that_is_gone_is_told_once_and_its_worker_is_there_when_it_is_back(
+async def test_a_deleted_queue_is_reported_once_and_its_worker_goes_on_when_it_is_created_again(
     boss, handle, handled
 ):
     await boss.create_queue("q")
@@ -113,7 +113,7 @@ async def test_on_complete_gets_the_document_of_each_job_that_ends(boss, done, h
     assert "bad" in str(response)
 
 
-async def test_after_off_complete_completions_are_still_there_to_fetch(boss, handle, handled):
+async def test_after_off_complete_completions_can_be_fetched(boss, handle, handled):
     await boss.create_queue("q")
     await boss.on_complete("q", handle)
     await boss.off_complete("q")
@@ -125,7 +125,7 @@ async def test_after_off_complete_completions_are_still_there_to_fetch(boss, han
     assert completion.data["request"]["id"] == str(id)
 
 
-async def test_off_work_waits_for_what_runs_and_takes_no_more(boss, dsn):
+async def test_off_work_waits_for_running_jobs_and_claims_no_more(boss, dsn):
     began, ended = trio.Event(), []
 
     async def handle(job):
@@ -158,14 +158,14 @@ async def test_off_work_stops_the_worker_that_is_named_and_no_other(boss, handle
     assert await handled() == ("q", 1)
 
 
-async def test_notify_worker_makes_it_look_now(boss, dsn, handle, handled):
+async def test_notify_worker_makes_it_claim_now(boss, dsn, handle, handled):
     await boss.create_queue("q")
     worker = await boss.work("q", handle)
-    with trio.fail_after(PATIENCE):
+    with trio.fail_after(TIMEOUT):
         while not worker.dispatchers["q"].machine.has_marker:  # noqa: ASYNC110 (it has no event)
             await trio.sleep(0.01)
     with psycopg.connect(dsn, autocommit=True) as connection:
-        # Nobody will ring for it.
+        # Without the idle marker the sender does not notify.
         connection.execute("DELETE FROM trioboss.sleeper")
     await boss.send("q", 1)
 
@@ -192,7 +192,7 @@ async def test_statistics_show_all_actors(boss, handle, handled):
     assert shown.scheduler is not None
 
 
-async def test_a_job_sent_by_plain_sql_starts_by_event(boss, dsn, handle, handled):
+async def test_a_job_sent_by_plain_sql_starts_by_a_notification(boss, dsn, handle, handled):
     await boss.create_queue("q")
     await boss.work("q", handle)
     with psycopg.connect(dsn) as connection:
@@ -202,7 +202,7 @@ async def test_a_job_sent_by_plain_sql_starts_by_event(boss, dsn, handle, handle
         assert await handled() == ("q", 5)
 
 
-async def test_a_deferred_job_starts_by_a_timer_and_no_look(boss, handle, handled):
+async def test_a_deferred_job_starts_by_a_timer_and_no_poll(boss, handle, handled):
     await boss.create_queue("q")
     await boss.work("q", handle)
     await boss.send("q", 1, start_after=0.5)
@@ -224,12 +224,12 @@ async def test_a_handler_that_does_not_touch_without_auto_heartbeat_has_failed(b
     await boss.work("q", forget)
     id = await boss.send("q")
 
-    with trio.fail_after(PATIENCE):
+    with trio.fail_after(TIMEOUT):
         assert await reasons[1].receive() == "expired"
         assert (await boss.wait_for("q", id)).state == "failed"
 
 
-async def test_with_a_monitor_interval_events_tell_how_many_jobs_are_in_each_state(boss, dsn):
+async def test_with_a_monitor_interval_events_count_jobs_by_state(boss, dsn):
     await boss.create_queue("q")
     await boss.insert("q", [{}, {}, {"start_after": 60}])
     await boss.complete("q", (await boss.fetch("q"))[0])
@@ -242,7 +242,7 @@ async def test_with_a_monitor_interval_events_tell_how_many_jobs_are_in_each_sta
     assert [event.queues for event in told] == [{"q": {"created": 2, "completed": 1}}] * 2
 
 
-async def test_hundreds_of_idle_queues_cost_no_claim_and_each_is_heard(boss, handle, handled):
+async def test_hundreds_of_idle_queues_cost_no_claim_and_each_is_notified(boss, handle, handled):
     async with boss.transaction() as conn:
         for number in range(300):
             await boss.create_queue(f"many/{number}", conn=conn)
@@ -256,8 +256,8 @@ async def test_hundreds_of_idle_queues_cost_no_claim_and_each_is_heard(boss, han
     assert asked == {"many/7", "many/299"}
 
 
-async def test_a_crowd_of_jobs_is_done_once_each_by_a_worker_that_leases_ahead(boss):
-    """Many are settled beside the claims of many; those that fail once come again."""
+async def test_many_jobs_are_run_once_each_by_a_worker_with_prefetch(boss):
+    """Large settlements and large claims are executed in parallel; jobs that fail once are retried."""
     count = 3_000
     seen: list[tuple[int, int]] = []
     over = trio.Event()
@@ -272,7 +272,7 @@ async def test_a_crowd_of_jobs_is_done_once_each_by_a_worker_that_leases_ahead(b
     await boss.create_queue("q")
     await boss.insert("q", [{"data": number} for number in range(count)])
     worker = await boss.work("q", handle, concurrency=5, prefetch=1_000)
-    with trio.fail_after(PATIENCE):
+    with trio.fail_after(TIMEOUT):
         await over.wait()
     await boss.off_work(worker)
 

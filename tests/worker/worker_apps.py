@@ -1,4 +1,4 @@
-"""What the worker processes of these tests run. Handlers say on standard output what happens to them."""
+"""The apps of the worker processes in these tests. Handlers print on standard output what happens to them."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ async def short(job):
 
 @app.worker("long", retry_limit=1, concurrency=5)
 async def long(job):
-    """As long as its data says, or for ever."""
+    """Sleep for as many seconds as the data says, or for ever."""
     say("began", job)
     try:
         await trio.sleep(job.data if job.data is not None else float("inf"))

@@ -1,4 +1,4 @@
-"""Worker processes, and what they say."""
+"""Worker processes, and the lines that they print."""
 
 import os
 import signal
@@ -13,13 +13,13 @@ import trio
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 
-PATIENCE = 60  # seconds after which something that has to happen has not
+TIMEOUT = 60  # seconds after which a test has failed
 HERE = Path(__file__).parent
 
 
 @attrs.define(eq=False)
 class WorkerProcess:
-    """A process, and its lines as they come."""
+    """A process, and its lines in order."""
 
     process: trio.Process
     lines: list[str] = attrs.field(factory=list)
@@ -46,9 +46,9 @@ class WorkerProcess:
     def matching(self, *words):
         return [line for line in self.lines if all(str(word) in line for word in words)]
 
-    async def says(self, *words, times=1):
-        """Wait for lines that contain all of these words; return the last of so many."""
-        with trio.move_on_after(PATIENCE):
+    async def prints(self, *words, times=1):
+        """Wait for so many lines that contain all of these texts; return the last of them."""
+        with trio.move_on_after(TIMEOUT):
             while len(found := self.matching(*words)) < times:
                 await self._news.wait()
             return found[times - 1]
@@ -58,8 +58,8 @@ class WorkerProcess:
         self.process.send_signal(number)
 
     async def ends(self):
-        """Wait until it has ended and all it said was heard; return its exit code."""
-        with trio.fail_after(PATIENCE):
+        """Wait until it has ended and all its lines are read; return its exit code."""
+        with trio.fail_after(TIMEOUT):
             while self._open_streams:
                 await self._news.wait()
             return await self.process.wait()
@@ -67,14 +67,14 @@ class WorkerProcess:
 
 @attrs.define(eq=False)
 class Workers:
-    """Starts processes; at the end there are none left."""
+    """Starts processes, and ends them all."""
 
     nursery: trio.Nursery
     dsn: str
     started: list[WorkerProcess] = attrs.field(factory=list)
 
     async def start(self, *arguments, app="worker_apps:app", **environment):
-        """`trioboss worker`, with these arguments."""
+        """Run `trioboss worker` with these arguments."""
         process = await trio.lowlevel.open_process(
             [sys.executable, "-m", "trioboss", "worker", app, *arguments],
             stdout=subprocess.PIPE,
@@ -89,7 +89,7 @@ class Workers:
         return worker
 
     async def start_two(self, *arguments):
-        """Two of them, at the same time."""
+        """Start two at the same time."""
         return await self.start(*arguments), await self.start(*arguments)
 
     async def kill(self):
@@ -100,11 +100,11 @@ class Workers:
 
 
 async def first_to_say(workers, *words):
-    """The one that first says these words."""
+    """The process that first prints this text."""
     found = []
 
     async def wait(worker):
-        await worker.says(*words)
+        await worker.prints(*words)
         found.append(worker)
         nursery.cancel_scope.cancel()
 
@@ -116,7 +116,7 @@ async def first_to_say(workers, *words):
 
 async def next_of(kind, events):
     """The next event of a kind."""
-    with trio.fail_after(PATIENCE):
+    with trio.fail_after(TIMEOUT):
         async for event in events:
             if isinstance(event, kind):
                 return event
@@ -124,8 +124,8 @@ async def next_of(kind, events):
 
 
 async def eventually(boss, queue, id, state):
-    """Wait until a job is in a state that has no event of its own to wait for; return it."""
-    with trio.fail_after(PATIENCE):
+    """Wait until a job is in a state for which there is no event; return the job."""
+    with trio.fail_after(TIMEOUT):
         while True:
             job = await boss.get_job_by_id(queue, id)
             if job is not None and job.state == state:
@@ -135,7 +135,7 @@ async def eventually(boss, queue, id, state):
 
 @contextmanager
 def closed(server_dsn, dsn):
-    """The database lets nobody in, and has thrown out who was there."""
+    """Let the database refuse connections, after it has ended the existing ones."""
     name = conninfo_to_dict(dsn)["dbname"]
     with psycopg.connect(server_dsn, autocommit=True) as owner:
         allow = SQL("alter database {} allow_connections {}")

@@ -1,14 +1,17 @@
-"""The command line: parse, call, print. No logic lives here.
+"""The command line: parse, call, print. No decision is made here.
 
-commands  what there is, and what a mistake looks like
-output    tables and JSON
-worker    `trioboss worker`: signals, processes, logs
-health    probes and metrics over HTTP
+commands  the parser, how a command is run, and what a user's mistake looks like
+admin     the commands that are one call on a boss
+worker    `trioboss worker`: signals, and several processes
+health    `trioboss worker --health`: probes and metrics over HTTP
+logs      `trioboss worker`: log lines for people, or as JSON
+loading   finds the app that MODULE:APP names
 demo      `trioboss demo`
 doctor    `trioboss doctor`
-admin     everything that is one call
 grants    `trioboss grants`
 pipeline  `trioboss pipeline`
+opening   how a command opens its boss
+output    tables, JSON and error messages
 """
 
 import sys

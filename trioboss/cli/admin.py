@@ -1,4 +1,4 @@
-"""Commands that are one call on a boss."""
+"""The commands that are one call on a boss."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from trioboss.api.boss import Boss
-from trioboss.cli.output import complain, print_json, print_rows, printable
+from trioboss.cli.output import print_error, print_json, print_rows, printable
 from trioboss.errors import UnknownQueue, UsageError
 from trioboss.model.explanation import Reason
 from trioboss.model.job import NewJob, Settled
@@ -26,14 +26,14 @@ async def send(boss: Boss, args: argparse.Namespace) -> int:
     """Send one job."""
     id = await boss.send(args.queue, _parse_json("data", args.data), **_parse_options(args.option))
     if id is None:
-        complain("refused by the queue's policy or a throttle")
+        print_error("not sent: refused by the policy of the queue, or by a throttle")
         return 1
     print(id)
     return 0
 
 
 async def queues(boss: Boss, args: argparse.Namespace) -> int:
-    """All queues with their numbers."""
+    """List the queues with the number of their jobs."""
     rows = []
     for queue in await boss.get_queues():
         stats = await boss.get_queue_stats(queue.name)
@@ -55,7 +55,7 @@ async def queues(boss: Boss, args: argparse.Namespace) -> int:
 
 
 async def jobs(boss: Boss, args: argparse.Namespace) -> int:
-    """Jobs of a queue. Payloads are shown only when asked for."""
+    """List the jobs of a queue. Payloads are shown only on request."""
     found = await boss.find_jobs(args.queue, state=args.state, limit=args.limit)
     if not found and await boss.get_queue(args.queue) is None:
         raise UnknownQueue(args.queue)
@@ -75,17 +75,17 @@ async def jobs(boss: Boss, args: argparse.Namespace) -> int:
 
 
 async def why(boss: Boss, args: argparse.Namespace) -> int:
-    """Why a job is not running."""
+    """Explain why a job is not running."""
     explanation = await boss.why(args.queue, args.id)
     if explanation.reason is Reason.UNKNOWN:
-        complain(str(explanation))
+        print_error(str(explanation))
         return 1
     print_json(attrs.asdict(explanation)) if args.json else print(printable(str(explanation)))
     return 0
 
 
 async def schedules(boss: Boss, args: argparse.Namespace) -> int:
-    """All schedules."""
+    """List the schedules."""
     rows = [attrs.asdict(schedule) for schedule in await boss.get_schedules()]
     print_rows(rows, ("queue", "key", "cron", "timezone", "missed", "updated_on"), as_json=args.json)
     return 0
@@ -99,20 +99,20 @@ async def pause(boss: Boss, args: argparse.Namespace) -> int:
 
 async def settle(boss: Boss, args: argparse.Namespace) -> int:
     """Retry, cancel, resume or delete jobs."""
-    verbs = {"retry": boss.retry, "cancel": boss.cancel, "resume": boss.resume, "delete": boss.delete_job}
-    settled: Settled = await verbs[args.command](args.queue, args.id)
+    methods = {"retry": boss.retry, "cancel": boss.cancel, "resume": boss.resume, "delete": boss.delete_job}
+    settled: Settled = await methods[args.command](args.queue, args.id)
     print(f"{settled.affected} of {settled.requested}")
     return 0 if settled.affected == settled.requested else 1
 
 
 async def migrate(boss: Boss, args: argparse.Namespace) -> int:
-    """Create or update the schema. Opening the boss has done it."""
+    """Create or update the schema: opening the boss has done that."""
     print(f"schema {boss.schema!r} is at version {await boss.schema_version()}")
     return 0
 
 
 def print_plan(schema: str, version: int) -> int:
-    """The SQL that would be run, and nothing else."""
+    """Print the SQL that a migration would execute."""
     if version >= LATEST:
         print(f"-- schema {schema!r} is at version {version}: nothing to do")
     else:
@@ -132,14 +132,14 @@ def _parse_json(field: str, text: str | None) -> Any:
 
 
 def _parse_options(given: list[str]) -> dict[str, Any]:
-    """`name=value`, where the value is JSON, or text if it is not; what has to be text always is."""
+    """Parse `name=value`, where the value is JSON, or else text. Options that are text are never read as JSON."""
     options: dict[str, Any] = {}
     for option in given:
         name, equals, text = option.partition("=")
         if not equals:
             raise UsageError(f"option: {option!r} is not NAME=VALUE")
         if name not in _SEND_OPTIONS:
-            raise UsageError(f"option: there is no {name!r}, only {', '.join(_SEND_OPTIONS)}")
+            raise UsageError(f"option: unknown name {name!r}: use one of {', '.join(_SEND_OPTIONS)}")
         options[name] = _parse_value(name, text)
     return options
 
@@ -160,21 +160,24 @@ def add_admin_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument("queue")
     parser.add_argument("data", nargs="?", metavar="JSON")
     parser.add_argument("--option", "-o", action="append", default=[], metavar="NAME=VALUE")
-    add("queues", "list queues with their numbers", queues, json=True)
+    add("queues", "list queues with the number of their jobs", queues, json=True)
     parser = add("jobs", "list jobs of a queue", jobs, json=True)
     parser.add_argument("queue")
     parser.add_argument("--state")
     parser.add_argument("--limit", type=int, default=50)
-    parser.add_argument("--data", action="store_true", help="show payloads and outputs, too")
-    parser = add("why", "say why a job is not running", why, json=True)
+    parser.add_argument("--data", action="store_true", help="also show payloads and outputs")
+    parser = add("why", "explain why a job is not running", why, json=True)
     parser.add_argument("queue")
     parser.add_argument("id")
     add("schedules", "list schedules", schedules, json=True)
-    for name, text in (("pause", "hand out no more jobs of a queue"), ("unpause", "hand them out again")):
+    for name, text in (
+        ("pause", "let no worker claim jobs of a queue"),
+        ("unpause", "let workers claim jobs of a queue again"),
+    ):
         add(name, text, pause).add_argument("queue")
     for name in ("retry", "cancel", "resume", "delete"):
         parser = add(name, f"{name} jobs", settle)
         parser.add_argument("queue")
         parser.add_argument("id", nargs="+")
     parser = add("migrate", "create or update the schema", migrate)
-    parser.add_argument("--plan", action="store_true", help="print the SQL instead of running it")
+    parser.add_argument("--plan", action="store_true", help="print the SQL instead of executing it")

@@ -1,4 +1,4 @@
-"""The commands, and what a mistake looks like: one sentence, exit code 1 or 2, never a traceback."""
+"""The parser, and how a command is run. A user's mistake is one sentence and exit code 1 or 2, never a traceback."""
 
 import argparse
 import os
@@ -14,7 +14,7 @@ from trioboss.cli.demo import demo
 from trioboss.cli.doctor import doctor
 from trioboss.cli.grants import add_grants_command, grants
 from trioboss.cli.opening import open_for
-from trioboss.cli.output import complain
+from trioboss.cli.output import print_error
 from trioboss.cli.pipeline import add_pipeline_command, run_pipeline
 from trioboss.cli.worker import add_worker_command, run_worker
 from trioboss.errors import SchemaOutOfDate, TriobossError, UsageError
@@ -26,7 +26,7 @@ __all__ = ["make_parser", "run"]
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of everything."""
+    """The parser of all commands."""
     parser = argparse.ArgumentParser(
         prog="trioboss", description="A Postgres job queue for structured concurrency."
     )
@@ -45,11 +45,11 @@ def make_parser() -> argparse.ArgumentParser:
         return command
 
     add_worker_command(add)
-    parser_demo = add("demo", "show it at work on an embedded Postgres", None)
+    parser_demo = add("demo", "measure latency and throughput on an embedded Postgres", None)
     parser_demo.add_argument(
-        "--seconds", type=float, default=8.0, help="how long jobs are sent, one after the other"
+        "--seconds", type=float, default=8.0, help="how long to send jobs one after the other"
     )
-    add("doctor", "check connection, schema, notifications and health, and say what to do", None, json=True)
+    add("doctor", "check connection, schema, notifications and health, with advice", None, json=True)
     add_admin_commands(add)
     add_grants_command(add)
     add_pipeline_command(commands.add_parser)
@@ -60,25 +60,25 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command; return its exit code."""
     args = make_parser().parse_args(arguments)
     if args.dsn and has_password(args.dsn):
-        complain("the password on the command line can be seen by others: prefer TRIOBOSS_DSN or a passfile")
+        print_error("others can see the password on the command line: use TRIOBOSS_DSN or a passfile")
     try:
         return _run(args)
     except UsageError as error:
-        complain(str(error))
+        print_error(str(error))
         return 2
     except TriobossError as error:
-        complain(str(error))
+        print_error(str(error))
         return 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read our output has enough of it.
+        # The program that reads our output, like head, has closed the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
         if not is_permission_denied(error):
             raise
-        complain(f"{error.args[0]}: see `trioboss grants`")
+        print_error(f"{error.args[0]}: see `trioboss grants`")
         return 1
 
 
@@ -103,7 +103,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 async def _call(command: Command, args: argparse.Namespace) -> int:
-    """Run a command that needs a boss, but none of its background work."""
+    """Run a command that needs a boss."""
     async with open_for(args, migrate=True if args.command == "migrate" else None) as boss:
         return await command(boss, args)
     raise AssertionError

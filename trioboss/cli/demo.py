@@ -1,10 +1,11 @@
-"""`trioboss demo`: an embedded Postgres, a worker and a producer, and how fast they are here."""
+"""`trioboss demo`: measures a worker and a producer on an embedded Postgres, on this machine."""
 
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import attrs
 import trio
@@ -17,8 +18,8 @@ from trioboss.postgres.embedded import find_dsn
 __all__ = ["demo"]
 
 _RATE = 100.0  # jobs a second, one after the other
-_BULK = 20_000
-_EVERY = 0.25  # seconds between refreshes of the line
+_BULK = 20_000  # jobs at once
+_REFRESH_INTERVAL = 0.25  # seconds
 
 
 @attrs.define
@@ -52,8 +53,8 @@ async def demo(args: argparse.Namespace) -> int:
         rate = await _show_throughput(boss)
         job = (await boss.find_jobs("demo/greetings", limit=1))[0]
     print(f"\nOne job at a time:    {times}, from send to handler, {len(times.values)} jobs")
-    print(f"{_BULK} jobs at once:  {rate:.0f} jobs/s, each one committed with its result")
-    print(f"The first one's result, from the archive: {job.state.value}, {job.output}")
+    print(f"{_BULK} jobs at once:  {rate:.0f} jobs/s, each committed with its result")
+    print(f"The result of the first job, from the archive: {job.state.value}, {job.output}")
     print("\nTry next:  trioboss doctor    ·    trioboss queues --schema trioboss_demo    ·    examples/")
     return 0
 
@@ -63,11 +64,11 @@ async def _show_latency(boss: Boss, seconds: float) -> _Times:
     sent = max(1, int(seconds * _RATE))
     finished = trio.Event()
 
-    async def greet(job: object) -> str:
-        times.values.append(time.perf_counter() - job.data["sent"])  # type: ignore[attr-defined]
+    async def greet(job: Any) -> str:
+        times.values.append(time.perf_counter() - job.data["sent"])
         if len(times.values) == sent:
             finished.set()
-        return f"hello, {job.data['name']}"  # type: ignore[attr-defined]
+        return f"hello, {job.data['name']}"
 
     worker = await boss.work("demo/greetings", greet, concurrency=10)
     with _live_line() as show:
@@ -107,15 +108,15 @@ async def _show_throughput(boss: Boss) -> float:
     return _BULK / (time.perf_counter() - began)
 
 
-async def _refresh(show: object, text: object) -> None:
+async def _refresh(show: Callable[[str], None], text: Callable[[], str]) -> None:
     while True:
-        show(text())  # type: ignore[operator]
-        await trio.sleep(_EVERY)
+        show(text())
+        await trio.sleep(_REFRESH_INTERVAL)
 
 
 @contextmanager
-def _live_line() -> Iterator[object]:
-    """A line that is rewritten in place on a terminal, and printed once a second elsewhere."""
+def _live_line() -> Iterator[Callable[[str], None]]:
+    """A line that is rewritten on a terminal, and printed once a second elsewhere."""
     printed = -1.0
 
     def show(text: str) -> None:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 
 from trioboss.api.sync import SyncBoss
-from trioboss.cli.output import complain
+from trioboss.cli.output import print_error
 from trioboss.errors import UsageError
 from trioboss.postgres.errors import is_role_unknown
 from trioboss.sql.grants import ROLES, grant_plans, grant_text
@@ -14,23 +14,23 @@ __all__ = ["add_grants_command", "grants"]
 
 def add_grants_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     """Describe the command to the parser."""
-    parser = add("grants", "print the SQL that gives roles their rights", None)
+    parser = add("grants", "print the SQL that grants roles the rights they need", None)
     texts = {
         "producer": "sends jobs, reads no payloads",
-        "worker": "takes and settles jobs, does maintenance",
+        "worker": "claims and settles jobs, does maintenance",
         "reader": "reads everything, changes nothing",
         "admin": "owns the schema: migrates, creates queues",
     }
     for kind, text in texts.items():
         parser.add_argument(f"--{kind}", metavar="ROLE", help=f"the role that {text}")
-    parser.add_argument("--apply", action="store_true", help="run it, too")
+    parser.add_argument("--apply", action="store_true", help="also execute it")
 
 
 def grants(args: argparse.Namespace) -> int:
-    """Print the SQL for the roles given, and run it if asked to."""
+    """Print the SQL for the given roles, and execute it if asked to."""
     roles = {kind: getattr(args, kind) for kind in ROLES if getattr(args, kind) is not None}
     if not roles:
-        raise UsageError(f"grants: name a role with {', '.join('--' + kind for kind in ROLES)}")
+        raise UsageError(f"grants: no role is given: use {', '.join('--' + kind for kind in ROLES)}")
     try:
         print(grant_plans(args.schema, roles), end="")
     except ValueError as error:
@@ -48,4 +48,4 @@ def _apply(args: argparse.Namespace, roles: dict[str, str]) -> None:
             if not is_role_unknown(error):
                 raise
             raise UsageError(f"{error.args[0]}: create it first") from None
-    complain("these rights are given")
+    print_error("the rights are granted")

@@ -14,25 +14,25 @@ from trioboss.sql import Catalog
 
 __all__ = ["Histogram", "Metrics", "parse_address", "serve_health"]
 
-_MOST_BYTES = 8192
-_PATIENCE = 5.0
-_MEASURE_PATIENCE = 2.0  # seconds that the database has to tell how long its queues are
+_MAX_BYTES = 8192  # of a request
+_TIMEOUT = 5.0  # seconds for a request and its response
+_MEASURE_TIMEOUT = 2.0  # seconds that the database has to measure the queues
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
 _COUNTERS = {
     "completed": "jobs completed",
     "failed": "attempts failed",
-    "lost": "outcomes refused because the lease was lost",
+    "lost": "attempts whose lease was lost",
     "claimed": "jobs claimed",
-    "claims": "claims made",
+    "claims": "claims sent to the database",
     "woken_by_notify": "wake-ups by a notification",
-    "woken_by_timer": "wake-ups by a timer",
-    "woken_by_poll": "wake-ups by a safety poll",
+    "woken_by_timer": "wake-ups by a timer, for deferred jobs",
+    "woken_by_poll": "wake-ups by a poll, after a missed notification or in polling mode",
 }
 
 
 @attrs.define
 class Histogram:
-    """How often values fell below each bound, as Prometheus counts."""
+    """How many values were below each bound, as Prometheus counts."""
 
     counts: list[int] = attrs.field(factory=lambda: [0] * len(_BOUNDS))
     total: float = 0.0
@@ -42,14 +42,14 @@ class Histogram:
         """Count a value."""
         self.number += 1
         self.total += value
-        for place, bound in enumerate(_BOUNDS):
+        for index, bound in enumerate(_BOUNDS):
             if value <= bound:
-                self.counts[place] += 1
+                self.counts[index] += 1
 
 
 @attrs.define(eq=False)
 class Metrics:
-    """What a boss has done, in Prometheus's text format."""
+    """What a boss has done, in the text format of Prometheus."""
 
     _boss: Boss
     _started: trio.Event = attrs.field(factory=trio.Event)
@@ -58,7 +58,7 @@ class Metrics:
     _ran: dict[str, Histogram] = attrs.field(factory=dict, init=False)
 
     async def run(self) -> None:
-        """Collect times from the stream of events."""
+        """Collect the times of jobs from the stream of events."""
         async with self._boss.events(JobCompleted, JobFailed) as events:
             async for event in events:
                 if isinstance(event, JobCompleted | JobFailed):
@@ -66,7 +66,7 @@ class Metrics:
                     self._ran.setdefault(event.queue, Histogram()).add(event.ran)
 
     def objection(self) -> str | None:
-        """Why it should not be counted on; None if jobs are heard of and taken."""
+        """Why the worker is not ready; None if it is notified of jobs and claims them."""
         if self._stopping.is_set():
             return "stopping"
         if not self._started.is_set():
@@ -74,14 +74,16 @@ class Metrics:
         return None if self._boss.statistics().listener.listening else "not listening"
 
     async def measure(self) -> list[tuple[str, int, float]]:
-        """Each queue that has workers, how many jobs wait in it, and for how long. Nothing if nobody answers."""
+        """For each queue that has workers: its name, how many jobs wait, and for how long the oldest does. Empty if the
+        database does not answer.
+        """
         statement = Catalog(self._boss.schema).get("measure_queues").text.encode()
         try:
-            with trio.move_on_after(_MEASURE_PATIENCE):
+            with trio.move_on_after(_MEASURE_TIMEOUT):
                 async with self._boss.transaction() as conn:
                     return [(*row,) for row in await (await conn.execute(statement)).fetchall()]
         except Exception as error:
-            # A question that fails must not take the worker with it.
+            # A measurement that fails must not stop the worker.
             if not isinstance(error, TriobossError) and not is_database_error(error):
                 raise
         return []
@@ -93,10 +95,12 @@ class Metrics:
     def _counts(self) -> Iterator[str]:
         statistics = self._boss.statistics()
         yield from _gauge(
-            "trioboss_listening", "1 if the listener hears the channel", statistics.listener.listening
+            "trioboss_listening",
+            "1 if the worker is notified of jobs, or polls",
+            statistics.listener.listening,
         )
         yield from _gauge(
-            "trioboss_leads", "1 if this boss does maintenance for all", statistics.listener.leads
+            "trioboss_leads", "1 if this worker does maintenance for all", statistics.listener.leads
         )
         dispatchers = [d for worker in statistics.workers for d in worker.dispatchers]
         for name, text in _COUNTERS.items():
@@ -107,21 +111,25 @@ class Metrics:
         running = Counter({worker.queue: 0 for worker in statistics.workers})
         for worker in statistics.workers:
             running[worker.queue] += worker.running
-        yield from _series("trioboss_running", "gauge", "jobs in handlers", running)
-        yield from _histograms("trioboss_wait_seconds", "from due to its handler", self._waited)
-        yield from _histograms("trioboss_run_seconds", "in the handler", self._ran)
+        yield from _series(
+            "trioboss_running", "gauge", "jobs that are running, or leased and waiting for a slot", running
+        )
+        yield from _histograms(
+            "trioboss_wait_seconds", "seconds from when a job could have started until it did", self._waited
+        )
+        yield from _histograms("trioboss_run_seconds", "seconds that the handler of a job took", self._ran)
 
 
 def _sizes(measured: list[tuple[str, int, float]]) -> Iterator[str]:
     sizes = {queue: size for queue, size, _ in measured}
     ages = {queue: round(age, 3) for queue, _, age in measured}
-    yield from _series("trioboss_queue_size", "gauge", "jobs that wait, 100000 at most", sizes)
-    text = "seconds for which the oldest job that could run has waited"
+    yield from _series("trioboss_queue_size", "gauge", "jobs that wait, counted up to 100000", sizes)
+    text = "seconds that the oldest job that could run has waited"
     yield from _series("trioboss_oldest_age_seconds", "gauge", text, ages)
 
 
 def _series(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
-    """One line a queue: two workers on one queue are one series."""
+    """One line for each queue: two workers of one queue are one series."""
     yield f"# HELP {name} {text}"
     yield f"# TYPE {name} {kind}"
     for queue, value in values.items():
@@ -146,7 +154,7 @@ def _histograms(name: str, text: str, histograms: dict[str, Histogram]) -> Itera
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """`[HOST:]PORT`; without a host, this machine only."""
+    """Parse `[HOST:]PORT`; without a host, only this machine can connect."""
     host, _, port = text.rpartition(":")
     if not port.isdigit() or int(port) > 65535:
         raise UsageError(f"health: {text!r} is not [HOST:]PORT")
@@ -159,11 +167,11 @@ async def serve_health(
     *,
     task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Answer probes until cancelled. Says at which port once it listens."""
+    """Answer requests until cancelled. Reports the port once it listens."""
 
     async def answer(stream: trio.SocketStream) -> None:
         async with stream:
-            with trio.move_on_after(_PATIENCE):
+            with trio.move_on_after(_TIMEOUT):
                 try:
                     await stream.send_all(await _respond(metrics, await _read_target(stream)))
                 except trio.BrokenResourceError:
@@ -179,7 +187,7 @@ async def serve_health(
 
 async def _read_target(stream: trio.SocketStream) -> str:
     received = b""
-    while b"\r\n\r\n" not in received and len(received) < _MOST_BYTES:
+    while b"\r\n\r\n" not in received and len(received) < _MAX_BYTES:
         chunk = await stream.receive_some(4096)
         if not chunk:
             break
@@ -201,7 +209,7 @@ async def _respond(metrics: Metrics, target: str) -> bytes:
         )
     if target == "/metrics":
         return _response("200 OK", "\n".join(await metrics.lines()) + "\n")
-    return _response("404 Not Found", "there are /live, /ready and /metrics\n")
+    return _response("404 Not Found", "not found: try /live, /ready or /metrics\n")
 
 
 def _response(status: str, text: str) -> bytes:

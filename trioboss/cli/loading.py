@@ -1,4 +1,4 @@
-"""How the app of a worker is found: `module:name`, and whose mistake it is if it is not."""
+"""Finds the app that `module:name` names, and explains why it cannot be found."""
 
 import importlib
 import os
@@ -15,7 +15,7 @@ _IMPORTING = (__name__, "importlib")
 
 
 def load_app(path: str) -> App:
-    """The app that `module:name` names."""
+    """Import the module and return its app."""
     module_name, colon, name = path.partition(":")
     if not colon or not module_name or module_name.startswith("."):
         raise UsageError(f"app: {path!r} is not MODULE:APP, for instance myproject.jobs:app")
@@ -33,12 +33,12 @@ def load_app(path: str) -> App:
 
 
 def _is_missing(error: Exception, module_name: str) -> bool:
-    """Whether there is no such module, as opposed to one that itself imports what is not there."""
+    """Whether the module itself is missing, and not one that it imports."""
     return isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}.")
 
 
 def _skip_importing(frames: TracebackType | None) -> TracebackType | None:
-    """The traceback from where the user's own code begins."""
+    """The traceback from the first frame of the user's own code on."""
     while frames is not None and frames.tb_frame.f_globals.get("__name__", "").startswith(_IMPORTING):
         frames = frames.tb_next
     return frames

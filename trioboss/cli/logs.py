@@ -1,4 +1,4 @@
-"""How a worker logs: a line for each job, for people or as JSON. No payloads, no passwords, one event one line."""
+"""How a worker logs: one line for each event, for people or as JSON, without payloads and passwords."""
 
 import json
 import logging
@@ -46,8 +46,8 @@ def _describe_job(event: JobCompleted | JobFailed) -> str:
     return f"{event.queue} {event.id} {outcome}, attempt {event.attempt}, {times}"
 
 
-class _PatientHandler(logging.StreamHandler):  # type: ignore[type-arg]
-    """A log that cannot be written, a closed pipe or a full disk, does not stop the work."""
+class _TolerantHandler(logging.StreamHandler):  # type: ignore[type-arg]
+    """Ignores errors: a log that cannot be written, to a closed pipe or a full disk, must not stop the work."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         return
@@ -55,6 +55,6 @@ class _PatientHandler(logging.StreamHandler):  # type: ignore[type-arg]
 
 def set_up_logging(level: str, *, as_json: bool) -> None:
     """Log to standard error."""
-    handler = _PatientHandler(sys.stderr)
+    handler = _TolerantHandler(sys.stderr)
     handler.setFormatter(_JsonFormatter() if as_json else _LineFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

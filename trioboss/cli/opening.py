@@ -1,4 +1,4 @@
-"""How a command opens its boss: without background work, and without changing the schema of a server that was named."""
+"""How a command opens its boss: it does no maintenance, and does not migrate a server that was named."""
 
 import argparse
 from contextlib import AbstractAsyncContextManager
@@ -8,11 +8,11 @@ from trioboss.postgres.embedded import find_dsn
 
 __all__ = ["open_for"]
 
-CONNECT_WAIT = 5.0  # seconds a command waits for a server that is not there
+CONNECT_WAIT = 5.0  # seconds that a command waits for a server that cannot be reached
 
 
 def open_for(args: argparse.Namespace, *, migrate: bool | None = None) -> AbstractAsyncContextManager[Boss]:
-    """A boss for a command. Only an embedded server, which nobody else migrates, is migrated unasked."""
+    """Open a boss for a command. Only an embedded server is migrated without being asked to: nobody else does it."""
     return open_boss(
         args.dsn,
         schema=args.schema,

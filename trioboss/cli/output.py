@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for programs."""
+"""Prints tables for people, JSON for programs, and error messages."""
 
 import json
 import sys
@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-__all__ = ["complain", "print_json", "print_rows", "printable"]
+__all__ = ["print_error", "print_json", "print_rows", "printable"]
 
 
-def complain(message: str) -> None:
-    """Say on standard error what went wrong: one line, whatever names and servers put into it."""
+def print_error(message: str) -> None:
+    """Print a message on standard error: one line, whatever is in it."""
     print(f"trioboss: {printable(message)}", file=sys.stderr)
 
 
 def printable(text: str) -> str:
-    """The text without what would break a line or speak to the terminal."""
+    """The text without characters that would end the line or control the terminal."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 

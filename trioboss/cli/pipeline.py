@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from importlib import import_module
 
-from trioboss.cli.output import complain
+from trioboss.cli.output import print_error
 from trioboss.errors import UsageError
 from trioboss.postgres.dsn import has_password
 
@@ -47,7 +47,9 @@ def run_pipeline(args: argparse.Namespace) -> int:
     if any(
         has_password(text.removeprefix("--dsn=")) for text in args.arguments if "://" in text or "=" in text
     ):
-        complain("the password on the command line can be seen by others: prefer TRIOBOSS_DSN or a passfile")
+        print_error(
+            "the password on the command line can be seen by others: prefer TRIOBOSS_DSN or a passfile"
+        )
     main = _find(args.job)
     failures: tuple[type[Exception], ...] = (
         import_module("pyspark.errors").PySparkException,
@@ -56,10 +58,10 @@ def run_pipeline(args: argparse.Namespace) -> int:
     try:
         return main(args.arguments)
     except failures as error:
-        complain(_explain(str(error)))
+        print_error(_explain(str(error)))
         return 1
     except OSError as error:
-        complain(str(error))
+        print_error(str(error))
         return 1
 
 

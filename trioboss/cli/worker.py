@@ -1,4 +1,4 @@
-"""`trioboss worker`: runs an app until it is told to stop."""
+"""`trioboss worker`: runs an app until a signal stops it."""
 
 import argparse
 import logging
@@ -16,7 +16,7 @@ from trioboss.api.boss import open_boss
 from trioboss.cli.health import Metrics, parse_address, serve_health
 from trioboss.cli.loading import load_app
 from trioboss.cli.logs import set_up_logging
-from trioboss.cli.output import complain
+from trioboss.cli.output import print_error
 from trioboss.errors import TriobossError, UsageError
 from trioboss.machines.restart import RestartMachine
 from trioboss.model.check import check_duration
@@ -27,8 +27,8 @@ __all__ = ["add_worker_command", "keep_process", "run_worker"]
 _logger = logging.getLogger("trioboss.worker")
 
 _STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_EXIT_PATIENCE = 7.0  # seconds after the grace until a handler that ignores everything is left behind
-_LAST_PATIENCE = 3.0  # the same, after the second signal
+_EXIT_AFTER_GRACE = 7.0  # seconds after the grace until the process exits although a handler still runs
+_EXIT_AFTER_SIGNAL = 3.0  # the same, after the second signal
 
 
 def add_worker_command(add: Callable[..., argparse.ArgumentParser]) -> None:
@@ -36,18 +36,22 @@ def add_worker_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     parser = add("worker", "run the workers of an app", None)
     parser.add_argument("app", metavar="MODULE:APP")
     parser.add_argument("--queue", "-q", action="append", help="only these queues (may be repeated)")
-    parser.add_argument("--concurrency", "-c", type=int, help="overrules what the app declares")
-    parser.add_argument("--processes", "-p", type=int, default=1, help="run so many worker processes")
-    parser.add_argument("--grace", type=float, default=30.0, help="seconds running jobs have when it stops")
+    parser.add_argument(
+        "--concurrency", "-c", type=int, help="how many jobs run at once (default: as the app declares)"
+    )
+    parser.add_argument("--processes", "-p", type=int, default=1, help="how many worker processes to run")
+    parser.add_argument(
+        "--grace", type=float, default=30.0, help="seconds that running jobs have when the worker stops"
+    )
     parser.add_argument(
         "--wait", type=float, default=30.0, help="seconds to wait for the database at the start"
     )
     parser.add_argument(
         "--health",
         metavar="[HOST:]PORT",
-        help="serve /live, /ready and /metrics; further processes take the next ports",
+        help="serve /live, /ready and /metrics; further processes use the next ports",
     )
-    parser.add_argument("--json-logs", action="store_true")
+    parser.add_argument("--json-logs", action="store_true", help="log JSON lines")
     parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
     parser.add_argument("--exit-with-parent", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--no-migrate", action="store_true", help="never change the schema")
@@ -61,7 +65,7 @@ def run_worker(args: argparse.Namespace) -> int:
     if args.processes > 1:
         return trio.run(_supervise_processes, args)
     code = trio.run(_work, args, app)
-    # A thread that a handler left behind must not keep the process.
+    # os._exit: a thread that a cancelled handler has left running must not keep the process alive.
     sys.stderr.flush()
     os._exit(code)
 
@@ -90,37 +94,37 @@ async def _work(args: argparse.Namespace, app: App) -> int:
             await nursery.start(_obey_signals, everything, stopping, args.grace)
             nursery.start_soon(_stop_starting, everything, started, stopping)
             if args.exit_with_parent:
-                nursery.start_soon(_watch_parent, stopping)
+                nursery.start_soon(_stop_without_parent, stopping)
             try:
                 await _run_app(args, app, started, stopping)
             except TriobossError as error:
-                complain(str(error))
+                print_error(str(error))
                 code = 2 if isinstance(error, UsageError) else 1
             except Exception as error:
                 if not is_permission_denied(error):
                     raise
-                complain(f"{error.args[0]}: see `trioboss grants`")
+                print_error(f"{error.args[0]}: see `trioboss grants`")
                 code = 1
             nursery.cancel_scope.cancel()
     return code
 
 
-async def _watch_parent(stopping: trio.Event) -> None:
-    """Stop when the process that supervises this one is gone: its end of our standard input closes."""
+async def _stop_without_parent(stopping: trio.Event) -> None:
+    """Stop when the supervising process is gone: our standard input, a pipe from it, is then closed."""
     await trio.lowlevel.wait_readable(sys.stdin.fileno())
     stopping.set()
 
 
 async def _stop_starting(everything: trio.CancelScope, started: trio.Event, stopping: trio.Event) -> None:
-    """Who is told to stop while it waits for the database, or migrates it, has nothing to bring to an end."""
+    """Stop at once while the worker still waits for the database, or migrates it: no job is running yet."""
     await stopping.wait()
     if not started.is_set():
         everything.cancel()
 
 
 async def _run_app(args: argparse.Namespace, app: App, started: trio.Event, stopping: trio.Event) -> None:
-    """Probes are answered until the last job is given back: who drains is alive, and not ready."""
-    failure: Exception | None = None  # kept out of the nursery, which would wrap it
+    """Run the app. Probes are answered until the last job is released: a stopping worker is alive, and not ready."""
+    failure: Exception | None = None  # kept out of the nursery, which would wrap it in a group
     async with trio.open_nursery() as nursery:
         try:
             async with open_boss(
@@ -156,27 +160,27 @@ async def _obey_signals(
     *,
     task_status: trio.TaskStatus[None],
 ) -> None:
-    """The first signal asks for a graceful stop, the second for an immediate one. Both give back what runs."""
+    """The first signal stops gracefully, the second at once. In both cases jobs that still run are released."""
     with trio.open_signal_receiver(*_stop_signals()) as signals:
         task_status.started()
         async for _ in signals:
             if stopping.is_set():
                 everything.cancel()
-                trio.lowlevel.spawn_system_task(_leave_behind, _LAST_PATIENCE)
+                trio.lowlevel.spawn_system_task(_exit_after, _EXIT_AFTER_SIGNAL)
             else:
                 stopping.set()
-                trio.lowlevel.spawn_system_task(_leave_behind, grace + _EXIT_PATIENCE)
+                trio.lowlevel.spawn_system_task(_exit_after, grace + _EXIT_AFTER_GRACE)
 
 
 def _stop_signals() -> list[signal.Signals]:
-    """Those that ask us to stop. What `nohup` has us ignore stays ignored."""
+    """The signals that stop a worker. A signal that is ignored, as `nohup` makes it, stays ignored."""
     return [number for number in _STOP if signal.getsignal(number) is not signal.SIG_IGN]
 
 
-async def _leave_behind(patience: float) -> None:
-    """A handler that cannot be stopped does not keep the process for ever."""
-    await trio.sleep(patience)
-    complain("a handler did not end in time: leaving without it")
+async def _exit_after(seconds: float) -> None:
+    """Exit although a handler still runs: one that ignores its cancellation must not keep the process for ever."""
+    await trio.sleep(seconds)
+    print_error("a handler ignores its cancellation: exiting without it")
     os._exit(1)
 
 
@@ -184,17 +188,17 @@ async def _leave_behind(patience: float) -> None:
 
 
 async def _supervise_processes(args: argparse.Namespace) -> int:
-    """Start worker processes, restart those that die, pass signals on, and wait for all of them."""
+    """Start worker processes, restart those that die, forward signals, and wait for all of them."""
     stopping = trio.Event()
     codes: list[int] = []
     processes: set[trio.Process] = set()
     async with trio.open_nursery() as nursery:
-        await nursery.start(_pass_signals_on, processes, stopping)
+        await nursery.start(_forward_signals, processes, stopping)
         async with trio.open_nursery() as children:
-            for place in range(args.processes):
+            for number in range(args.processes):
                 child = partial(
                     trio.lowlevel.open_process,
-                    _child_command(args, place),
+                    _child_command(args, number),
                     env=_child_environment(args),
                     stdin=subprocess.PIPE,
                     start_new_session=True,
@@ -205,11 +209,11 @@ async def _supervise_processes(args: argparse.Namespace) -> int:
 
 
 def _child_environment(args: argparse.Namespace) -> dict[str, str]:
-    """The dsn goes by the environment: it may hold a password, and everybody reads the process list."""
+    """The dsn is in the environment: it may contain a password, and every user can read the process list."""
     return {**os.environ} if args.dsn is None else {**os.environ, "TRIOBOSS_DSN": args.dsn}
 
 
-def _child_command(args: argparse.Namespace, place: int) -> list[str]:
+def _child_command(args: argparse.Namespace, number: int) -> list[str]:
     command = [sys.executable, "-m", "trioboss", "worker", args.app, "--exit-with-parent"]
     for name in ("schema", "concurrency", "grace", "wait", "log_level"):
         if (value := getattr(args, name)) is not None:
@@ -218,7 +222,7 @@ def _child_command(args: argparse.Namespace, place: int) -> list[str]:
         command += ["--queue", queue]
     if args.health:
         host, port = parse_address(args.health)
-        command += ["--health", f"{host}:{port + place if port else 0}"]
+        command += ["--health", f"{host}:{port + number if port else 0}"]
     command += ["--json-logs"] if args.json_logs else []
     return command + (["--no-migrate"] if args.no_migrate else [])
 
@@ -229,7 +233,7 @@ async def keep_process(
     stopping: trio.Event,
     codes: list[int],
 ) -> None:
-    """Run a process, again and again while it dies, until it is told to stop; add its last exit code."""
+    """Run a process, restart it when it dies, until it is stopped; append its last exit code to ``codes``."""
     machine = RestartMachine()
     while True:
         process = await start()
@@ -239,17 +243,17 @@ async def keep_process(
         code = await process.wait()
         processes.discard(process)
         if stopping.is_set():
-            # Whom our signal met before it had begun has done nothing wrong.
+            # A process that our signal ended before it could handle signals has not failed.
             codes.append(0 if -code in _STOP else abs(code))
             return
-        complain(f"worker process {process.pid} ended with {code}")
+        print_error(f"worker process {process.pid} exited with code {code}, restarting it")
         if not machine.crashed(trio.current_time()):
-            complain("worker processes end too often: giving up")
+            print_error("worker processes exit too often: giving up; see their own messages for the cause")
             codes.append(1)
             return
 
 
-async def _pass_signals_on(
+async def _forward_signals(
     processes: set[trio.Process], stopping: trio.Event, *, task_status: trio.TaskStatus[None]
 ) -> None:
     with trio.open_signal_receiver(*_stop_signals()) as signals:
