@@ -267,7 +267,8 @@ class Worker:
                 dispatcher.set_deadline(self._deadline)
 
     async def _settle_when_cancelled(self) -> None:
-        """Wait for the cancellation of the worker's nursery. Statements are shielded from it, so they get a deadline."""
+        """Wait for the cancellation of the worker's nursery. Statements are shielded from it, so they get a deadline.
+        """
         try:
             await trio.sleep_forever()
         finally:
