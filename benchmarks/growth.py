@@ -161,7 +161,7 @@ def _old_transaction(dsn: str) -> Iterator[None]:
     """Hold a snapshot open: vacuum cannot remove any row that was deleted after it was taken."""
     with psycopg.connect(dsn) as connection:
         connection.execute("set transaction isolation level repeatable read")
-        connection.execute("select count(*) from trioboss.job")
+        connection.execute("select count(*) from trioboss.live_job")
         yield
 
 

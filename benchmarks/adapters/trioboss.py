@@ -18,7 +18,7 @@ from benchmarks.programs.protocol import now
 __all__ = ["PENDING_SQL", "TriobossAdapter"]
 
 # Ended jobs leave this table.
-PENDING_SQL = "select count(*) from trioboss.job"
+PENDING_SQL = "select count(*) from trioboss.live_job"
 
 
 class TrioRuntime:

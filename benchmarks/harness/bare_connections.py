@@ -26,10 +26,8 @@ _SELECT = BoundStatement(Statement("bench_select", "select 1", ()))
 _INSERT = Statement(
     "bench_insert",
     """
-    insert into trioboss.job_common (
-        id, name, data, retry_limit, retry_delay, retry_backoff, retry_jitter, expire_in, auto_heartbeat,
-        max_lease_extensions, keep_until, delete_after, policy, gate)
-    values ($1, $2, $3, 2, 0, false, 0, '15 min', false, 0, now() + interval '14 days', '7 days', 'standard', 0)""",
+    insert into trioboss.live_job_common (id, queue, data, created_on, start_after, readiness)
+    values ($1, $2, $3, now(), now(), 'ready')""",
     ("id", "queue", "data"),
 )
 
@@ -84,9 +82,9 @@ async def compare_bulk(dsn: str, count: int) -> dict[str, float]:
 
 def _copy(dsn: str) -> float:
     with psycopg.connect(dsn) as connection:
-        with connection.cursor().copy("copy trioboss.job_common to stdout (format binary)") as copy:
+        with connection.cursor().copy("copy trioboss.live_job_common to stdout (format binary)") as copy:
             rows = [bytes(block) for block in copy]
-        connection.execute("create table bare (like trioboss.job_common)")
+        connection.execute("create table bare (like trioboss.live_job_common)")
         connection.commit()
         whole = b"".join(rows)
         began = time.perf_counter()

@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Set
 from typing import Any
 
+import psycopg
+
 import trioboss
 from benchmarks.adapters.base import QUEUE
 from benchmarks.harness.server import run_sql
@@ -11,8 +13,6 @@ from benchmarks.harness.server import run_sql
 __all__ = ["admit_all", "block_key", "fill_archive", "fill_jobs", "fill_queues", "measure_claims"]
 
 _COLD = 20  # claims before the measurement begins
-# A claim of a priority that no job has takes no job, but it admits jobs of keyed queues.
-_UNUSED_PRIORITY = 2**31 - 1
 _ADMITTED_AT_ONCE = 50_000
 
 
@@ -40,10 +40,15 @@ def block_key(dsn: str, blocked: int, free: int) -> None:
 
 
 def admit_all(dsn: str, jobs: int) -> None:
-    """Admit so many new jobs of a keyed queue, which otherwise happens along with the measured claims."""
+    """Admit so many new jobs of a keyed queue, which otherwise happens along with the measured claims.
+
+    A claim in the caller's transaction admits jobs by a transaction of its own. Its rollback leaves them ready.
+    """
     with trioboss.SyncBoss(dsn, migrate=False) as boss:
         for _ in range(jobs // _ADMITTED_AT_ONCE + 2):
-            boss.fetch(QUEUE, batch_size=_ADMITTED_AT_ONCE, min_priority=_UNUSED_PRIORITY)
+            with psycopg.connect(dsn) as connection:
+                boss.fetch(QUEUE, batch_size=_ADMITTED_AT_ONCE, conn=connection)
+                connection.rollback()
 
 
 def fill_archive(dsn: str, archived: int, jobs: int) -> None:
@@ -81,14 +86,13 @@ def _copy_row(
 
 
 async def measure_claims(dsn: str, count: int, refill: bool = False) -> list[float]:
-    """Return the milliseconds of each claim of 10 admitted jobs. `refill`: the queue never has more than 10."""
+    """Return the milliseconds of each claim of 10 jobs. `refill`: the queue never has more than 10."""
     times: list[float] = []
     async with trioboss.open_boss(dsn, migrate=False, supervise=False, schedule=False, pool_size=1) as boss:
         await boss.wait_listening()
         for number in range(count):
             if refill:
                 await boss.insert(QUEUE, [_row(number * 10 + i, str(number * 10 + i)) for i in range(10)])
-                await boss.fetch(QUEUE, min_priority=_UNUSED_PRIORITY)
             began = time.perf_counter()
             jobs = await boss.fetch(QUEUE, batch_size=10)
             times.append((time.perf_counter() - began) * 1000)

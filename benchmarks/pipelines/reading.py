@@ -16,14 +16,11 @@ __all__ = ["fill_history", "measure_reading"]
 
 _SOME = ("id", "queue", "started_on", "completed_on")
 FILL = """
-insert into trioboss.archive (id, name, priority, data, state, retry_limit, retry_count, retry_delay, retry_backoff,
-    retry_jitter, backoff_count, start_after, started_on, singleton_key, expire_in, auto_heartbeat,
-    max_lease_extensions, lease_extensions, created_on, completed_on, keep_until, delete_after, output, policy, worker,
-    attempt, seq)
+insert into trioboss.archive (id, queue, priority, data, outcome, retry_count, start_after, started_on, key, created_on,
+    completed_on, output, policy, worker, attempt, seq)
 select gen_random_uuid(), 'queue' || n % 8, n % 5,
     jsonb_build_object('order', n, 'customer', md5(n::text), 'items', jsonb_build_array(n % 7, n % 11)), 'completed',
-    2, 0, 0, false, 0, 0, at, at + interval '20 ms', 'key' || n % 1000, '15 min', true, 3, 0, at,
-    at + interval '50 ms', at + interval '14 days', '7 days', '{"ok": true}', 'standard',
+    0, at, at + interval '20 ms', 'key' || n % 1000, at, at + interval '50 ms', '{"ok": true}', 'standard',
     '01920000-0000-7000-8000-000000000001', 1, n
 from generate_series(1, %s) n, lateral (select now() - interval '1 hour' + n * interval '1 ms' as at) t
 """

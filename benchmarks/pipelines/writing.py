@@ -53,7 +53,9 @@ def _load(context: PipelineContext, jobs: DataFrame, name: str) -> float:
         with trioboss.SyncBoss(dsn, migrate=False) as boss:
             boss.create_queue("bulk")
         took = timed(lambda: (_by_trioboss if name == "trioboss" else _by_jdbc)(jobs, dsn))
-        ((count,),) = run_sql(dsn, "select count(*) from trioboss.job where name = 'bulk' and gate = 0")
+        ((count,),) = run_sql(
+            dsn, "select count(*) from trioboss.live_job where queue = 'bulk' and readiness = 'ready'"
+        )
         if count != context.rows:
             raise AssertionError(f"{name} loaded {count} of {context.rows} rows")
     return took
@@ -65,13 +67,8 @@ def _by_trioboss(jobs: DataFrame, dsn: str) -> None:
 
 def _by_jdbc(jobs: DataFrame, dsn: str) -> None:
     """Write complete rows, so that the trigger has no column to fill in."""
-    complete = jobs.selectExpr(
-        "uuid() as id", "'bulk' as name", "data", "priority", "2 as retry_limit", "0D as retry_delay",
-        "false as retry_backoff", "0D as retry_jitter", "'900 s' as expire_in", "true as auto_heartbeat",
-        "3 as max_lease_extensions", "now() + interval '14 days' as keep_until", "'7 days' as delete_after",
-        "'standard' as policy", "0S as gate",
-    )  # fmt: skip
+    complete = jobs.selectExpr("uuid() as id", "'bulk' as queue", "data", "priority", "'ready' as readiness")
     options = jdbc_options(
-        dsn, dbtable="trioboss.job_common", batchsize="10000", reWriteBatchedInserts="true"
+        dsn, dbtable="trioboss.live_job_common", batchsize="10000", reWriteBatchedInserts="true"
     )
     complete.write.format("jdbc").options(**options).mode("append").save()

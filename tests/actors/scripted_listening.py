@@ -13,7 +13,7 @@ from scripted_ports import NOON
 
 from trioboss.actors.ports import Registration
 from trioboss.errors import DatabaseUnavailable
-from trioboss.model.polling import PollResult, Watch
+from trioboss.model.polling import PollResult, Rescue
 from trioboss.model.schedule import Schedule
 
 
@@ -132,12 +132,12 @@ class ScriptedMaintenance:
     rescues: list[tuple[float, bool]] = attrs.field(factory=list)
     prunes: list[float] = attrs.field(factory=list)
     notifications: list[tuple[float, str]] = attrs.field(factory=list)
-    found: Watch = attrs.field(factory=lambda: Watch((), 0, None, ()))
+    found: Rescue = attrs.field(factory=lambda: Rescue((), 0, None, ()))
     faults: deque[Exception] = attrs.field(factory=deque)
     prune_takes: float = 0.0
     prune_faults: deque[Exception] = attrs.field(factory=deque)
 
-    async def rescue_leases(self, grace: float, margin: float, *, full: bool) -> Watch:
+    async def rescue_leases(self, grace: float, margin: float, *, full: bool) -> Rescue:
         self.rescues.append((trio.current_time(), full))
         await trio.lowlevel.checkpoint()
         if self.faults:

@@ -15,9 +15,10 @@ import trio.testing
 
 from trioboss.actors.ports import Registration
 from trioboss.errors import DatabaseUnavailable, LeaseLost
-from trioboss.model.job import Job, Lease
+from trioboss.model.job import OPTIONS, Job, Lease
+from trioboss.model.queue import QueueSettings
 from trioboss.model.settle_and_claim import Claim, ClaimRequest, Failure, SettledAndClaimed, Settlements
-from trioboss.model.states import JobState
+from trioboss.model.states import JobState, Readiness
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
@@ -28,37 +29,20 @@ def make_job(data: Any = None, **options: Any) -> Job:
         "id": uuid4(),
         "queue": "q",
         "data": data,
-        "state": "created",
+        "state": JobState.CREATED,
+        "readiness": Readiness.READY,
         "priority": 0,
         "attempt": 0,
         "retry_count": 0,
-        "retry_limit": 2,
-        "retry_delay": 0.0,
-        "retry_backoff": False,
-        "retry_delay_max": None,
-        "singleton_key": None,
         "created_on": NOON,
         "start_after": NOON,
-        "started_on": None,
-        "completed_on": None,
-        "keep_until": NOON + timedelta(days=14),
-        "expire_in": 900.0,
-        "heartbeat": None,
-        "heartbeat_on": None,
-        "auto_heartbeat": True,
-        "max_lease_extensions": 3,
         "lease_extensions": 0,
-        "output": None,
-        "progress": None,
-        "dead_letter": None,
-        "worker": None,
-        "source_queue": None,
-        "source_id": None,
-        "source_created_on": None,
-        "source_retry_count": None,
+        "policy": "standard",
         "seq": 1,
     }
-    return Job(**(values | options))
+    fields = dict.fromkeys(field.name for field in attrs.fields(Job))
+    defaults = {name: getattr(QueueSettings(), name) for name in OPTIONS}
+    return Job(**(fields | defaults | values | options))
 
 
 @attrs.frozen
@@ -198,7 +182,7 @@ class ScriptedWork:
                 return JobState.FAILED
         elif outcome != "released":
             return JobState.COMPLETED
-        self.add(attrs.evolve(job, state="retry"))
+        self.add(attrs.evolve(job, state=JobState.RETRY, readiness=Readiness.READY))
         return JobState.RETRY
 
     def _claim(self, queue: str, request: ClaimRequest, *, promote_due: bool) -> Claim:
@@ -211,9 +195,8 @@ class ScriptedWork:
         while ready and len(claimed) < request.limit:
             job = ready.popleft()
             started = NOON + timedelta(seconds=now)
-            job = attrs.evolve(
-                job, state="active", attempt=job.attempt + 1, started_on=started, worker=request.worker
-            )
+            active = {"state": JobState.ACTIVE, "readiness": Readiness.ACTIVE, "started_on": started}
+            job = attrs.evolve(job, **active, attempt=job.attempt + 1, worker=request.worker)
             self.active[job.id] = job
             claimed.append(job)
         dues = [due for due, job in self.deferred if job.queue == queue]
@@ -236,7 +219,7 @@ class ScriptedWork:
             if job.queue == queue and job.worker == worker and job.id not in known:
                 del self.active[job.id]
                 self.outcomes.append((job.id, job.attempt, "recovered"))
-                self.add(attrs.evolve(job, state="retry"))
+                self.add(attrs.evolve(job, state=JobState.RETRY, readiness=Readiness.READY))
         await self._leave(fault)
 
     async def renew(self, leases: Mapping[str, Sequence[Lease]]) -> set[UUID]:

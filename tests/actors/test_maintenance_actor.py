@@ -15,7 +15,7 @@ from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.maintenance import Maintenance
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, JobsRecovered, QueueWarning
-from trioboss.model.polling import Watch
+from trioboss.model.polling import Rescue
 
 
 @attrs.define(eq=False)
@@ -42,7 +42,7 @@ class Setting:
     maintenance: Maintenance
 
 
-ACTIVE = Watch((), 3, 500.0, ())
+ACTIVE = Rescue((), 3, 500.0, ())
 
 
 def start(reporter, nursery, *, leads, **script):
@@ -142,9 +142,9 @@ async def test_while_jobs_run_for_long_the_leader_repeats_the_busy_notification(
 
 
 async def test_a_round_is_due_when_the_first_lease_ends(reporter, nursery):
-    setting = start(reporter, nursery, leads=True, found=Watch((), 0, 17.0, ()))
+    setting = start(reporter, nursery, leads=True, found=Rescue((), 0, 17.0, ()))
     await trio.sleep(0.1)
-    setting.port.found = Watch((), 0, None, ())
+    setting.port.found = Rescue((), 0, None, ())
     await trio.sleep(30)
 
     assert [at for at, _ in setting.port.rescues] == [0, 17]
@@ -153,7 +153,7 @@ async def test_a_round_is_due_when_the_first_lease_ends(reporter, nursery):
 async def test_rescued_leases_and_warnings_are_reported(reporter, nursery, events):
     ids = (uuid4(), uuid4())
     warning = ("q", "queue_size", "more than 5 jobs wait")
-    setting = start(reporter, nursery, leads=True, found=Watch([("q", "lost", ids)], 0, None, [warning]))
+    setting = start(reporter, nursery, leads=True, found=Rescue([("q", "lost", ids)], 0, None, [warning]))
     (recovered,) = await events.wait_for(JobsRecovered)
     (warned,) = await events.wait_for(QueueWarning)
 

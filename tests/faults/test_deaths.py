@@ -95,7 +95,7 @@ async def die_while_completing(programs: Programs, proxy: Proxy, owner, found: A
     """Kill workers whose completions are committed, but whose replies were lost."""
     proxy.lose_replies_to = b"\0complete\0"
     victims = {queue: await programs.victim(proxy.dsn, queue) for queue in ("a5", "a6")}
-    done = "select id from trioboss.archive where name = %s"
+    done = "select id from trioboss.archive where queue = %s"
     for queue, victim in victims.items():
         await until(lambda queue=queue: owner.execute(done, [queue]).fetchall())
         await victim.kill()

@@ -48,7 +48,9 @@ async def test_A11_a_job_whose_worker_has_no_row_is_rescued(dsn):
 async def test_A12_a_leader_whose_session_outlives_it_leads_until_its_term_ends(dsn):
     """A proxy may keep a connection open whose client is gone, and the server cannot know."""
     with psycopg.connect(dsn, autocommit=True) as session, trio.fail_after(60):
-        session.execute("select pg_advisory_lock(hashtextextended('trioboss/leader', 0))")
+        session.execute(
+            "select pg_advisory_lock(trioboss.lock_number('leader', seed)) from trioboss.lock_seed"
+        )
         session.execute(
             "insert into trioboss.leader values (true, gen_random_uuid(), now() + interval '2 s')"
         )
@@ -77,7 +79,8 @@ def leave_a_dead_worker(dsn, name):
             [name],
         )
         claimed = owner.execute(
-            "update trioboss.job set state = 'active', attempt = 1, started_on = now(), "
-            "worker = '018f0000-0000-7000-8000-00000000dead' where name = 'q' returning id"
+            "update trioboss.live_job set readiness = 'active', attempt = 1, started_on = now(), "
+            "expires_on = now() + interval '15 min', worker = '018f0000-0000-7000-8000-00000000dead' "
+            "where queue = 'q' returning id"
         ).fetchall()
         assert len(claimed) == 1

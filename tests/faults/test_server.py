@@ -142,7 +142,7 @@ async def test_E8_work_goes_on_with_short_statement_and_lock_timeouts(own_dsn, s
     async with working(own_dsn) as (boss, _):
         set_for_database(own_dsn, setting, value)
         with as_owner(own_dsn) as owner, owner.transaction():
-            owner.execute("lock table trioboss.job_common in share mode")
+            owner.execute("lock table trioboss.live_job_common in share mode")
             with trio.move_on_after(0.5):
                 await send_until_acknowledged(boss, "delayed")
 
@@ -186,7 +186,7 @@ async def test_E16_truncated_jobs_are_lost_leases_and_crash_nothing(own_dsn):
             await boss.send("long")
             await began.wait()
             with as_owner(own_dsn) as owner:
-                owner.execute("truncate trioboss.job")
+                owner.execute("truncate trioboss.live_job")
             went_on.set()
             await until(lambda: boss.statistics().workers[0].dispatchers[0].lost)
             await boss.off_work(worker)

@@ -1,4 +1,4 @@
-"""When a cron expression ticks, found by trying every minute (or second): slow, and simple enough to be believed."""
+"""The ticks of a cron expression, found by trying every minute (or second): slow, and obviously right."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -40,7 +40,7 @@ class Oracle:
         self._any_day, self._any_weekday = len(self._days) == 31, len(self._weekdays) == 7
 
     def matches(self, local: datetime) -> bool:
-        """Whether the expression names this time on the wall's clock."""
+        """Whether the expression matches this local time."""
         day = local.day in self._days
         weekday = local.isoweekday() % 7 in self._weekdays
         either = day and weekday if self._any_day or self._any_weekday else day or weekday
@@ -66,7 +66,7 @@ class Oracle:
         return found
 
     def _is_in_gap(self, before: datetime, local: datetime, step: timedelta) -> bool:
-        """Whether a time is named that was left out between these two."""
+        """Whether the expression matches a local time that was skipped between these two."""
         shown, next_shown = before.replace(tzinfo=None), local.replace(tzinfo=None)
         skipped = _instants(shown, next_shown - step, step)
         return any(self.matches(time) for time in skipped)

@@ -1,4 +1,4 @@
-"""When cron ticks: time zones, the two days a year that matter, missed ticks."""
+"""The ticks of cron: time zones, the two days a year when clocks change, missed ticks."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -20,7 +20,7 @@ def utc(text):
 
 
 def local_ticks(cron, zone, after, until):
-    """The ticks in a stretch of time, as the clock on the wall shows them, with its offset."""
+    """The ticks in a period, in local time with its offset."""
     return [
         f"{tick.astimezone(ZoneInfo(zone)):%d %H:%M %z}"
         for tick in Cron(cron, zone).ticks(utc(after), utc(until))
@@ -67,7 +67,7 @@ def test_a_day_that_never_comes_is_refused():
 
 
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "Asia/Kathmandu", "Pacific/Kiritimati", "Etc/GMT+12"])
-def test_a_zone_without_summer_time_is_a_matter_of_its_offset(zone):
+def test_a_zone_without_summer_time_has_one_offset(zone):
     offset = f"{datetime(2030, 1, 1, tzinfo=ZoneInfo(zone)):%z}"
 
     shown = local_ticks("30 9 * * *", zone, "2030-03-29", "2030-04-02")
@@ -75,7 +75,7 @@ def test_a_zone_without_summer_time_is_a_matter_of_its_offset(zone):
     assert [tick.split(" ", 1)[1] for tick in shown] == [f"09:30 {offset}"] * 4
 
 
-def test_a_range_of_one_is_that_one():
+def test_a_range_of_one_value_is_that_value():
     assert local_ticks("0 3-3 * * 2-2", "UTC", "2030-01-01", "2030-01-09") == [
         "01 03:00 +0000",
         "08 03:00 +0000",
@@ -83,7 +83,7 @@ def test_a_range_of_one_is_that_one():
 
 
 def test_no_tick_is_lost_on_the_way_to_a_change_of_the_clocks():
-    """Four hours before it the reckoning changes its ways."""
+    """Four hours before a change the computation takes another path."""
     ticks = list(
         Cron("*/30 * * * *", "Europe/Berlin").ticks(utc("2030-03-30 12:00"), utc("2030-03-31 12:00"))
     )
@@ -114,7 +114,7 @@ def test_a_time_in_the_gap_and_one_at_its_end_are_one_tick():
     ]
 
 
-def test_who_asks_from_within_the_hour_before_gets_the_change():
+def test_the_next_tick_from_the_hour_before_the_gap_is_at_the_change():
     assert Cron("30 2 * * *", "Europe/Berlin").next_after(utc("2030-03-31 00:59:59")) == utc(
         "2030-03-31 01:00"
     )
@@ -165,7 +165,7 @@ def test_every_other_hour_is_a_list_of_fixed_times():
     ]
 
 
-def test_who_asks_in_the_second_of_the_two_hours_gets_the_next_day():
+def test_the_next_tick_from_the_second_of_two_equal_hours_is_on_the_next_day():
     assert Cron("30 2 * * *", "Europe/Berlin").next_after(utc("2030-10-27 01:15")) == utc("2030-10-28 01:30")
 
 
@@ -298,7 +298,7 @@ def test_all_fires_all_of_them():
     assert due("all", 0, 17, "*/5 * * * *") == [5, 10, 15]
 
 
-def test_all_has_an_end():
+def test_all_fires_a_thousand_ticks_at_most():
     ticks = due("all", 0, 5000)
 
     assert ticks == list(range(4001, 5001))
@@ -312,13 +312,13 @@ def test_nothing_is_due_before_the_next_tick(missed):
 
 @pytest.mark.parametrize(("missed", "count"), [("skip", 1), ("latest", 1), ("all", 1000)])
 def test_a_long_absence_costs_no_more_than_a_short_one(missed, count, monkeypatch):
-    """A schedule for every second, and nobody there for a year: what is not fired need not be reckoned."""
-    reckoned = []
+    """A schedule for every second, and no boss for a year: ticks that are not fired are not computed."""
+    computed = []
     next_after = Cron.next_after
-    monkeypatch.setattr(Cron, "next_after", lambda *args: reckoned.append(args) or next_after(*args))
+    monkeypatch.setattr(Cron, "next_after", lambda *args: computed.append(args) or next_after(*args))
 
     assert len(due(missed, 0, 365 * 1440, "* * * * * *")) == count
-    assert len(reckoned) < 5000
+    assert len(computed) < 5000
 
 
 def test_a_rare_tick_is_found_however_long_ago_it_was():

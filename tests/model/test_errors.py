@@ -1,4 +1,4 @@
-"""The errors: each says who has to do what."""
+"""The errors: their messages name the cause and the remedy."""
 
 import uuid
 
@@ -16,7 +16,7 @@ def test_every_error_is_exported_and_documented():
         assert getattr(errors, name).__doc__
 
 
-def test_every_error_is_a_trioboss_error_and_in_the_picture():
+def test_every_error_is_a_trioboss_error_and_in_the_overview():
     for name in errors.__all__:
         assert issubclass(getattr(errors, name), trioboss.TriobossError)
         assert name in errors.__doc__
@@ -33,13 +33,13 @@ def test_a_mistake_of_the_caller_is_a_value_error_too():
         assert issubclass(error, ValueError)
 
 
-def test_what_may_go_away_by_itself_is_one_kind():
+def test_errors_that_may_go_away_by_themselves_share_a_base():
     assert issubclass(trioboss.PoolTimeout, trioboss.DatabaseUnavailable)
     assert issubclass(trioboss.OutcomeUnknown, trioboss.DatabaseUnavailable)
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
+    ("error", "parts"),
     [
         (trioboss.UnknownQueue("email"), ["'email'", "does not exist", "create_queue('email')"]),
         (
@@ -57,12 +57,12 @@ def test_what_may_go_away_by_itself_is_one_kind():
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
-def test_the_message_names_the_culprit_and_what_to_do(error, words):
-    for word in words:
-        assert word in str(error)
+def test_the_message_names_the_cause_and_the_remedy(error, parts):
+    for part in parts:
+        assert part in str(error)
 
 
-def test_errors_carry_what_a_program_needs():
+def test_errors_have_attributes_for_programs():
     assert trioboss.UnknownQueue("email").queue == "email"
     assert trioboss.QueueExists("email", {"policy": (1, 2)}).differing == {"policy": (1, 2)}
     assert trioboss.QueueInUse("dead", ["a"]).users == ("a",)
@@ -80,7 +80,7 @@ def test_of_many_ids_the_message_shows_a_few():
     assert len(lost.ids) == 1000
 
 
-def test_the_remedy_is_one_that_helps():
+def test_the_remedy_depends_on_the_cause():
     with_policy = {"policy": ("standard", "short"), "retry_limit": (1, 2)}
     assert str(trioboss.QueueExists("q", with_policy)).endswith("delete it first, policy cannot be changed")
     assert str(trioboss.QueueExists("q", {"retry_limit": (1, 2)})).endswith("use update_queue")

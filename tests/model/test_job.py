@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 import trioboss
-from trioboss import Job, NewJob
+from trioboss import Job, JobState, NewJob
 from trioboss.model.job import Lease, SendOptions, make_id
 
 ID = uuid.UUID("01890a5d-ac96-774b-bcce-b302099a8057")
@@ -25,14 +25,21 @@ def test_an_id_is_a_uuid_of_version_7_made_now():
     assert before <= id.int >> 80 <= after
 
 
-def test_ids_of_later_milliseconds_are_greater(monkeypatch):
-    instants = iter([1_000_000, 2_000_000, 10**18, 10**18 + 1_000_000])
-    monkeypatch.setattr(time, "time_ns", lambda: next(instants))
+def test_ids_of_later_instants_are_greater(monkeypatch):
+    instants = [1_000_000, 1_000_250, 2_000_000, 10**18, 10**18 + 250, 10**18 + 999_999, 10**18 + 1_000_000]
+    remaining = iter(instants)
+    monkeypatch.setattr(time, "time_ns", lambda: next(remaining))
 
-    ids = [make_id() for _ in range(4)]
+    ids = [make_id() for _ in instants]
 
     assert ids == sorted(ids)
     assert [str(id) for id in ids] == sorted(str(id) for id in ids)
+
+
+def test_ids_made_one_after_the_other_are_in_order():
+    ids = [make_id() for _ in range(1000)]
+
+    assert ids == sorted(ids)
 
 
 def test_ids_do_not_repeat():
@@ -48,7 +55,7 @@ def test_ids_do_not_repeat():
         ("start_after", "2030-01-01T00:00:00Z", INSTANT),
         ("singleton_key", "a b", "a b"),
         ("singleton_seconds", timedelta(hours=1), 3600.0),
-        ("dead_letter", "letters", "letters"),
+        ("dead_letter", "dead", "dead"),
         ("retry_limit", 0, 0),
         ("retry_delay", 2, 2.0),
         ("retry_backoff", True, True),
@@ -99,7 +106,7 @@ def test_a_bad_option_is_refused_by_name(option, value):
         NewJob(**{option: value})
 
 
-def test_every_option_of_send_is_an_option_of_a_new_job_and_was_tried_here():
+def test_every_option_of_send_is_an_option_of_a_new_job_and_is_tested_here():
     options = {field.name for field in attrs.fields(NewJob)} - {"data"}
 
     assert options == set(SendOptions.__annotations__) == set(BAD_OPTIONS)
@@ -110,13 +117,13 @@ def test_an_unknown_option_is_refused_by_name():
         NewJob(retries=3)
 
 
-def test_what_is_left_out_is_left_to_the_queue():
+def test_an_option_that_is_left_out_is_none():
     job = NewJob({"a": 1})
 
     assert {value for name, value in attrs.asdict(job).items() if name != "data"} == {None}
 
 
-def test_the_next_slot_makes_no_sense_without_slots():
+def test_singleton_next_slot_requires_singleton_seconds():
     with pytest.raises(trioboss.UsageError, match=r"^singleton_next_slot: .*singleton_seconds"):
         NewJob(singleton_next_slot=True)
 
@@ -128,14 +135,16 @@ def test_a_new_job_cannot_be_changed():
 
 def read_job(**changes):
     values = dict.fromkeys((field.name for field in attrs.fields(Job)), None)
-    return Job(**{**values, "id": ID, "state": "active", "attempt": 3, "started_on": INSTANT, **changes})
+    return Job(
+        **{**values, "id": ID, "state": JobState.ACTIVE, "attempt": 3, "started_on": INSTANT, **changes}
+    )
 
 
 def test_an_active_job_has_the_lease_of_its_attempt():
     assert read_job().lease == Lease(ID, 3, INSTANT)
 
 
-@pytest.mark.parametrize("state", ["created", "retry", "completed", "cancelled", "failed"])
+@pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.ACTIVE])
 def test_a_job_that_is_not_active_has_no_lease(state):
     assert read_job(state=state).lease is None
 

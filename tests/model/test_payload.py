@@ -1,4 +1,4 @@
-"""JSON that comes back as it was sent, or is refused with the path of what cannot."""
+"""JSON comes back as it was sent, or is refused with the path of the bad value."""
 
 import decimal
 import enum
@@ -34,7 +34,7 @@ _documents = st.recursive(
 
 @pytest.fixture(scope="module")
 def postgres(server_dsn):
-    """A connection, to ask what jsonb makes of a text."""
+    """A connection, for the conversion of text to jsonb."""
     with psycopg.connect(server_dsn, autocommit=True) as connection:
         yield connection
 
@@ -50,7 +50,7 @@ def types_of(value):
 
 @settings(max_examples=300, deadline=None)
 @given(_documents)
-def test_what_is_accepted_comes_back_from_postgres_equal_and_of_the_same_types(postgres, document):
+def test_an_accepted_document_comes_back_from_postgres_equal_and_of_the_same_types(postgres, document):
     (back,) = postgres.execute("select %s::text::jsonb", [encode(document)]).fetchone()
 
     assert back == document
@@ -91,7 +91,7 @@ def test_an_enumeration_of_text_or_numbers_is_sent_as_its_value():
         (2**13_000, "more than 13000 bits"),
     ],
 )
-def test_what_cannot_come_back_is_refused_with_its_path(value, problem):
+def test_a_value_that_would_not_come_back_equal_is_refused_with_its_path(value, problem):
     with pytest.raises(PayloadError) as refusal:
         encode({"orders": [{"ok": 1}, {"bad": value}]})
 
@@ -101,7 +101,7 @@ def test_what_cannot_come_back_is_refused_with_its_path(value, problem):
 
 
 @pytest.mark.parametrize(("key", "problem"), [("a\0", "NUL"), ("\ud800", "surrogate")])
-def test_a_key_that_cannot_come_back_is_refused_with_its_path(key, problem):
+def test_a_key_that_postgres_cannot_hold_is_refused_with_its_path(key, problem):
     with pytest.raises(PayloadError, match=problem) as refusal:
         encode({"a": {key: 1}})
 
@@ -109,7 +109,7 @@ def test_a_key_that_cannot_come_back_is_refused_with_its_path(key, problem):
     assert refusal.value.path.isprintable()
 
 
-def test_a_value_that_is_bad_itself_has_the_path_of_the_whole():
+def test_the_path_of_a_document_that_is_bad_itself_is_its_name():
     with pytest.raises(PayloadError, match=r"^output: set is not JSON"):
         encode(set(), "output")
 
@@ -121,7 +121,7 @@ def nested(depth):
     return value
 
 
-def test_200_levels_are_deep_enough(postgres):
+def test_200_levels_are_accepted(postgres):
     (back,) = postgres.execute("select %s::text::jsonb", [encode(nested(200))]).fetchone()
 
     assert back == nested(200)
@@ -161,7 +161,7 @@ def test_the_limit_is_10_mb_unless_said_otherwise():
 
 class Silent(Exception):
     def __str__(self):
-        raise RuntimeError("no words")
+        raise RuntimeError("no message")
 
 
 def raised(error):
@@ -229,7 +229,7 @@ def test_an_error_document_is_kept_as_it_is():
     assert json.loads(describe_error({"code": [4, 2]})) == {"code": [4, 2]}
 
 
-def test_no_error_is_nothing():
+def test_no_error_is_described_as_none():
     assert describe_error(None) is None
 
 

@@ -7,7 +7,7 @@ from trioboss import Policy
 
 
 @pytest.mark.parametrize("policy", list(Policy))
-def test_a_policy_goes_by_its_name(policy):
+def test_a_policy_is_parsed_by_its_name(policy):
     assert Policy.parse(policy.value) is policy
     assert Policy.parse(policy) is policy
 
@@ -16,17 +16,17 @@ def test_a_policy_goes_by_its_name(policy):
     ("older", "policy"),
     [("debounced", Policy.SHORT), ("singleton_strict_fifo", Policy.KEY_STRICT_FIFO)],
 )
-def test_the_older_names_are_understood(older, policy):
+def test_older_names_are_accepted(older, policy):
     assert Policy.parse(older) is policy
 
 
 @pytest.mark.parametrize("value", ["", "Standard", "fifo", None, 1, ["short"]])
-def test_what_is_no_policy_is_refused_with_the_list_of_those_there_are(value):
+def test_an_unknown_policy_is_refused_with_the_list_of_policies(value):
     with pytest.raises(trioboss.UsageError, match=r"^policy: .*standard, short.*key_strict_fifo"):
         Policy.parse(value)
 
 
-def test_jobs_take_turns_under_the_keyed_policies_only():
+def test_three_policies_are_keyed():
     keyed = {policy for policy in Policy if policy.is_keyed}
 
     assert keyed == {Policy.SINGLETON, Policy.STATELY, Policy.KEY_STRICT_FIFO}

@@ -1,4 +1,4 @@
-"""Queue options: defaults, checks, and what may be changed."""
+"""Queue options: defaults, checks, and changes."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -78,27 +78,27 @@ def test_durations_are_seconds_or_timedeltas():
     assert QueueSettings(expire_in=timedelta(hours=1)).expire_in == 3600.0
 
 
-def test_only_what_is_given_is_changed():
+def test_only_given_options_are_changed():
     assert changed_settings({"retry_limit": 5, "dead_letter": None}) == {
         "retry_limit": 5,
         "dead_letter": None,
     }
 
 
-def test_a_backoff_brings_its_jitter_along():
+def test_a_change_of_the_backoff_changes_the_jitter():
     assert changed_settings({"retry_backoff": True}) == {"retry_backoff": True, "retry_jitter": 0.5}
     assert changed_settings({"retry_backoff": True, "retry_jitter": 0.1})["retry_jitter"] == 0.1
 
 
 @pytest.mark.parametrize("option", ["policy", "partition"])
-def test_what_a_queue_is_made_of_cannot_be_changed(option):
+def test_policy_and_partition_cannot_be_changed(option):
     with pytest.raises(trioboss.UsageError, match=rf"^{option}: cannot be changed .*create another queue"):
         changed_settings({option: DEFAULTS[option]})
 
 
 def make_queue(**changes):
     now = datetime.now(UTC)
-    own = {"name": "q", "table_name": "job_common", "paused": False, "on_complete": False}
+    own = {"name": "q", "table_name": "live_job_common", "revision": 1, "paused": False, "on_complete": False}
     return Queue(**{**DEFAULTS, **own, "created_on": now, "updated_on": now, **changes})
 
 
@@ -106,7 +106,7 @@ def test_a_queue_made_with_the_same_options_does_not_differ():
     assert make_queue().differences(QueueSettings()) == {}
 
 
-def test_each_option_that_differs_is_named_with_what_it_is_and_what_was_asked():
+def test_each_option_that_differs_is_named_with_both_values():
     differing = make_queue(policy="short", retry_limit=5).differences(QueueSettings(expire_in=1))
 
     assert differing == {
@@ -116,7 +116,7 @@ def test_each_option_that_differs_is_named_with_what_it_is_and_what_was_asked():
     }
 
 
-def test_the_numbers_go_by_the_names_of_the_queue_internals_too():
+def test_pending_and_inflight_are_other_names_of_queued_and_active():
     stats = QueueStats(1, 9, 8, 4, 0, 0, 0, 0, 2, 1.5, False)
 
     assert (stats.pending, stats.inflight) == (stats.queued, stats.active) == (9, 4)

@@ -1,4 +1,4 @@
-"""Cron expressions, time zones and what to do about missed ticks."""
+"""Checks of cron expressions, of time zones, and of the rule for missed ticks."""
 
 import contextlib
 
@@ -43,7 +43,7 @@ def test_the_last_of_six_fields_is_the_weekday():
         5,
     ],
 )
-def test_what_is_no_cron_expression_is_refused_by_name(cron):
+def test_an_invalid_cron_expression_is_refused_by_name(cron):
     with pytest.raises(trioboss.UsageError, match=r"^cron: "):
         check_cron(cron)
 
@@ -59,19 +59,19 @@ def test_the_29th_of_february_is_a_day_that_comes():
 
 
 @pytest.mark.parametrize("cron", ["H * * * *", "R * * * *", "0 r(1-5) * * *"])
-def test_expressions_that_each_process_would_read_differently_are_refused(cron):
+def test_expressions_that_each_process_would_expand_differently_are_refused(cron):
     with pytest.raises(trioboss.UsageError, match="each process"):
         check_cron(cron)
 
 
 @given(st.lists(st.text("*/,-0123456789LW#?hrjanmo", min_size=1, max_size=6), min_size=5, max_size=6))
-def test_any_expression_is_accepted_or_refused_as_ours(fields):
+def test_any_text_is_accepted_or_refused_with_a_usage_error(fields):
     with contextlib.suppress(trioboss.UsageError):
         assert check_cron(" ".join(fields)) == " ".join(fields)
 
 
 @pytest.mark.parametrize("tz", ["UTC", "Europe/Berlin", "Australia/Lord_Howe"])
-def test_a_time_zone_goes_by_its_name(tz):
+def test_a_time_zone_is_given_by_its_name(tz):
     assert check_timezone(tz) == tz
 
 

@@ -13,17 +13,15 @@ from trioboss.pipeline.files import Files
 from trioboss.pipeline.manifest import FOLDERS
 
 END_JOBS = """
-insert into trioboss.archive (id, name, priority, data, state, retry_limit, retry_count, retry_delay, retry_backoff,
-    retry_jitter, backoff_count, start_after, started_on, singleton_key, expire_in, auto_heartbeat,
-    max_lease_extensions, lease_extensions, created_on, completed_on, keep_until, delete_after, output, policy, worker,
-    attempt, seq)
-select gen_random_uuid(), %(queue)s, n %% 5, jsonb_build_object('n', n), %(state)s::trioboss.job_state, 2, 0, 0.5,
-    false, 0, 0, at, at, 'key' || n %% 3, '15 min', true, 3, 0, at - interval '1 s', at + n * interval '1 ms',
-    at + interval '14 days', '7 days', '{"done": true}', 'standard', gen_random_uuid(), 1, n
+insert into trioboss.archive (id, queue, priority, data, outcome, retry_count, start_after, started_on, key, created_on,
+    completed_on, options, output, policy, worker, attempt, seq)
+select gen_random_uuid(), %(queue)s, n %% 5, jsonb_build_object('n', n), %(state)s::trioboss.outcome, 0, at, at,
+    'key' || n %% 3, at - interval '1 s', at + n * interval '1 ms', '{"retry_limit": 2}', '{"done": true}', 'standard',
+    gen_random_uuid(), 1, n
 from generate_series(%(first)s, %(first)s + %(count)s - 1) n, (select %(at)s::timestamptz as at) t
 """
 FAIL_ATTEMPTS = """
-insert into trioboss.attempt (job_id, name, attempt, worker, started_on, ended_on, outcome, error)
+insert into trioboss.attempt (job_id, queue, attempt, worker, started_on, ended_on, outcome, error)
 select gen_random_uuid(), %(queue)s, 1, gen_random_uuid(), at, at + interval '1 s', 'failed', '{"message": "no"}'
 from generate_series(1, %(count)s) n, (select %(at)s::timestamptz as at) t
 """
@@ -98,7 +96,8 @@ def rows_of_history(connection, table="archive"):
     """The same rows as the database has them."""
     column, time = {"archive": ("id", "completed_on"), "attempt": ("job_id", "ended_on")}[table]
     found = connection.execute(
-        f"select {column}::text, xid::text::bigint, name, ({time} at time zone 'UTC')::date::text from trioboss.{table}"
+        f"select {column}::text, xid::text::bigint, queue, ({time} at time zone 'UTC')::date::text"
+        f" from trioboss.{table}"
     )
     return sorted(found.fetchall())
 
@@ -107,7 +106,7 @@ def write_without_spark(export, table, count, end, staging, progress):
     """Write the rows of a batch as LakeExport does it, but in milliseconds: for tests that make many batches."""
     column, time = {"archive": ("id", "completed_on"), "attempt": ("job_id", "ended_on")}[table]
     rows = export._database.connection.execute(
-        f"select {column}::text as {column}, xid::text::bigint as xid, name as queue, ({time} at time zone 'UTC')::date"
+        f"select {column}::text as {column}, xid::text::bigint as xid, queue, ({time} at time zone 'UTC')::date"
         f" as day from trioboss.{table} where xid >= '{export.end}' and xid < '{end}'"
     ).fetchall()
     files = export._manifest.files

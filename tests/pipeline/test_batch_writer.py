@@ -249,7 +249,7 @@ def test_a_load_takes_the_locks_of_its_keys_in_a_strict_line(dsn, database, sync
     options = options_of(dsn)
     (staged,) = stage(options, batch({"data": "1", "singleton_key": "a"}))
     with open_database(dsn) as pipeline, pipeline.transaction():
-        pipeline.run("lock_turns_of_stage", of={"stage_row": staged.table}, queue="email")
+        pipeline.run("lock_keys_of_stage", of={"stage_row": staged.table}, queue="email")
         held = database.execute("select pg_try_advisory_lock(trioboss.turn('email', 'a'))").fetchone()
 
     assert held == (False,)
@@ -295,7 +295,7 @@ def test_a_queue_with_a_table_of_its_own_is_loaded_there(dsn, database, sync_bos
 
     release(options, stage(options, batch({"data": "1"})))
 
-    assert database.execute("select count(*) from trioboss.job_common").fetchone() == (0,)
+    assert database.execute("select count(*) from trioboss.live_job_common").fetchone() == (0,)
     assert [job.data for job in sync_boss.fetch("email")] == [1]
 
 

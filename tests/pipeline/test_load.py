@@ -239,7 +239,7 @@ def test_a_load_killed_between_any_two_steps_and_run_again_has_each_row_once(
         run_load(f"load {n}")
         assert [data for (data,) in jobs_in(database)] == list(range(10))
         assert database.execute("select count(*) from trioboss.stage").fetchone() == (0,)
-        database.execute("delete from trioboss.job")
+        database.execute("delete from trioboss.live_job")
     assert kills >= 15
     with open_database(dsn) as pipeline:
         assert pipeline.run("list_stages", load="x") == []

@@ -61,7 +61,7 @@ def known_rows(spark, dsn):
     """The rows as psycopg reads them, in a DataFrame of their own: what any query is to be compared with."""
     with psycopg.connect(dsn) as connection:
         rows = connection.execute(
-            "select id::text, name, state::text, priority, singleton_key, seq from trioboss.archive"
+            "select id::text, queue, outcome::text, priority, key, seq from trioboss.archive"
         ).fetchall()
     return spark.createDataFrame(rows, TABLES["archive"].schema(COLUMNS))
 
@@ -104,7 +104,7 @@ def jdbc_rows(spark, dsn):
     with psycopg.connect(dsn) as connection:
         info = connection.info
         host, port, name, user, password = info.host, info.port, info.dbname, info.user, info.password
-    query = "select id::text, name as queue, state::text, priority, singleton_key, seq from trioboss.archive"
+    query = "select id::text, queue, outcome::text as state, priority, key as singleton_key, seq from trioboss.archive"
     options = {
         "url": f"jdbc:postgresql://{host}:{port}/{name}",
         "user": user,

@@ -213,11 +213,11 @@ def test_rows_that_retention_deletes_one_by_one_count(dsn, database, stale):
     """A day of which one row is kept for ever is not dropped as a whole."""
     end_jobs(database, 1, at=f"{DAYS[1]} 13:00+00")
     database.execute(
-        "update trioboss.archive set delete_after = '0' where date_part('hour', completed_on) = 13"
+        "update trioboss.archive set options = '{\"delete_after\": 0}' where date_part('hour', completed_on) = 13"
     )
     database.execute("delete from trioboss.reader")
 
-    execute_blocking(database, make_store(Context(Catalog("trioboss"))).maintenance.tidy(), database)
+    execute_blocking(database, make_store(Context(Catalog("trioboss"))).retention.prune(), database)
 
     assert database.execute("select count(*) from trioboss.archive").fetchone() == (2,)
     with pytest.raises(DataLost):

@@ -184,7 +184,7 @@ READING = {
         "get_queue_stats",
         "get_rejected",
     ),
-    *("get_schedules", "measure_queues", "register_read", "tell_watchers", "unwatch", "watch"),
+    *("get_schedules", "measure_queues", "register_read", "tell_watchers", "remove_waiter", "add_waiter"),
 }
 OWNING = {
     *("create_queue", "delete_queue", "pause", "tell_completions", "update_queue"),
@@ -199,7 +199,7 @@ OWNING = {
     ),
     *("find_turns", "gather_stage", "get_load", "get_rejected", "keep_rejected", "list_stages"),
     *(
-        "lock_turns_of_stage",
+        "lock_keys_of_stage",
         "commit_batch",
         "finish_batch",
         "hold_lake",
@@ -239,8 +239,8 @@ REFUSED = {
         "select data from trioboss.job",
         "select output from trioboss.archive",
         "select * from trioboss.all_jobs",
-        "update trioboss.job set priority = 9",
-        "delete from trioboss.job",
+        "update trioboss.live_job set priority = 9",
+        "delete from trioboss.live_job",
         "insert into trioboss.job (name, state, attempt) values ('q', 'active', 7)",
         "insert into trioboss.archive (name) values ('q')",
         "select trioboss.drop_job_table('x')",
@@ -248,7 +248,7 @@ REFUSED = {
     "worker": [
         "update trioboss.queue set policy = 'standard'",
         "delete from trioboss.queue",
-        "truncate trioboss.job",
+        "truncate trioboss.live_job",
         "update trioboss.attempt set error = null",
         "delete from trioboss.attempt",
         "insert into trioboss.version values (99)",
@@ -257,7 +257,7 @@ REFUSED = {
     ],
     "reader": [
         "insert into trioboss.job (name) values ('q')",
-        "update trioboss.job set priority = 9",
+        "update trioboss.live_job set priority = 9",
         "delete from trioboss.archive",
         "insert into trioboss.schedule (name, cron) values ('q', '* * * * *')",
         "select trioboss.drop_if_ended('q', '{}')",

@@ -1,41 +1,73 @@
-"""Rules that hold at every instant, asked of the database itself and of what was seen happening."""
+"""Rules that hold at every moment, checked in the database itself and in the order of what happened."""
 
 from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
 import attrs
-from lifecycle_desk import Row
+from lifecycle_sessions import Row
 
-# Each line names a rule and who breaks it.
+# Each row names a rule and the queue and key, or the job, that break it. Counts are by state and not by slot: a slot
+# that the policy gives to the wrong jobs must not make two of them look like one.
+# A job whose last attempt was released may be queued beside a retry that has taken its slot.
 VIOLATIONS = """
-    SELECT rule, name, key, n
+    WITH live AS MATERIALIZED (
+        SELECT j.queue, coalesce(j.key, '') AS key, q.policy, j.readiness, j.attempt, j.once, j.owner, j.backlog,
+               j.readiness < 'active' AND j.attempt = 0 AS created, j.readiness < 'active' AND j.attempt > 0 AS retry,
+               EXISTS (SELECT FROM trioboss.attempt a WHERE a.job_id = j.id AND a.attempt = j.attempt
+                       AND a.outcome = 'released') AS released
+        FROM trioboss.live_job j JOIN trioboss.queue q ON q.name = j.queue
+    )
+    SELECT rule, queue, key, n
     FROM (
-        SELECT name, coalesce(singleton_key, '') AS key, policy,
-               count(*) FILTER (WHERE state = 'created') AS created,
-               count(*) FILTER (WHERE state = 'retry') AS retry,
-               count(*) FILTER (WHERE state = 'active') AS active,
-               count(*) FILTER (WHERE state = 'failed') AS failed,
-               count(*) FILTER (WHERE unique_until = 'ended' AND state <= 'active') AS once,
-               count(*) FILTER (WHERE unique_until = 'started' AND state < 'active') AS singleton
-        FROM trioboss.job GROUP BY 1, 2, 3
+        SELECT queue, key, policy,
+               count(*) FILTER (WHERE created) AS created,
+               count(*) FILTER (WHERE retry AND NOT released) AS retry,
+               count(*) FILTER (WHERE readiness < 'active') AS queued,
+               count(*) FILTER (WHERE readiness = 'active') AS active,
+               count(*) FILTER (WHERE readiness IN ('ready', 'active', 'ended')) AS admitted,
+               count(*) FILTER (WHERE starts_with(once, 'ended:') AND readiness <= 'active') AS once,
+               count(*) FILTER (WHERE starts_with(once, 'started:') AND readiness < 'active') AS singleton
+        FROM live GROUP BY 1, 2, 3
     ) k, LATERAL (VALUES
         ('one created in a short queue', created, policy = 'short'),
         ('one active', active, policy IN ('singleton', 'stately', 'key_strict_fifo')),
+        ('one admitted', admitted, policy IN ('singleton', 'stately', 'key_strict_fifo')),
         ('one created in a stately queue', created, policy = 'stately'),
         ('one retry in a stately queue', retry, policy = 'stately'),
-        ('one job in an exclusive queue', created + retry + active, policy = 'exclusive'),
-        ('active, retry or failed: one of strict FIFO', active + retry + failed, policy = 'key_strict_fifo'),
+        ('one job in an exclusive queue', queued + active, policy = 'exclusive'),
         ('one of send_once', once, true),
         ('one queued of send_singleton', singleton, true)
     ) r (rule, n, applies)
     WHERE applies AND n > 1
     UNION ALL
-    SELECT 'only strict FIFO keeps failed jobs among the live', name, singleton_key, 1
-    FROM trioboss.job WHERE state > 'active' AND (state <> 'failed' OR policy <> 'key_strict_fifo')
+    SELECT 'a keyed job has a backlog, and owns its key if and only if it was admitted', queue, key, 1 FROM live
+    WHERE (backlog IS NOT NULL) <> (policy IN ('singleton', 'stately', 'key_strict_fifo'))
+       OR (backlog IS NOT NULL AND readiness IN ('ready', 'active', 'ended') AND owner IS DISTINCT FROM backlog)
+       OR (readiness = 'waiting' AND owner IS NOT NULL)
     UNION ALL
-    SELECT 'a job is in one place', name, id::text, count(*) FROM trioboss.all_jobs GROUP BY 2, 3 HAVING count(*) > 1
+    SELECT 'a free backlog has a check', queue, key, 1 FROM live w
+    WHERE readiness = 'waiting'
+      AND NOT EXISTS (SELECT FROM trioboss.live_job o WHERE o.queue = w.queue AND o.owner = w.backlog)
+      AND NOT EXISTS (SELECT FROM trioboss.backlog_check c WHERE c.queue = w.queue AND c.backlog = w.backlog)
     UNION ALL
+    SELECT 'only strict FIFO keeps failed jobs among the live', queue, key, 1
+    FROM live WHERE readiness = 'ended' AND policy <> 'key_strict_fifo'
+    UNION ALL
+    SELECT 'a job is live or archived', name, id::text, count(*) FROM trioboss.all_jobs
+    GROUP BY 2, 3 HAVING count(*) > 1
+    UNION ALL
+    SELECT 'an attempt ends once', queue, job_id::text, count(*) FROM trioboss.attempt
+    GROUP BY job_id, queue, attempt HAVING count(*) > 1
+    UNION ALL
+    SELECT 'an active job has the terms of its lease, and no other has them', queue, id::text, 1 FROM trioboss.live_job
+    WHERE (readiness = 'active') <> (expires_on IS NOT NULL)
+       OR (readiness <> 'active' AND heartbeat_on IS NOT NULL) OR (readiness < 'active' AND worker IS NOT NULL)
+       OR (readiness = 'active' AND started_on IS NULL)
+"""
+
+# While nobody changes the options of the queue.
+TOO_MANY_ATTEMPTS = """
     SELECT 'no more retries than allowed', name, id::text, retry_count FROM trioboss.all_jobs
     WHERE retry_count > retry_limit
     UNION ALL
@@ -43,30 +75,22 @@ VIOLATIONS = """
     FROM trioboss.all_jobs j
     WHERE j.attempt > 1 + j.retry_limit + (
         SELECT count(*) FROM trioboss.attempt a WHERE a.job_id = j.id AND a.outcome IN ('released', 'cancelled'))
-    UNION ALL
-    SELECT 'an attempt ends once', name, job_id::text, count(*) FROM trioboss.attempt
-    GROUP BY job_id, name, attempt HAVING count(*) > 1
-    UNION ALL
-    SELECT 'an active job has a start, and no other has a heartbeat', name, id::text, 1 FROM trioboss.job
-    WHERE (state = 'active' AND (started_on IS NULL OR heartbeat_on IS NULL))
-       OR (state <> 'active' AND heartbeat_on IS NOT NULL)
 """
 
-
-SLOTS = "SELECT name, nullif(key, ''), slot, job_id FROM trioboss.throttle"
+THROTTLE = "SELECT queue, nullif(key, ''), slot, job_id FROM trioboss.throttle"
 HISTORY = "SELECT job_id, attempt, outcome FROM trioboss.attempt"
 
 
 @attrs.define(eq=False)
 class Witness:
-    """Remembers what was seen, to judge the order of starts without knowing how it comes about."""
+    """Records what happened, to check the order of starts without any of the rules by which it comes about."""
 
     events: int = 0
     attempts: dict[UUID, int] = attrs.field(factory=dict)
     sent: dict[UUID, int] = attrs.field(factory=dict)
     committed: dict[UUID, int] = attrs.field(factory=dict)
     irregular: set[UUID] = attrs.field(factory=set)
-    """Jobs that are not in line from their commit on: deferred, resumed, dead letters."""
+    """Jobs that do not wait from their commit on: deferred, resumed, moved by plain SQL, dead letters."""
 
     def saw_sent(self, id: UUID, *, irregular: bool) -> None:
         self.events += 1
@@ -85,18 +109,18 @@ class Witness:
             assert row.attempt >= self.attempts.get(row.id, 0), row
             self.attempts[row.id] = row.attempt
 
-    def check_turn(self, id: UUID, rows: list[Row], *, commit_order: bool) -> None:
-        """A strict FIFO job starts when all that were there before it have ended."""
+    def check_order(self, id: UUID, rows: list[Row], *, commit_order: bool) -> None:
+        """A job of strict FIFO starts when all that were committed before it have ended."""
         (job,) = (row for row in rows if row.id == id)
-        line = [row.id for row in rows if row.hot and (row.queue, row.key) == (job.queue, job.key)]
+        backlog = [row.id for row in rows if row.live and (row.queue, row.key) == (job.queue, job.key)]
         if id in self.irregular:
             return
-        for other in set(line) - self.irregular - {id}:
+        for other in set(backlog) - self.irregular - {id}:
             if commit_order:
                 first = (self.committed[other], self.sent[other]) < (self.committed[id], self.sent[id])
             else:
                 first = self.committed[other] < self.sent[id]
-            assert not first, f"{id} starts before {other}, which was there first"
+            assert not first, f"{id} starts before {other}, which was committed first"
 
 
 def is_close(value: float | None, expected: float | None) -> bool:

@@ -1,41 +1,55 @@
 """How a step of the lifecycle machine is made: first in the model, then in the database, then compared.
 
-A statement that the database would let wait for somebody's transaction is left out; lifecycle_waiting.py has those.
+A statement that the database would let wait for another transaction is left out; lifecycle_waiting.py has those.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import attrs
+import psycopg
 from hypothesis.stateful import RuleBasedStateMachine, invariant
-from lifecycle_checks import HISTORY, SLOTS, VIOLATIONS, Witness, in_bounds, is_close
-from lifecycle_desk import JOBS, OWN, Desk, Row
+from lifecycle_checks import HISTORY, THROTTLE, VIOLATIONS, Witness, in_bounds, is_close
 from lifecycle_model import Fence, Model
-from lifecycle_values import ACTIVE, RETRY, Layer, ModelJob, ModelQueue, Order
+from lifecycle_sessions import JOBS, OWN, Row, Sessions
+from lifecycle_values import ACTIVE, Layer, ModelJob, ModelQueue, SendRequest
 
 from trioboss.errors import JobNotFound, LeaseLost
 from trioboss.model.job import Job, Lease, NewJob
 from trioboss.model.policy import Policy
 from trioboss.model.settle_and_claim import ClaimRequest, Failure
+from trioboss.model.states import Readiness
 from trioboss.postgres.operation import Operation
 
-START = datetime(2030, 1, 1, tzinfo=UTC)
+# Before the clock of the server: what a trigger takes for the time is never before the time of the test.
+START = datetime(2020, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 KEYS = ("a", "b")
+
+_KEY_LOCKS = """
+    SELECT key, trioboss.key_lock(%s, key, (SELECT seed FROM trioboss.lock_seed)) FROM unnest(%s::text[]) key
+"""
+_INSERT = """
+    INSERT INTO trioboss.job (id, name, singleton_key, priority, start_after, unique_until)
+    VALUES (%s, %s, %s, %s, %s, %s)
+"""
+_UPDATE = "UPDATE trioboss.live_job SET readiness = %s WHERE queue = %s AND id = %s"
+_DELETE = "DELETE FROM trioboss.live_job WHERE queue = %s AND id = ANY (%s)"
 
 
 class LifecycleMachine(RuleBasedStateMachine):
     """The steps. The rules that choose among them are in test_lifecycle_machine.py."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, sessions: Sessions) -> None:
         super().__init__()
-        self.desk = desk
-        self.desk.clear()
+        self.sessions = sessions
+        self.sessions.clear()
         self.model = Model({}, START, {})
         self.drafts: dict[int, Layer] = {}
-        """What the callers have done and not committed."""
+        """What the callers have changed and not committed."""
         self.witness = Witness()
         self.names: list[str] = []
         self.claimed: list[Job] = []
@@ -44,172 +58,234 @@ class LifecycleMachine(RuleBasedStateMachine):
     def create_queue(self, queue: ModelQueue) -> None:
         options = attrs.asdict(queue)
         del options["name"]
-        self.desk.say(OWN, lambda own: self.desk.store.queues.create(queue.name, options))
+        self.sessions.run(OWN, lambda own: self.sessions.store.queues.create(queue.name, options))
         self.model.queues[queue.name] = queue
         if queue.is_fifo:
             # A dead letter without a key gets the name of its queue for a key.
-            turns = "SELECT key, trioboss.turn(%s, key) FROM unnest(%s::text[]) key"
-            for key, lock in self.desk.query(
-                turns, [queue.name, [*KEYS, *(f"q{number}" for number in range(len(Policy)))]]
-            ):
-                self.model.turns[queue.name, key] = lock
+            keys = [*KEYS, *(f"q{number}" for number in range(len(Policy)))]
+            for key, lock in self.sessions.query(_KEY_LOCKS, [queue.name, keys]):
+                self.model.key_locks[queue.name, key] = lock
         self.names.append(queue.name)
+
+    def update_queue(self, queue: ModelQueue, **options: Any) -> None:
+        """Options reach the jobs that are queued, and no lease."""
+        self.begin(OWN)
+        self.sessions.run(OWN, lambda own: self.sessions.store.queues.update(queue.name, options))
+        self.model.queues[queue.name] = attrs.evolve(queue, **options)
 
     # -- the frame of a step
 
-    def begin(self, hand: int) -> Layer:
+    def begin(self, session: int) -> Layer:
         """A new statement, a moment later."""
         self.agreed = False
         self.pass_time(MICROSECOND)
-        if hand == OWN:
+        if session == OWN:
             return Layer(self.model.committed)
-        return Layer(self.drafts.get(hand) or Layer(self.model.committed))
+        return Layer(self.drafts.get(session) or Layer(self.model.committed))
 
     def pass_time(self, span: timedelta) -> None:
         self.model.now += span
-        self.desk.now = self.model.now
+        self.sessions.now = self.model.now
 
-    def would_wait(self, layer: Layer, hand: int) -> bool:
-        return any(layer.must_wait_for(draft) for other, draft in self.drafts.items() if other != hand)
+    def would_wait(self, layer: Layer, session: int) -> bool:
+        return any(layer.must_wait_for(draft) for other, draft in self.drafts.items() if other != session)
 
-    def finish(self, layer: Layer, hand: int) -> None:
+    def finish(self, layer: Layer, session: int) -> None:
         """The statement was run: in our own session it is committed."""
-        self.adopt(layer, hand)
+        self.adopt(layer, session)
         assert layer.below is not None
-        if hand != OWN:
-            self.drafts[hand] = layer.below
-        layer.pour()
-        if hand == OWN:
+        if session != OWN:
+            self.drafts[session] = layer.below
+        layer.merge()
+        if session == OWN:
             self.witness.saw_commit(layer.jobs)
 
-    def adopt(self, layer: Layer, hand: int) -> None:
-        """Take over what only the database could know: the ids of dead letters, the luck of a backoff."""
+    def adopt(self, layer: Layer, session: int) -> None:
+        """Take over what only the database can decide: the ids of dead letters, the random part of a backoff."""
         for job in [job for job in layer.jobs.values() if job]:
             if job.source_id is not None and job.attempt == 0 and job.id not in self.witness.sent:
                 letters = "SELECT id FROM trioboss.job WHERE source_id = %s AND id <> ALL (%s)"
-                ((id,),) = self.desk.query(letters, [job.source_id, list(self.witness.sent)], hand)
+                ((id,),) = self.sessions.query(letters, [job.source_id, list(self.witness.sent)], session)
                 layer.rename(job, id)
                 self.witness.saw_sent(id, irregular=True)
-            elif (
-                job.state is RETRY
-                and job.retry_backoff
-                and job.start_after == self.model.now
-                and job.deferred
-            ):
-                starts = "SELECT start_after FROM trioboss.job WHERE id = %s"
-                ((start,),) = self.desk.query(starts, [job.id], hand)
-                longest = max(job.retry_delay, 1) * 2 ** min(16, job.failures)
+            elif job.random_start:
+                starts = "SELECT start_after FROM trioboss.live_job WHERE id = %s"
+                ((start,),) = self.sessions.query(starts, [job.id], session)
+                longest = max(self.model.options(job).retry_delay, 1) * 2 ** min(16, job.failures)
                 assert in_bounds(start, self.model.now, longest / 2, longest)
-                layer.put(attrs.evolve(job, start_after=start))
+                layer.put(attrs.evolve(job, start_after=start, random_start=False))
 
-    def locked(self, hand: int | None = None) -> set[UUID]:
-        """The jobs that others have changed and not committed."""
-        return {id for other, draft in self.drafts.items() if other != hand for id in draft.jobs}
+    def locked(self, session: int | None = None) -> set[UUID]:
+        """The jobs that other sessions have changed and not committed."""
+        return {id for other, draft in self.drafts.items() if other != session for id in draft.jobs}
 
-    def end_transaction(self, hand: int, *, commits: bool) -> None:
-        draft = self.drafts.pop(hand)
+    def end_transaction(self, session: int, *, commits: bool) -> None:
+        draft = self.drafts.pop(session)
         if commits:
-            self.desk.hands[hand].commit()
-            draft.pour()
+            self.sessions.connections[session].commit()
+            draft.merge()
             self.witness.saw_commit(draft.jobs)
         else:
-            self.desk.hands[hand].rollback()
+            self.sessions.connections[session].rollback()
 
     # -- sending
 
-    def send(self, hand: int, order: Order) -> None:
-        layer = self.begin(hand)
-        expected = order.id if self.model.send(layer, order) else None
-        if self.would_wait(layer, hand):
+    def send(self, session: int, request: SendRequest) -> None:
+        layer = self.begin(session)
+        expected = request.id if self.model.send(layer, request) else None
+        if self.would_wait(layer, session):
             return
-        assert self.run_send(hand, order) == expected
-        self.saw_sent(layer, [order])
-        self.finish(layer, hand)
+        assert self.run_send(session, request) == expected
+        self.saw_sent(layer, [request])
+        self.finish(layer, session)
 
-    def send_again(self, hand: int, order: Order) -> None:
+    def send_again(self, session: int, request: SendRequest) -> None:
         """The same id twice is one job, whatever became of the first."""
-        layer = self.begin(hand)
-        if layer.get(order.id) is None:
+        layer = self.begin(session)
+        if layer.get(request.id) is None:
             return  # deleted in this very transaction
-        layer.targets.add(order.id)
-        self.model.send(layer, order)
-        layer.jobs, layer.slots = {}, {}  # nothing comes of it, but it waits like any other
-        if not self.would_wait(layer, hand):
-            assert self.run_send(hand, order) == order.id
-            self.finish(layer, hand)
+        layer.targets.add(request.id)
+        self.model.send(layer, request)
+        layer.jobs, layer.throttle = {}, {}  # nothing comes of it, but it waits like any other
+        if not self.would_wait(layer, session):
+            assert self.run_send(session, request) == request.id
+            self.finish(layer, session)
 
-    def run_send(self, hand: int, order: Order) -> UUID | None:
-        return self.desk.say(hand, lambda own: self.send_verb(order, own=own))
+    def run_send(self, session: int, request: SendRequest) -> UUID | None:
+        return self.sessions.run(session, lambda own: self.send_operation(request, own=own))
 
-    def send_verb(self, order: Order, *, own: bool) -> Operation[UUID | None]:
-        verb = self.desk.store.sending.send
-        return verb(order.queue, as_new_job(order), own=own, unique_until=order.unique_until)
+    def send_operation(self, request: SendRequest, *, own: bool) -> Operation[UUID | None]:
+        send = self.sessions.store.sending.send
+        return send(request.queue, as_new_job(request), own=own, unique_until=request.unique_until)
 
-    def insert(self, hand: int, queue: str, orders: list[Order]) -> None:
-        layer = self.begin(hand)
-        expected = self.model.insert(layer, orders)
-        if self.would_wait(layer, hand):
+    def insert(self, session: int, queue: str, requests: list[SendRequest]) -> None:
+        layer = self.begin(session)
+        expected = self.model.insert(layer, requests)
+        if self.would_wait(layer, session):
             return
-        assert self.desk.insert(hand, queue, [as_new_job(order) for order in orders]) == expected
-        self.saw_sent(layer, orders)
-        self.finish(layer, hand)
+        jobs = [as_new_job(request) for request in requests]
+        assert self.sessions.insert(session, queue, jobs) == expected
+        self.saw_sent(layer, requests)
+        self.finish(layer, session)
 
-    def saw_sent(self, layer: Layer, orders: Sequence[Order]) -> None:
-        for order in orders:
-            if job := layer.jobs.get(order.id):
-                self.witness.saw_sent(order.id, irregular=job.deferred)
+    def saw_sent(self, layer: Layer, requests: Sequence[SendRequest]) -> None:
+        for request in requests:
+            if job := layer.jobs.get(request.id):
+                self.witness.saw_sent(request.id, irregular=job.readiness is Readiness.DEFERRED)
+
+    # -- plain SQL
+
+    def insert_row(self, session: int, request: SendRequest) -> None:
+        """INSERT through the view job; a job that the policy refuses is an error there."""
+        layer = self.begin(session)
+        sent = self.model.send(layer, request)
+        if self.would_wait(layer, session):
+            return
+        values = [
+            request.id,
+            request.queue,
+            request.key,
+            request.priority,
+            self.model.now,
+            request.unique_until,
+        ]
+        assert self.run_plain(session, _INSERT, values) == sent
+        if sent:
+            self.saw_sent(layer, [request])
+            self.finish(layer, session)
+
+    def move_row(self, session: int, id: UUID, readiness: Readiness) -> None:
+        """UPDATE of the readiness of a queued job."""
+        layer = self.begin(session)
+        job = layer.get(id)
+        if job is None or not job.is_queued:
+            return
+        # A trigger sets the slot, so the statement waits for everybody who changes the same slots, and for owners.
+        moved = self.model.move(layer, job, readiness)
+        others = {id for other in layer.all(job.queue) if other.key == job.key for id in [other.id]}
+        if self.would_wait(layer, session) or others & self.locked(session):
+            return
+        assert self.run_plain(session, _UPDATE, [readiness, job.queue, id]) == moved
+        self.witness.irregular.add(id)
+        if moved:
+            self.finish(layer, session)
+
+    def delete_rows(self, session: int, queue: str, ids: Sequence[UUID]) -> None:
+        layer = self.begin(session)
+        self.model.delete_rows(layer, queue, ids)
+        if not self.would_wait(layer, session):
+            assert self.run_plain(session, _DELETE, [queue, list(ids)])
+            self.finish(layer, session)
+
+    def run_plain(self, session: int, statement: str, values: Sequence[object]) -> bool:
+        """Run a statement of a plain SQL writer; False if a unique index refused it."""
+        connection = self.sessions.connections[session]
+        if session == OWN:
+            savepoint = nullcontext()
+        else:
+            connection.execute("SELECT")  # within a transaction the context manager makes a savepoint
+            savepoint = connection.transaction()
+        try:
+            with savepoint:
+                connection.execute(self.sessions.qualified(statement), values)
+        except psycopg.errors.UniqueViolation:
+            return False
+        return True
 
     # -- claiming
 
-    def claim(self, hand: int, queue: ModelQueue, limit: int, *, by_priority: bool = True) -> list[Job]:
-        """Claim, and get exactly the jobs that the model says can run, in its order."""
-        layer = self.begin(hand)
-        again: set[str | None] = set()
+    def claim(self, session: int, queue: ModelQueue, limit: int, *, by_priority: bool = True) -> list[Job]:
+        """Claim, and get exactly the jobs that can run according to the model, in its order."""
+        layer = self.begin(session)
+        # Promotion and admission are committed, by our own session; for a caller's claim both go before it.
+        prepared = Layer(self.model.committed)
+        self.model.promote_due(prepared, queue.name, self.locked())
+        locked_head, heads = False, False
         if queue.policy.is_keyed:
-            placing = Layer(self.model.committed)
-            again = self.model.place(placing, queue.name, self.locked())
-            placing.pour()
-        # Jobs become due in our own session, which does not see what a caller has not committed.
-        unseen = {job.id for job in layer.below.jobs.values() if job and job.deferred} if hand else set()
-        expected = self.model.claim(layer, queue.name, limit, by_priority, self.locked(hand) | unseen)
-        wanted, verb = ClaimRequest(limit, by_priority=by_priority), self.desk.store.claiming.claim
-        before = self.desk.rows() if queue.is_fifo else []
-        claim = self.desk.say(hand, lambda own: verb(queue.name, wanted, own=own))
+            heads = session == OWN and by_priority
+            if not heads:
+                locked_head = self.model.admit(prepared, queue.name, limit, by_priority, self.locked())
+        prepared.merge()
+        locked = self.locked(session)
+        expected, passed = self.model.claim(layer, queue.name, limit, by_priority, locked, heads=heads)
+        request, operation = ClaimRequest(limit, by_priority=by_priority), self.sessions.store.claiming.claim
+        before = self.sessions.rows() if queue.is_fifo else []
+        claim = self.sessions.run(session, lambda own: operation(queue.name, request, own=own))
 
         assert [job.id for job in claim.jobs] == expected
         for job in claim.jobs:
             assert_same(job, layer.get(job.id))
             if queue.is_fifo and any(row.id == job.id for row in before):
-                self.witness.check_turn(job.id, before, commit_order=queue.commit_order)
-        self.finish(layer, hand)
+                self.witness.check_order(job.id, before, commit_order=queue.commit_order)
+        self.finish(layer, session)
         self.claimed += claim.jobs
-        if hand == OWN:
-            self.check_next_due(claim.next_due, queue.name, again)
-        return claim.jobs
+        if session == OWN:
+            self.check_next_due(claim.next_due, queue.name, locked_head=locked_head or passed)
+        return list(claim.jobs)
 
-    def check_next_due(self, next_due: float | None, queue: str, again: set[str | None]) -> None:
-        if again:  # whose turn it is could not be decided: look again soon
+    def check_next_due(self, next_due: float | None, queue: str, *, locked_head: bool) -> None:
+        if locked_head:  # the next job of its key could not be admitted: claim again soon
             assert next_due is not None
             assert next_due <= 0.05
-        elif not any(job.id in self.locked() for job in self.model.committed.all(queue)):
+        else:
             assert is_close(next_due, self.model.next_due(self.model.committed, queue))
 
     # -- settling
 
-    def settle(self, name: str, hand: int, jobs: Sequence[Job], *, by_id: bool) -> None:
+    def settle(self, name: str, session: int, jobs: Sequence[Job], *, by_id: bool) -> None:
         """Settle leases, some of them stale: those are named in the error, and change nothing."""
         queue = jobs[0].queue
         jobs = list({job.id: job for job in jobs if job.queue == queue}.values())
-        layer = self.begin(hand)
+        layer = self.begin(session)
         current = self.model.current(layer, [fence(job, by_id=by_id) for job in jobs])
         getattr(self.model, name)(layer, current)
-        if self.would_wait(layer, hand):
+        if self.would_wait(layer, session):
             return
         held = {job.id for job in current}
         lost = {job.id for job in jobs} - held
         targets = [job.id if by_id else job for job in jobs]
         try:
-            settled = self.desk.say(hand, lambda own: self.verbs(name)(queue, targets, own=own))
+            settled = self.sessions.run(session, lambda own: self.operations(name)(queue, targets, own=own))
         except (LeaseLost, JobNotFound) as error:
             assert set(error.ids) == lost  # noqa: PT017
             assert isinstance(error, JobNotFound) == by_id  # noqa: PT017
@@ -218,14 +294,14 @@ class LifecycleMachine(RuleBasedStateMachine):
         else:
             assert set(settled.ids) == held
             assert by_id or not lost
-        self.finish(layer, hand)
+        self.finish(layer, session)
 
-    def verbs(self, name: str) -> Callable[..., Any]:
-        verbs = self.desk.store.settling
+    def operations(self, name: str) -> Callable[..., Any]:
+        settling = self.sessions.store.settling
         return {
-            "complete": lambda queue, targets, own: verbs.complete(queue, targets, {"done": 1}, own=own),
-            "fail": lambda queue, targets, own: verbs.fail(queue, targets, "an error", own=own),
-            "touch": verbs.touch,
+            "complete": lambda queue, targets, own: settling.complete(queue, targets, {"done": 1}, own=own),
+            "fail": lambda queue, targets, own: settling.fail(queue, targets, "an error", own=own),
+            "touch": settling.touch,
         }[name]
 
     @property
@@ -235,7 +311,7 @@ class LifecycleMachine(RuleBasedStateMachine):
 
     @property
     def outlived(self) -> list[Job]:
-        """Leases of jobs that are active again, in other hands."""
+        """Leases of jobs that are active again, by another lease."""
         return [job for job in self.claimed if self._active_since(job) not in (None, job.started_on)]
 
     def _active_since(self, job: Job) -> datetime | None:
@@ -246,50 +322,57 @@ class LifecycleMachine(RuleBasedStateMachine):
     def release(self, queue: str, leases: Sequence[Lease]) -> None:
         layer = self.begin(OWN)
         current = self.model.current(layer, [(held.id, held.attempt, held.started_on) for held in leases])
-        self.model.fail(layer, self.model.release(layer, current))
+        self.model.release(layer, current)
         if not self.would_wait(layer, OWN):
-            self.desk.say(OWN, lambda own: self.desk.store.settling.release_leases(queue, leases))
+            self.sessions.run(OWN, lambda own: self.sessions.store.settling.release_leases(queue, leases))
             self.finish(layer, OWN)
 
     def expire(self, queue: str) -> None:
+        """End the leases that ran out by the terms of their claim."""
         layer = self.begin(OWN)
         over = [job for job in layer.all(queue) if job.state is ACTIVE and job.expires_on < self.model.now]
         over = [job for job in over if job.id not in self.locked()]
+        found = self.sessions.query(
+            "SELECT id FROM trioboss.live_job WHERE queue = %s AND readiness = 'active' AND expires_on < %s",
+            [queue, self.model.now],
+        )
+        assert {id for (id,) in found} - self.locked() == {job.id for job in over}
         self.model.fail(layer, over, "expired")
         if over and not self.would_wait(layer, OWN):
             failed = [(lease_of(job), Failure(outcome="expired")) for job in over]
-            states = self.desk.say(OWN, lambda own: self.desk.store.settling.fail_leases(queue, failed))
+            operation = self.sessions.store.settling.fail_leases
+            states = self.sessions.run(OWN, lambda own: operation(queue, failed))
             assert {id: layer.get(id).state for id in states} == states
             assert set(states) == {job.id for job in over}
             self.finish(layer, OWN)
 
     # -- by id
 
-    def change(self, name: str, hand: int, queue: str, ids: Sequence[UUID]) -> list[UUID]:
-        """Cancel, resume, retry or delete; return the ids of those to which it happened."""
-        layer = self.begin(hand)
+    def change(self, name: str, session: int, queue: str, ids: Sequence[UUID]) -> list[UUID]:
+        """Cancel, resume, retry or delete; return the ids of the jobs that were changed."""
+        layer = self.begin(session)
         expected: list[UUID] = getattr(self.model, name)(layer, queue, ids)
-        if not ids or self.would_wait(layer, hand):
+        if not ids or self.would_wait(layer, session):
             return []
-        verb = getattr(self.desk.store.settling, name)
+        operation = getattr(self.sessions.store.changing, name)
         try:
-            settled = self.desk.say(hand, lambda own: verb(queue, ids, own=own))
+            settled = self.sessions.run(session, lambda own: operation(queue, ids, own=own))
         except JobNotFound:
             assert expected == []
         else:
             assert set(settled.ids) == set(expected)
             assert (settled.requested, settled.affected) == (len(ids), len(expected))
-        self.finish(layer, hand)
+        self.finish(layer, session)
         return expected
 
     # -- what holds after every step
 
     @invariant()
     def the_database_is_as_the_model_says(self) -> None:
-        jobs, slots, history, violations = self.desk.look(JOBS, SLOTS, HISTORY, VIOLATIONS)
-        rows = [Row(*job[:-1]) for job in jobs]
-        assert rows == [as_row(job) for job in self.model.committed.all()]
-        assert {("slot", *slot): id for *slot, id in slots} == self.model.committed.slots
+        jobs, throttle, history, violations = self.sessions.query_all(JOBS, THROTTLE, HISTORY, VIOLATIONS)
+        rows = [Row(*job) for job in jobs]
+        assert rows == [as_row(job, self.model) for job in self.model.committed.all()]
+        assert {("throttle", *slot): id for *slot, id in throttle} == self.model.committed.throttle
         assert sorted(history) == sorted(self.model.committed.history)
         assert violations == []
         self.witness.check_attempts(rows)
@@ -302,62 +385,62 @@ class LifecycleMachine(RuleBasedStateMachine):
     def drain(self) -> None:
         """Nothing is stuck: once everybody has committed, each job comes to its end.
 
-        First everything fails at once, as often as it may; then time passes, and what is left is completed.
-        What blocks its key is tried again by hand; where its place is taken, it is deleted.
+        First everything fails at once, as often as it may; then time passes, and the rest is completed. Jobs that
+        block their key are retried; where their slot is taken, they are deleted.
         """
-        for hand in list(self.drafts):
-            self.end_transaction(hand, commits=True)
+        for session in list(self.drafts):
+            self.end_transaction(session, commits=True)
         self.work_off("fail", timedelta(0))
         self.work_off("complete", timedelta(hours=20))  # longer than any backoff
         for queue in self.model.queues:
-            while failed := [job.id for job in self.model.committed.all(queue) if job.holds_key]:
+            while failed := [job.id for job in self.model.committed.all(queue) if job.owns_key]:
                 if not self.change("retry", OWN, queue, failed):
                     self.change("delete", OWN, queue, failed)
                 self.work_off("complete", timedelta(0))
         assert [job for job in self.model.committed.all() if job.is_live] == []
 
-    def work_off(self, verb: str, pause: timedelta) -> None:
+    def work_off(self, operation: str, pause: timedelta) -> None:
         worked = True
         while worked:
             self.pass_time(pause)
-            worked = sum(self.work_off_queue(queue, verb) for queue in self.model.queues.values()) > 0
+            worked = sum(self.work_off_queue(queue, operation) for queue in self.model.queues.values()) > 0
         self.the_database_is_as_the_model_says()
 
-    def work_off_queue(self, queue: ModelQueue, verb: str) -> bool:
+    def work_off_queue(self, queue: ModelQueue, operation: str) -> bool:
         self.claim(OWN, queue, 1000)
         held = [job for job in self.held if job.queue == queue.name]
         if held:
-            self.settle(verb, OWN, held, by_id=False)
+            self.settle(operation, OWN, held, by_id=False)
         return bool(held)
 
 
-# -- the same thing in two languages
+# -- the same value in the product and in the model
 
 
-def as_new_job(order: Order) -> NewJob:
+def as_new_job(request: SendRequest) -> NewJob:
     return NewJob(
         None,
-        id=order.id,
-        priority=order.priority,
-        start_after=order.delay,
-        singleton_key=order.key,
-        singleton_seconds=order.slot_seconds,
-        singleton_next_slot=order.next_slot,
+        id=request.id,
+        priority=request.priority,
+        start_after=request.delay,
+        singleton_key=request.key,
+        singleton_seconds=request.throttle_seconds,
+        singleton_next_slot=request.next_slot,
+        **attrs.asdict(request.overrides),
     )
 
 
-def as_row(job: ModelJob) -> Row:
-    same = {field.name: getattr(job, field.name) for field in attrs.fields(Row) if field.name != "hot"}
-    turn = job.policy.is_keyed and job.is_queued and job.ready
-    return Row(**{**same, "ready": turn, "hot": job.is_hot})
+def as_row(job: ModelJob, model: Model) -> Row:
+    of_job = {field.name: getattr(job, field.name, None) for field in attrs.fields(Row)}
+    return Row(**{**of_job, "live": job.is_live, "retry_limit": model.options(job).retry_limit})
 
 
-NOT_IN_JOB = ("policy", "ready", "hot", "key")
+_NOT_IN_JOB = ("policy", "owns_key", "live", "key", "retry_limit")
 
 
 def assert_same(job: Job, expected: ModelJob) -> None:
-    row = attrs.asdict(as_row(expected), filter=lambda field, _: field.name not in NOT_IN_JOB)
-    assert {name: getattr(job, name) for name in row} == row
+    wanted = {field.name for field in attrs.fields(Row)} - {*_NOT_IN_JOB}
+    assert {name: getattr(job, name) for name in wanted} == {name: getattr(expected, name) for name in wanted}
     assert job.singleton_key == expected.key
 
 

@@ -1,4 +1,4 @@
-"""The values of the lifecycle model: queues, jobs, orders, and layers of changed jobs."""
+"""The values of the lifecycle model: queues, jobs, requests to send one, and layers of changed jobs."""
 
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -6,13 +6,14 @@ from uuid import UUID
 import attrs
 
 from trioboss.model.policy import Policy
-from trioboss.model.states import JobState
+from trioboss.model.states import JobState, Readiness, state_of
 
 CREATED, RETRY, ACTIVE = JobState.CREATED, JobState.RETRY, JobState.ACTIVE
 COMPLETED, CANCELLED, FAILED = JobState.COMPLETED, JobState.CANCELLED, JobState.FAILED
+QUEUED = (Readiness.DEFERRED, Readiness.BLOCKED, Readiness.WAITING, Readiness.READY)
 
-Place = tuple[object, ...]
-"""Something that one job has and no other can have at the same time."""
+Slot = tuple[object, ...]
+"""What one job has and no other can have at the same time: by a policy, by send_once, by a throttle, or a lock."""
 
 
 @attrs.frozen
@@ -33,6 +34,29 @@ class ModelQueue:
 
 
 @attrs.frozen
+class Overrides:
+    """The options by which a job differs from its queue; None: as its queue."""
+
+    retry_limit: int | None = None
+    retry_delay: int | None = None
+    retry_backoff: bool | None = None
+
+
+@attrs.frozen
+class Options:
+    """The options that apply to a job."""
+
+    retry_limit: int
+    retry_delay: int
+    retry_backoff: bool
+
+    @classmethod
+    def resolve(cls, overrides: Overrides, queue: ModelQueue) -> "Options":
+        given = attrs.asdict(overrides)
+        return cls(*(getattr(queue, name) if value is None else value for name, value in given.items()))
+
+
+@attrs.frozen
 class ModelJob:
     id: UUID
     queue: str
@@ -42,107 +66,106 @@ class ModelJob:
     key: str | None
     priority: int
     start_after: datetime
-    retry_limit: int
-    retry_delay: int
-    retry_backoff: bool
-    expire_in: int
-    dead_letter: str | None
+    readiness: Readiness
+    outcome: JobState | None = None
+    """Of a job in the archive."""
+    overrides: Overrides = Overrides()
     unique_until: str | None = None
     source_id: UUID | None = None
-    state: JobState = CREATED
+    has_slot: bool = True
+    """Whether it has the slot that its policy gives to a queued job. A released job does without if it is taken."""
+    owns_key: bool = False
     attempt: int = 0
     retry_count: int = 0
     failures: int = 0
     started_on: datetime | None = None
+    expires_on: datetime | None = None
     completed_on: datetime | None = None
     heartbeat_on: datetime | None = None
-    ready: bool = False
-    """For keyed policies: it is its turn."""
-    deferred: bool = False
-    """It was not due when it was written."""
+    random_start: bool = False
+    """A backoff made its start random, and the model does not know it yet."""
+
+    @property
+    def state(self) -> JobState:
+        return self.outcome or state_of(self.readiness, self.attempt)
 
     @property
     def is_queued(self) -> bool:
-        return self.state in (CREATED, RETRY)
+        return self.outcome is None and self.readiness in QUEUED
+
+    @property
+    def is_running_or_queued(self) -> bool:
+        return self.outcome is None and self.readiness is not Readiness.ENDED
 
     @property
     def is_live(self) -> bool:
-        return self.state in (CREATED, RETRY, ACTIVE)
+        """In the live table: queued, active, or failed and in the way of its key."""
+        return self.outcome is None
 
     @property
     def is_fifo(self) -> bool:
         return self.policy is Policy.KEY_STRICT_FIFO
 
     @property
-    def is_hot(self) -> bool:
-        """Live, or failed and in the way of its key."""
-        return self.is_live or (self.is_fifo and self.state is FAILED)
-
-    @property
-    def expires_on(self) -> datetime:
-        assert self.started_on is not None
-        return self.started_on + timedelta(seconds=self.expire_in)
-
-    @property
-    def holds_key(self) -> bool:
-        """True if no other job of its key may have the turn."""
-        if not self.policy.is_keyed:
-            return False
-        blocks = self.is_fifo and self.state in (RETRY, FAILED)
-        return self.state is ACTIVE or (self.is_queued and self.ready) or blocks
+    def queued_readiness(self) -> Readiness:
+        """Its readiness once its time has come."""
+        return Readiness.WAITING if self.policy.is_keyed and not self.owns_key else Readiness.READY
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Its place in the line of its key: strict FIFO knows no priorities."""
+        """Its position in the backlog of its key: strict FIFO ignores priorities."""
         return (0 if self.is_fifo else -self.priority, self.seq)
 
     @property
-    def places(self) -> set[Place]:
-        """What keeps other jobs out, by the policy of the queue and by the way it was sent."""
+    def slots(self) -> set[Slot]:
+        """What it keeps other jobs from having, by the policy of the queue and by the way it was sent."""
         where = (self.queue, self.key)
+        live = self.is_running_or_queued
+        waits = self.is_queued and self.has_slot
         rules = {
-            ("short", *where): self.policy is Policy.SHORT and self.state is CREATED,
-            ("stately", *where, self.state): self.policy is Policy.STATELY and self.is_live,
-            ("exclusive", *where): self.policy is Policy.EXCLUSIVE and self.is_live,
-            ("once", *where): self.unique_until == "ended" and self.is_live,
+            ("created", *where): self.policy is Policy.SHORT and self.state is CREATED,
+            ("stately", *where, self.state): self.policy is Policy.STATELY and waits,
+            ("exclusive", *where): self.policy is Policy.EXCLUSIVE and live,
+            ("once", *where): self.unique_until == "ended" and live,
             ("singleton", *where): self.unique_until == "started" and self.is_queued,
         }
-        return {place for place, applies in rules.items() if applies}
+        return {slot for slot, applies in rules.items() if applies}
 
 
 @attrs.define(eq=False)
 class Layer:
-    """Jobs and slots as they lie on top of others: a statement on a transaction on what is committed."""
+    """Changed jobs and throttle slots: those of a statement on those of a transaction on the committed ones."""
 
     below: "Layer | None" = None
     jobs: dict[UUID, ModelJob | None] = attrs.field(factory=dict)
-    slots: dict[Place, UUID | None] = attrs.field(factory=dict)
+    throttle: dict[Slot, UUID | None] = attrs.field(factory=dict)
     history: list[tuple[UUID, int, str]] = attrs.field(factory=list)
     """Attempts that did not end well: job, attempt, outcome."""
     targets: set[UUID] = attrs.field(factory=set)
-    """Jobs that the statement was about."""
-    wants: set[Place] = attrs.field(factory=set)
-    """Places it tried to enter."""
-    shakes: set[Place] = attrs.field(factory=set)
-    """Places that it entered or left, or whose owner it changed: who wants in must wait for the commit."""
+    """Jobs that the statement names."""
+    wants: set[Slot] = attrs.field(factory=set)
+    """Slots that it tries to take."""
+    changes: set[Slot] = attrs.field(factory=set)
+    """Slots that it took or gave up, or whose owner it changed: a statement that wants one waits for the commit."""
     gone: set[UUID] = attrs.field(factory=set)
-    """Jobs that left the live ones. One that comes back is another row, which who waits for the old one misses."""
+    """Jobs that left the live table. If one returns, it has a new row, which a statement that waits for the old one
+    does not see."""
 
     def get(self, id: UUID) -> ModelJob | None:
         if id in self.jobs:
             return self.jobs[id]
         return None if self.below is None else self.below.get(id)
 
-    def slot(self, slot: Place) -> UUID | None:
-        if slot in self.slots:
-            return self.slots[slot]
-        return None if self.below is None else self.below.slot(slot)
+    def find_throttled(self, slot: Slot) -> UUID | None:
+        if slot in self.throttle:
+            return self.throttle[slot]
+        return None if self.below is None else self.below.find_throttled(slot)
 
     def _merged(self) -> dict[UUID, ModelJob | None]:
         return self.jobs if self.below is None else {**self.below._merged(), **self.jobs}
 
-    def _merged_slots(self) -> dict[Place, UUID | None]:
-        return self.slots if self.below is None else {**self.below._merged_slots(), **self.slots}
+    def _merged_throttle(self) -> dict[Slot, UUID | None]:
+        return self.throttle if self.below is None else {**self.below._merged_throttle(), **self.throttle}
 
     def all(self, queue: str | None = None) -> list[ModelJob]:
         """In order of sending."""
@@ -151,60 +174,60 @@ class Layer:
 
     def put(self, job: ModelJob) -> None:
         was = self.get(job.id)
-        self.shakes |= job.places | (was.places if was else set())
+        self.changes |= job.slots | (was.slots if was else set())
         self.targets.add(job.id)
         self.jobs[job.id] = job
-        if not job.is_hot:
+        if not job.is_live:
             self.gone.add(job.id)
 
     def drop(self, job: ModelJob) -> None:
-        self.shakes |= job.places
+        self.changes |= job.slots
         self.targets.add(job.id)
         self.jobs[job.id] = None
         self.gone.add(job.id)
 
     def rename(self, job: ModelJob, id: UUID) -> None:
-        """Give a job that the database made the id that it got there."""
+        """Give a job that the database made the id that it has there."""
         del self.jobs[job.id]
         self.jobs[id] = attrs.evolve(job, id=id)
 
-    def take_slot(self, slot: Place, id: UUID) -> None:
-        self.shakes.add(slot)
-        self.slots[slot] = id
+    def take_throttle(self, slot: Slot, id: UUID) -> None:
+        self.changes.add(slot)
+        self.throttle[slot] = id
 
-    def free_slots(self, id: UUID) -> None:
-        for slot, owner in self._merged_slots().items():
+    def free_throttle(self, id: UUID) -> None:
+        for slot, owner in self._merged_throttle().items():
             if owner == id:
-                self.shakes.add(slot)
-                self.slots[slot] = None
+                self.changes.add(slot)
+                self.throttle[slot] = None
 
     def has_room(self, job: ModelJob) -> bool:
-        """Whether no other job is where this one wants to be."""
-        self.wants |= job.places
-        return not any(other.id != job.id and other.places & job.places for other in self.all(job.queue))
+        """Whether no other job has a slot that this one needs."""
+        self.wants |= job.slots
+        return not any(other.id != job.id and other.slots & job.slots for other in self.all(job.queue))
 
-    def pour(self) -> None:
-        """Make the changes part of what lies below."""
+    def merge(self) -> None:
+        """Make the changes part of the layer below."""
         below = self.below
         assert below is not None
         below.jobs |= self.jobs
-        below.slots |= self.slots
+        below.throttle |= self.throttle
         below.history += self.history
         below.targets |= self.targets
-        below.shakes |= self.shakes
+        below.changes |= self.changes
         below.gone |= self.gone
         if below.below is None:
             below.jobs = {id: job for id, job in below.jobs.items() if job is not None}
-            below.slots = {slot: id for slot, id in below.slots.items() if id is not None}
-            below.targets, below.shakes, below.gone = set(), set(), set()
+            below.throttle = {slot: id for slot, id in below.throttle.items() if id is not None}
+            below.targets, below.changes, below.gone = set(), set(), set()
 
     def must_wait_for(self, other: "Layer") -> bool:
-        """Whether the database would let this statement wait until the other transaction ends."""
-        return bool(self.targets & other.targets or self.wants & other.shakes)
+        """Whether the database lets this statement wait until the other transaction ends."""
+        return bool(self.targets & other.targets or self.wants & other.changes)
 
 
 @attrs.frozen
-class Order:
+class SendRequest:
     """A job to be sent."""
 
     id: UUID
@@ -213,5 +236,9 @@ class Order:
     priority: int = 0
     delay: int = 0
     unique_until: str | None = None
-    slot_seconds: int | None = None
+    throttle_seconds: int | None = None
     next_slot: bool = False
+    overrides: Overrides = Overrides()
+
+    def starts(self, now: datetime) -> datetime:
+        return now + timedelta(seconds=self.delay)

@@ -1,4 +1,4 @@
-"""Crowded tables, and what the server says about how it goes through them."""
+"""Full tables, and how the server goes through them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,101 +12,139 @@ from trioboss.api.base import OWN_SETTINGS
 from trioboss.postgres.settings import SESSION_SETTINGS
 from trioboss.sql import Catalog
 
-CROWD = 100_000
+MANY = 100_000
 
 # Before anything is planned: an automatic ANALYZE, or a change of a table, would replace plans that were made early.
 PREPARE = """
-    ALTER TABLE trioboss.job_common SET (autovacuum_enabled = false);
-    ALTER TABLE trioboss.job
-        ALTER retry_limit SET DEFAULT 2, ALTER retry_delay SET DEFAULT 0, ALTER retry_backoff SET DEFAULT false,
-        ALTER retry_jitter SET DEFAULT 0, ALTER expire_in SET DEFAULT '1 hour', ALTER auto_heartbeat SET DEFAULT true,
-        ALTER max_lease_extensions SET DEFAULT 3, ALTER keep_until SET DEFAULT '2100-01-01',
-        ALTER delete_after SET DEFAULT '1 day';
+    ALTER TABLE trioboss.live_job_common SET (autovacuum_enabled = false);
+    ALTER TABLE trioboss.backlog_check SET (autovacuum_enabled = false);
 """
 
-# Queue by queue: what stands in the way of the few jobs that a statement is about. Rows that are given a gate
-# are taken as they are; the numbers after 100 000 are those few.
+# Queue by queue: what stands in the way of the few jobs that a statement is about. Rows with a readiness are taken as
+# they are; the numbers after 100 000 are those few.
 LOAD = """
     INSERT INTO trioboss.queue (name, policy, retry_limit, dead_letter) VALUES
         ('dead', 'standard', 0, NULL), ('backlog', 'standard', 2, 'dead'), ('later', 'standard', 2, NULL),
-        ('blocked', 'key_strict_fifo', 2, NULL), ('keys', 'key_strict_fifo', 2, NULL), ('busy', 'standard', 2, 'dead');
+        ('blocked', 'key_strict_fifo', 2, NULL), ('arrivals', 'singleton', 2, NULL),
+        ('keys', 'key_strict_fifo', 2, NULL),
+        ('later_keys', 'singleton', 2, NULL), ('busy', 'standard', 2, 'dead'), ('busy_keys', 'singleton', 2, 'dead');
 
     -- a long backlog of three priorities
-    INSERT INTO trioboss.job (name, policy, gate, priority)
-    SELECT 'backlog', 'standard', 0, n % 3 FROM generate_series(1, 100000) n;
+    INSERT INTO trioboss.live_job (queue, readiness, priority)
+    SELECT 'backlog', 'ready', n % 3 FROM generate_series(1, 100000) n;
 
     -- deferred jobs, a few of which are due, and a few that never were deferred
-    INSERT INTO trioboss.job (name, policy, gate, start_after)
-    SELECT 'later', 'standard', CASE WHEN n > 100010 THEN 0 ELSE 3 END,
+    INSERT INTO trioboss.live_job (queue, readiness, start_after)
+    SELECT 'later', (CASE WHEN n > 100010 THEN 'ready' ELSE 'deferred' END)::trioboss.readiness,
            now() + CASE WHEN n > 100000 THEN interval '-1 s' ELSE interval '1 s' * n END
     FROM generate_series(1, 100020) n;
-
-    -- one key is blocked by a failed job, and all wait behind it; others are free, or have just arrived
-    INSERT INTO trioboss.job (name, policy, gate, state, singleton_key)
-    VALUES ('blocked', 'key_strict_fifo', 0, 'failed', 'jam');
-    INSERT INTO trioboss.job (name, policy, gate, singleton_key, start_after)
-    SELECT 'blocked', 'key_strict_fifo', CASE WHEN n <= 100000 THEN 2 WHEN n <= 100010 THEN 1 ELSE 0 END,
-           CASE WHEN n <= 100000 THEN 'jam' ELSE 'k' || n END, now() - interval '1 s'
+    INSERT INTO trioboss.live_job (queue, readiness, start_after, key, backlog)
+    SELECT 'later_keys', 'deferred', now() + CASE WHEN n > 100000 THEN interval '-1 s' ELSE interval '1 s' * n END,
+           'k' || n, 'key:k' || n
     FROM generate_series(1, 100020) n;
-    INSERT INTO trioboss.freed_key (name, key) VALUES ('blocked', 'jam'), ('blocked', 'k1'), ('blocked', 'k2');
 
-    -- every job has a key of its own
-    INSERT INTO trioboss.job (name, policy, gate, singleton_key, start_after)
-    SELECT 'keys', 'key_strict_fifo', CASE WHEN n <= 100000 THEN 0 ELSE 1 END, 'k' || n, now() - interval '1 s'
-    FROM generate_series(1, 100600) n;
+    -- one key is blocked by a failed job, and all wait behind it; their checks are answered. Others are free.
+    INSERT INTO trioboss.live_job (queue, readiness, attempt, key, backlog, owner)
+    VALUES ('blocked', 'ended', 1, 'jam', 'key:jam', 'key:jam');
+    INSERT INTO trioboss.live_job (queue, readiness, key, backlog)
+    SELECT 'blocked', 'waiting', k, 'key:' || k
+    FROM (SELECT CASE WHEN n <= 100000 THEN 'jam' ELSE 'k' || n END AS k FROM generate_series(1, 100020) n) n;
+    INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
+    SELECT seq, 0, queue, backlog FROM trioboss.live_job
+    WHERE queue = 'blocked' AND readiness = 'waiting' AND key <> 'jam';
+    INSERT INTO trioboss.backlog_check (queue, backlog) VALUES ('blocked', 'key:jam'), ('blocked', 'key:k100001');
 
-    -- everything is running, in the hands of a hundred workers
-    INSERT INTO trioboss.job (
-        name, policy, gate, state, attempt, started_on, heartbeat_on, worker, retry_count, dead_letter)
-    SELECT 'busy', 'standard', 0, 'active', 1, now(), now(), md5((n % 100)::text)::uuid, n % 2 * 2, 'dead'
+    -- every job has a key of its own, and a check
+    INSERT INTO trioboss.live_job (queue, readiness, key, backlog)
+    SELECT 'keys', 'waiting', 'k' || n, 'key:k' || n FROM generate_series(1, 100000) n;
+    -- jobs of a hundred keys with owners have just arrived, before a few of free keys
+    INSERT INTO trioboss.live_job (queue, readiness, attempt, started_on, expires_on, key, backlog, owner)
+    SELECT 'arrivals', 'active', 1, now(), now() + interval '1 hour', 'k' || n, 'key:k' || n, 'key:k' || n
+    FROM generate_series(1, 100) n;
+    INSERT INTO trioboss.live_job (queue, readiness, key, backlog)
+    SELECT 'arrivals', 'waiting', k, 'key:' || k
+    FROM (SELECT 'k' || CASE WHEN n <= 100000 THEN 1 + n % 100 ELSE n END AS k FROM generate_series(1, 100020) n) n;
+    INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
+    SELECT seq, priority, queue, backlog FROM trioboss.live_job
+    WHERE queue IN ('keys', 'arrivals') AND readiness = 'waiting' ORDER BY seq;
+
+    -- everything is running, leased to a hundred workers
+    INSERT INTO trioboss.live_job (
+        queue, readiness, attempt, started_on, expires_on, heartbeat_on, worker, retry_count, options)
+    SELECT 'busy', 'active', 1, now(), now() + interval '1 hour', now(), md5((n % 100)::text)::uuid, n % 2 * 2,
+           '{"expire_in": 3600}'
     FROM generate_series(1, 100000) n;
+    INSERT INTO trioboss.live_job (
+        queue, readiness, attempt, started_on, expires_on, worker, key, backlog, owner, retry_count)
+    SELECT 'busy_keys', 'active', 1, now(), now() + interval '1 hour', md5((n % 100)::text)::uuid, 'k' || n,
+        'key:k' || n,
+           'key:k' || n, n % 2 * 2
+    FROM generate_series(1, 20000) n;
 
-    -- a long history
+    -- a long history, over two weeks: most jobs completed, the others failed or were cancelled
+    DO $$ BEGIN PERFORM trioboss.add_days((now() AT TIME ZONE 'UTC')::date - 13, 20); END $$;
     INSERT INTO trioboss.archive (
-        id, name, policy, state, priority, retry_limit, retry_count, retry_delay, retry_backoff, retry_jitter,
-        backoff_count, start_after, expire_in, auto_heartbeat, max_lease_extensions, lease_extensions, created_on,
-        completed_on, keep_until, delete_after, seq, attempt)
-    SELECT gen_random_uuid(), name, policy,
-           (CASE WHEN seq % 2 = 0 THEN 'failed' ELSE 'cancelled' END)::trioboss.job_state, priority, retry_limit,
-           retry_count, retry_delay, retry_backoff, retry_jitter, backoff_count, start_after, expire_in, auto_heartbeat,
-           max_lease_extensions, lease_extensions, created_on, now(), keep_until, delete_after, seq, attempt
-    FROM trioboss.job WHERE name = 'backlog';
-    INSERT INTO trioboss.throttle (name, key, slot, until, job_id)
+        seq, created_on, start_after, started_on, completed_on, id, priority, attempt, retry_count, outcome, queue)
+    SELECT n, d, d, d, d, gen_random_uuid(), 0, 1, 0,
+           (CASE WHEN n % 50 = 0 THEN 'failed' WHEN n % 50 = 2 THEN 'cancelled' ELSE 'completed' END)::trioboss.outcome,
+           CASE WHEN n % 2 = 0 THEN 'backlog' ELSE 'history' END
+    FROM generate_series(1, 200000) n, LATERAL (SELECT now() - (n % 14) * interval '1 day' AS d) t;
+    INSERT INTO trioboss.throttle (queue, key, slot, until, job_id)
     SELECT 'backlog', 'k' || n, now(), now(), gen_random_uuid() FROM generate_series(1, 100000) n;
-    INSERT INTO trioboss.sleeper (name, worker) SELECT 'backlog', md5(n::text)::uuid FROM generate_series(1, 100) n;
+    INSERT INTO trioboss.idle_dispatcher (queue, worker)
+    SELECT queue, md5(n::text)::uuid FROM generate_series(1, 100) n, unnest(ARRAY['backlog', 'keys']) queue;
 """
+
+TABLES = "trioboss.live_job_common, trioboss.archive, trioboss.throttle, trioboss.backlog_check"
 
 
 @attrs.frozen
-class Visit:
+class Node:
     """One node of a plan that was run."""
 
     kind: str
     table: str | None
+    index: str | None
     rows: float
     discarded: float
-    """Rows that were put together and did not match."""
+    """Rows that were joined and did not match."""
+    filtered: float
+    """Rows that were read and did not match a filter."""
 
 
 @attrs.frozen
-class Journey:
+class Plan:
     """How a statement went through the tables."""
 
-    visits: list[Visit]
+    nodes: list[Node]
     buffers: int
 
     @property
     def discarded(self) -> float:
-        return sum(visit.discarded for visit in self.visits)
+        return sum(node.discarded for node in self.nodes)
 
-    def where(self, kind: str) -> list[Visit]:
-        return [visit for visit in self.visits if kind in visit.kind]
+    @property
+    def indexes(self) -> set[str]:
+        """The indexes that the statement has used to read rows, named as those of the partitioned tables."""
+        return {node.index for node in self.nodes if node.index is not None}
+
+    def of_kind(self, kind: str) -> list[Node]:
+        return [node for node in self.nodes if kind in node.kind]
+
+    def rows_of(self, *tables: str) -> float:
+        """How many rows it has read of these tables."""
+        return sum(node.rows + node.filtered for node in self.nodes if node.table in tables)
 
 
-def _walk(node: dict[str, Any]) -> Iterator[Visit]:
+def _walk(node: Mapping[str, Any]) -> Iterator[Node]:
     loops = node["Actual Loops"]
     discarded = node.get("Rows Removed by Join Filter", 0) * loops
-    yield Visit(node["Node Type"], node.get("Relation Name"), node["Actual Rows"] * loops, discarded)
+    filtered = (node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)) * loops
+    rows = node["Actual Rows"] * loops
+    if loops:
+        yield Node(
+            node["Node Type"], node.get("Relation Name"), node.get("Index Name"), rows, discarded, filtered
+        )
     for child in node.get("Plans", ()):
         yield from _walk(child)
 
@@ -138,7 +176,7 @@ class Planner:
         self.connection.execute(sql.SQL("EXPLAIN {}").format(self._call(name, {})))  # now it is planned
         self.prepared.add(name)
 
-    def run(self, name: str, **values: object) -> Journey:
+    def run(self, name: str, **values: object) -> Plan:
         """Run a statement and take it back."""
         if name not in self.prepared:
             self.prepare(name)
@@ -147,7 +185,7 @@ class Planner:
             explain = sql.SQL("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) {}").format(call)
             ((answer,),) = self.connection.execute(explain).fetchall()
         plan = answer[0]["Plan"]
-        return Journey(list(_walk(plan)), plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+        return Plan(list(_walk(plan)), plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
 
     def _call(self, name: str, values: Mapping[str, object]) -> sql.Composed:
         parameters = self.catalog.get(name).parameters
@@ -158,6 +196,12 @@ class Planner:
         given = sql.SQL(", ").join(sql.Literal(values.get(parameter)) for parameter in parameters)
         return execute + sql.SQL(" ({})").format(given)
 
-    def ids(self, queue: str, where: str = "true", table: str = "job", limit: int = 10) -> list[UUID]:
-        text = f"SELECT id FROM trioboss.{table} WHERE name = %s AND {where} LIMIT {limit}"
+    def ids(self, queue: str, where: str, table: str, limit: int) -> list[UUID]:
+        text = f"SELECT id FROM trioboss.{table} WHERE queue = %s AND {where} LIMIT {limit}"
         return [id for (id,) in self.connection.execute(text, [queue]).fetchall()]
+
+    def index_of(self, leaf: str) -> str:
+        """The index of the partitioned table that an index of one of its tables belongs to."""
+        parent = "SELECT inhparent::regclass::text FROM pg_inherits WHERE inhrelid = %s::regclass"
+        found = self.connection.execute(parent, [f"trioboss.{leaf}"]).fetchone()
+        return found[0].removeprefix("trioboss.") if found else leaf

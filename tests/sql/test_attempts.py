@@ -1,81 +1,101 @@
-"""Attempt history: nothing on the happy path, one row for every attempt that did not end well."""
+"""Attempt history: nothing for an attempt that completes, one row for every attempt that does not end well."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from lifecycle_desk import OWN
-
-from trioboss.model.job import NewJob
-from trioboss.model.settle_and_claim import ClaimRequest
+from sql_helpers import QueueUnderTest
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 HISTORY = "SELECT job_id, attempt, worker, started_on, ended_on, outcome, error FROM trioboss.attempt"
 
 
-class Story:
-    """One job with a heartbeat, claimed at noon, ended ten seconds later."""
+class Story(QueueUnderTest):
+    """One job, claimed at noon, ended ten seconds later."""
 
-    def __init__(self, desk):
-        self.desk, desk.now = desk, NOON
-        self.say("queues", "create", "q", {"retry_limit": 2, "dead_letter": None, "expire_in": 5.0})
-        self.say("sending", "send", "q", NewJob(), own=True)
-        (self.job,) = self.say("claiming", "claim", "q", ClaimRequest(1)).jobs
-        desk.now = NOON + timedelta(seconds=10)
+    def __init__(self, sessions, **options):
+        sessions.now = NOON
+        super().__init__(sessions, retry_limit=2, **options)
+        self.send()
+        (self.job,) = self.claim()
+        sessions.now = NOON + timedelta(seconds=10)
 
-    def say(self, part, verb, *args, **options):
-        method = getattr(getattr(self.desk.store, part), verb)
-        return self.desk.say(OWN, lambda own: method(*args, **options))
+    def rescue(self):
+        operation = self.sessions.store.maintenance.rescue_leases
+        self.sessions.run(0, lambda own: operation(10.0, 0.0, warnings=False))
 
 
 ENDS = {
-    "failed": lambda story: story.say("settling", "fail", "q", story.job, "an error", own=True),
-    "expired": lambda story: story.say("maintenance", "watch", 10.0, 0.0, full=True),
-    "released": lambda story: story.say("settling", "release_leases", "q", [story.job.lease]),
-    "cancelled": lambda story: story.say("settling", "cancel", "q", [story.job.id], own=True),
+    "failed": lambda story: story.fail(story.job),
+    "expired": Story.rescue,
+    "released": lambda story: story.release([story.job]),
+    "cancelled": lambda story: story.change("cancel", story.job),
 }
 
 
 @pytest.mark.parametrize("outcome", ENDS)
-def test_an_attempt_that_does_not_end_well_leaves_one_row(desk, outcome):
-    story = Story(desk)
+def test_an_attempt_that_does_not_end_well_leaves_one_row(sessions, outcome):
+    story = Story(sessions, expire_in=5)
 
     ENDS[outcome](story)
 
-    ((job, attempt, _, started, ended, found, error),) = desk.query(HISTORY)
+    ((job, attempt, _, started, ended, found, error),) = sessions.query(HISTORY)
     assert (job, attempt, found) == (story.job.id, 1, outcome)
     assert (started, ended) == (story.job.started_on, NOON + timedelta(seconds=10))
     assert (error is not None) == (outcome in ("failed", "expired"))
 
 
-def test_a_heartbeat_that_stopped_is_a_lost_attempt(desk):
-    story = Story(desk)
-    desk.query(
-        "UPDATE trioboss.job SET heartbeat = '2 s', heartbeat_on = started_on, expire_in = '1 h' RETURNING id"
-    )
+def test_a_heartbeat_that_stopped_is_a_lost_attempt(sessions):
+    story = Story(sessions, heartbeat=2)
 
-    story.say("maintenance", "watch", 1.0, 0.0, full=True)
+    story.rescue()
 
-    ((_, _, _, _, _, outcome, error),) = desk.query(HISTORY)
+    ((_, _, _, _, _, outcome, error),) = sessions.query(HISTORY)
     assert outcome == "lost"
     assert "heartbeats stopped" in error["message"]
 
 
-def test_a_job_that_completes_is_its_own_record(desk):
-    story = Story(desk)
+@pytest.mark.parametrize(("at", "lost"), [(9, False), (7, True)])
+def test_a_heartbeat_is_counted_from_the_last_one(sessions, at, lost):
+    story = Story(sessions, heartbeat=2)
+    sessions.now = NOON + timedelta(seconds=at)
+    story.touch(story.job)
+    sessions.now = NOON + timedelta(seconds=10)
 
-    story.say("settling", "complete", "q", story.job, None, own=True)
+    story.rescue()
 
-    assert desk.query(HISTORY) == []
-    assert desk.query("SELECT id, attempt, started_on, state::text FROM trioboss.archive") == [
+    assert bool(sessions.query(HISTORY)) == lost
+
+
+def test_the_terms_of_a_lease_are_those_of_its_claim(sessions):
+    story = Story(sessions, expire_in=60, heartbeat=30)
+    sessions.run(0, lambda own: sessions.store.queues.update("q", {"expire_in": 1, "heartbeat": 1}))
+
+    story.rescue()
+    assert sessions.query(HISTORY) == []
+    story.release([story.job])
+    story.claim()
+    sessions.now = NOON + timedelta(seconds=20)
+    story.rescue()
+
+    assert [row[5] for row in sessions.query(HISTORY)] == ["released", "expired"]
+
+
+def test_a_job_that_completes_is_its_own_record(sessions):
+    story = Story(sessions)
+
+    story.complete(story.job)
+
+    assert sessions.query(HISTORY) == []
+    assert sessions.query("SELECT id, attempt, started_on, outcome::text FROM trioboss.archive") == [
         (story.job.id, 1, story.job.started_on, "completed")
     ]
 
 
-def test_history_is_appended_to_and_lies_in_the_table_of_its_day(desk):
-    story = Story(desk)
-    desk.query("SELECT trioboss.add_days('2030-01-01', 0)")
+def test_history_is_in_the_table_of_its_day(sessions):
+    story = Story(sessions)
+    sessions.query("SELECT trioboss.add_days('2030-01-01', 0)")
 
     ENDS["failed"](story)
 
-    found = desk.query("SELECT tableoid::regclass::text, xid IS NOT NULL FROM trioboss.attempt")
+    found = sessions.query("SELECT tableoid::regclass::text, xid IS NOT NULL FROM trioboss.attempt")
     assert found == [("trioboss.attempt_20300101", True)]

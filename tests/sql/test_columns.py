@@ -1,148 +1,179 @@
-"""Whole jobs are read in the order of the model's Job, and go to the archive and back with all they have."""
+"""Whole jobs are read by the names of the model's Job, and go to the archive and back with all they have."""
 
 import re
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import attrs
 import pytest
-from lifecycle_desk import OWN
+from lifecycle_sessions import OWN
 from psycopg.rows import dict_row
-from test_statements import NAMES, source
+from sql_helpers import QueueUnderTest
+from test_statements import FILES, NAMES
 
-from trioboss.model.job import Job, Lease, NewJob
-from trioboss.model.settle_and_claim import ClaimRequest, Failure
-from trioboss.sql import Catalog
+from trioboss.model.job import Job, Lease
+from trioboss.model.settle_and_claim import Failure
+from trioboss.sql import Catalog, read_source
 
 RENAMED = {"queue": "name", "source_queue": "source_name"}
-SECONDS = {"expire_in", "heartbeat"}  # an interval there, seconds here: such a column has no name
-WHOLE_JOBS = {
-    "claim": 2,
-    "claim_in_order": 2,
-    "find_jobs": 0,
-    "find_jobs_by_id": 0,
-    "find_live_jobs": 0,
-    "get_job": 0,
-}  # and how many columns go before
-NOT_ARCHIVED = {"gate"}
+WHOLE_JOBS = [
+    "find_ended_jobs",
+    "find_job_by_id",
+    "find_live_jobs",
+    "find_newest_ended_jobs",
+    "find_newest_live_jobs",
+    "get_job",
+]
+# Columns of a live job that the archive does not need: how it waited, and the terms of a lease that is over.
+NOT_ARCHIVED = {
+    *("rank", "readiness", "backlog", "slot", "owner"),
+    *("expires_on", "heartbeat", "heartbeat_on", "extensions"),
+}
+IN_NOTES = {"once"}
+ONLY_ARCHIVED = {"completed_on", "outcome", "output", "xid"}
 
 
-@pytest.mark.parametrize("name", sorted(WHOLE_JOBS))
-def test_whole_jobs_are_read_in_the_order_of_the_model(desk, name):
-    connection = desk.hands[OWN].pgconn
+def columns(sessions, table: str) -> set[str]:
+    found = sessions.query(
+        "SELECT attname::text FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped",
+        [f"trioboss.{table}"],
+    )
+    return {name for (name,) in found}
+
+
+@pytest.mark.parametrize("name", WHOLE_JOBS)
+def test_whole_jobs_have_every_column_of_the_model(sessions, name):
+    connection = sessions.own.pgconn
     connection.prepare(name.encode(), Catalog("trioboss").get(name).text.encode())
     described = connection.describe_prepared(name.encode())
-    columns = [described.fname(number).decode() for number in range(described.nfields)]
-    expected = [RENAMED.get(field.name, field.name) for field in attrs.fields(Job)]
+    found = {described.fname(number).decode() for number in range(described.nfields)}
 
-    named = [
-        column if field not in SECONDS else field
-        for field, column in zip(expected, columns[WHOLE_JOBS[name] :], strict=True)
-    ]
-    assert named == expected
+    assert {RENAMED.get(field.name, field.name) for field in attrs.fields(Job)} <= found
 
 
-def archive_lists() -> list[tuple[str, set[str]]]:
-    """Every list of columns that is written to the archive."""
-    inserts = re.compile(r"INSERT INTO trioboss\.archive \(([^)]*)\)")
+def test_the_archive_has_every_column_of_a_job_that_is_not_about_waiting(sessions):
+    kept = columns(sessions, "live_job") - NOT_ARCHIVED - IN_NOTES
+
+    assert columns(sessions, "archive") == kept | ONLY_ARCHIVED
+
+
+def column_lists(table: str) -> list[tuple[str, set[str]]]:
+    """Every list of columns with which a statement writes whole jobs to a table."""
+    inserts = re.compile(rf"INSERT INTO trioboss\.{table} \(([^)]*)\)")
     return [
-        (name, set(re.findall(r"\w+", columns)))
+        (name, set(re.findall(r"\w+", found)))
         for name in NAMES
-        for columns in inserts.findall(source(name))
+        for found in inserts.findall(read_source(name))
     ]
 
 
-@pytest.mark.parametrize(("name", "columns"), archive_lists())
-def test_a_job_is_archived_with_every_column_but_its_gate(desk, name, columns):
-    rows = desk.query(
-        "SELECT attname FROM pg_attribute WHERE attrelid = 'trioboss.job'::regclass AND attnum > 0"
-    )
-
-    assert columns == {column for (column,) in rows} - NOT_ARCHIVED
+@pytest.mark.parametrize(("name", "written"), column_lists("archive"))
+def test_a_job_is_archived_with_every_column(sessions, name, written):
+    assert written == columns(sessions, "archive") - {"xid"}
 
 
-# -- the same by doing it: every column gets a value that no other has, and is looked for afterwards
+REVIVED = [(name, found) for name, found in column_lists("live_job_common") if name in ("resume", "retry")]
+
+
+@pytest.mark.parametrize(("name", "written"), REVIVED)
+def test_a_job_returns_with_every_column_that_the_archive_has(sessions, name, written):
+    kept = columns(sessions, "archive") - ONLY_ARCHIVED - {"worker"}
+
+    assert written == kept | {"rank", "readiness", "backlog", "slot", "once"}
+    assert len(REVIVED) == 2
+
+
+def test_the_list_of_columns_of_the_archive_is_written_once():
+    texts = [FILES.joinpath(f"{name}.sql").read_text() for name in NAMES]
+
+    assert not any("INSERT INTO trioboss.archive" in text for text in texts)
+
+
+# -- the same by doing it: every column gets a value that no other has, and is read again afterwards
 
 FILL = """
-    UPDATE trioboss.job SET priority = 101, data = '"data"', retry_limit = 102, retry_count = 103, retry_delay = 104,
-        retry_backoff = true, retry_delay_max = 105, retry_jitter = 0.106, retry_window = '107 s', backoff_count = 108,
-        failed_on = '2001-01-09', start_after = '2001-01-10', started_on = '2001-01-11', singleton_key = 'key',
-        singleton_on = '2001-01-12', unique_until = 'ended', expire_in = '113 s', heartbeat = '114 s',
-        auto_heartbeat = false, heartbeat_on = '2001-01-15', max_lease_extensions = 116, lease_extensions = 117,
-        created_on = '2001-01-18', keep_until = '2001-01-19', delete_after = '120 s', output = '"output"',
-        progress = '"progress"', dead_letter = NULL, worker = %(worker)s, source_name = 'source',
-        source_id = %(source)s, source_created_on = '2001-01-21', source_retry_count = 122, attempt = 123
+    UPDATE trioboss.live_job SET priority = 101, data = '"data"', retry_count = 103, start_after = '2001-01-10',
+        started_on = '2001-01-11', created_on = '2001-01-18', worker = %(worker)s, attempt = 123, once = 'ended:key',
+        heartbeat = 114, heartbeat_on = '2001-01-15', extensions = 117,
+        options = '{"retry_limit": 1020, "retry_delay": 104, "retry_backoff": true, "retry_delay_max": 105,
+                    "retry_jitter": 0.106, "retry_window": 107, "expire_in": 113, "heartbeat": 114,
+                    "auto_heartbeat": false, "max_lease_extensions": 116, "retention": 119, "delete_after": 120}',
+        notes = jsonb_build_object('error', 'error', 'failures', 108, 'failed_on', '2001-01-09T00:00:00+00:00',
+            'progress', 'progress', 'singleton_on', '2001-01-12T00:00:00+00:00', 'source', jsonb_build_object(
+                'queue', 'source', 'id', %(source)s::text, 'created_on', '2001-01-21T00:00:00+00:00',
+                'retry_count', 122))
     WHERE id = %(id)s
 """
-ENDS = {
-    "complete": {"state", "output", "completed_on"},
-    "cancel": {"state", "completed_on"},
-    "fail": {"state", "output", "completed_on", "failed_on", "backoff_count"},
-}
-# A job that comes back is as it was, but for what makes it wait again.
-BACK = {
-    "state",
-    "start_after",
-    "keep_until",
-    "completed_on",
-    "worker",
-    "heartbeat_on",
-    "lease_extensions",
-    "gate",
-}
+# Of the view all_jobs: what an end changes.
+LEASE = {"heartbeat_on", "lease_extensions", "expire_in"}
+ENDED = {"state", "readiness", "completed_on", "live", *LEASE}
+ENDS = {"complete": {*ENDED, "output"}, "cancel": ENDED, "fail": {*ENDED, "output"}}
+# A job that returns is as it was, but for what makes it wait again.
+BACK = {"state", "readiness", "start_after", "keep_until", "completed_on", "worker", "live"}
 RETURNS = {"resume": BACK | {"singleton_on"}, "retry": BACK | {"retry_limit", "retry_count"}}
 
 
-class Filled:
-    """An active job with something of its own in every column."""
+class Filled(QueueUnderTest):
+    """An active job with a value of its own in every column."""
 
-    def __init__(self, desk, policy):
-        self.desk = desk
-        self.say("queues", "create", {"policy": policy})
-        self.id = self.say("sending", "send", NewJob(singleton_key="key"), own=True)
-        self.say("claiming", "claim", ClaimRequest(1))
-        self.desk.hands[OWN].execute(FILL, {"id": self.id, "worker": uuid4(), "source": uuid4()})
+    def __init__(self, sessions, policy):
+        super().__init__(sessions, policy)
+        self.id = self.send("key")
+        self.claim()
+        sessions.own.execute(FILL, {"id": self.id, "worker": uuid4(), "source": uuid4()})
 
-    def say(self, part, verb, *args, **options):
-        return self.desk.say(
-            OWN, lambda own: getattr(getattr(self.desk.store, part), verb)("q", *args, **options)
-        )
-
-    def read(self, table: str) -> dict[str, object]:
-        cursor = self.desk.hands[OWN].cursor(row_factory=dict_row)
-        (row,) = cursor.execute(f"SELECT * FROM trioboss.{table} WHERE id = %s", [self.id]).fetchall()
+    def read(self) -> dict[str, object]:
+        cursor = self.sessions.own.cursor(row_factory=dict_row)
+        (row,) = cursor.execute("SELECT * FROM trioboss.all_jobs WHERE id = %s", [self.id]).fetchall()
         return row
 
-    def end(self, verb: str) -> None:
-        lease = Lease(UUID(str(self.id)), 123, self.read("job")["started_on"])
-        match verb:
+    def end(self, way: str) -> None:
+        lease = Lease(self.id, 123, self.read()["started_on"])
+        match way:
             case "complete":
-                self.say("settling", "complete_leases", [(lease, '"new"')])
+                self.run("settling", "complete_leases", [(lease, '"new"')])
             case "cancel":
-                self.say("settling", "cancel", self.id, own=True)
+                self.change("cancel", self.id)
             case "fail":
-                self.say("settling", "fail_leases", [(lease, Failure('"new"', dead=True))])
+                self.run("settling", "fail_leases", [(lease, Failure('"new"', dead=True))])
 
 
 def differing(before: dict[str, object], after: dict[str, object]) -> set[str]:
-    return {name for name in before.keys() & after.keys() if before[name] != after[name]}
+    return {name for name in before if before[name] != after[name]}
 
 
 @pytest.mark.parametrize("policy", ["standard", "exclusive"])
-@pytest.mark.parametrize("verb", ENDS)
-def test_an_ended_job_has_in_the_archive_what_it_had_before(desk, verb, policy):
-    job = Filled(desk, policy)
-    before = job.read("job")
+@pytest.mark.parametrize("way", ENDS)
+def test_an_ended_job_has_in_the_archive_what_it_had_before(sessions, way, policy):
+    job = Filled(sessions, policy)
+    before = job.read()
     assert {name for name, value in before.items() if value is None} == {"completed_on", "dead_letter"}
-    job.end(verb)
+    job.end(way)
 
-    assert differing(before, job.read("archive")) == ENDS[verb]
+    assert differing(before, job.read()) == ENDS[way]
 
 
 @pytest.mark.parametrize(("end", "back"), [("cancel", "resume"), ("fail", "retry")])
-def test_a_job_that_comes_back_has_what_it_had_before(desk, end, back):
-    job = Filled(desk, "standard")
+def test_a_job_that_returns_has_what_it_had_before(sessions, end, back):
+    job = Filled(sessions, "standard")
     job.end(end)
-    archived = job.read("archive")
-    job.say("settling", back, job.id, own=True)
+    archived = job.read()
+    job.change(back, job.id)
 
-    assert differing(archived, job.read("job")) <= RETURNS[back]
+    assert differing(archived, job.read()) <= RETURNS[back]
+
+
+@pytest.mark.parametrize("unique_until", ["ended", "started"])
+@pytest.mark.parametrize("end", ["complete", "cancel", "fail"])
+def test_how_a_job_was_sent_survives_the_archive(sessions, end, unique_until):
+    job = QueueUnderTest(sessions, "standard", retry_limit=0)
+    id = job.send("key", unique_until=unique_until)
+    claimed = job.claim()
+    if end == "cancel":
+        job.change("cancel", id)
+    else:
+        getattr(job, end)(claimed)
+
+    assert sessions.query("SELECT unique_until FROM trioboss.all_jobs") == [(unique_until,)]
+    if end != "complete":
+        job.change("resume" if end == "cancel" else "retry", id)
+        assert job.send("key", OWN, unique_until=unique_until) is None

@@ -1,4 +1,4 @@
-"""The rights that a program needs which never changes the schema: these, and no others."""
+"""The rights of a program that never changes the schema: it needs these, and no others."""
 
 from pathlib import Path
 
@@ -10,21 +10,32 @@ import trioboss
 from trioboss.sql import Catalog, plans
 from trioboss.testing import temporary_database
 
-# To be given by the owner of the schema, who ran the migrations. Tables that are made for a queue or a load by a
-# function of the owner's are open to those their models are open to.
+# To be given by the owner of the schema, who ran the migrations. A table that a function of the owner makes for a queue
+# or a load has the rights of its model.
 GRANTS = {
     "schema": "GRANT USAGE ON SCHEMA trioboss TO app",
     "version": "GRANT SELECT ON trioboss.version TO app",
     "tables": (
-        "GRANT SELECT, INSERT, UPDATE, DELETE ON trioboss.queue, trioboss.job, trioboss.job_common, trioboss.archive,"
-        " trioboss.attempt, trioboss.freed_key, trioboss.throttle, trioboss.staging, trioboss.schedule,"
-        " trioboss.tick, trioboss.subscription, trioboss.sleeper, trioboss.watcher, trioboss.worker,"
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON trioboss.queue, trioboss.live_job, trioboss.live_job_common,"
+        " trioboss.archive, trioboss.archive_default, trioboss.attempt_default,"
+        " trioboss.attempt, trioboss.backlog_check, trioboss.throttle, trioboss.staging, trioboss.schedule,"
+        " trioboss.tick, trioboss.subscription, trioboss.idle_dispatcher, trioboss.completion_waiter, trioboss.worker,"
         " trioboss.leader, trioboss.lake, trioboss.retired, trioboss.reader TO app"
     ),
-    "view": "GRANT SELECT ON trioboss.all_jobs TO app",
-    "sequence": "GRANT USAGE ON SEQUENCE trioboss.job_seq TO app",
+    "views": "GRANT SELECT ON trioboss.all_jobs, trioboss.job TO app; GRANT INSERT ON trioboss.job TO app",
+    "seed": "GRANT SELECT ON trioboss.lock_seed TO app",
+    "sequences": "GRANT USAGE ON SEQUENCE trioboss.job_seq, trioboss.queue_revision TO app",
     "leadership": "GRANT EXECUTE ON FUNCTION trioboss.lead(uuid, double precision, boolean) TO app",
-    "order": "GRANT EXECUTE ON FUNCTION trioboss.turn(text, text) TO app",
+    "locks": (
+        "GRANT EXECUTE ON FUNCTION trioboss.lock_number(text, bigint), trioboss.key_lock(text, text, bigint) TO app"
+    ),
+    "rules": (
+        "GRANT EXECUTE ON FUNCTION trioboss.check_job_options(jsonb), trioboss.make_id(),"
+        " trioboss.queued_readiness(timestamptz, timestamptz, text), trioboss.queued_slot(text, text, integer),"
+        " trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.retry_delay("
+        "double precision, boolean, double precision, double precision, integer, double precision),"
+        " trioboss.completion_of(uuid, text, jsonb, text, jsonb, timestamptz, timestamptz, timestamptz, integer) TO app"
+    ),
     "ids": "GRANT EXECUTE ON FUNCTION trioboss.drop_if_ended(text, uuid[]) TO app",
     "own tables": (
         "GRANT EXECUTE ON FUNCTION trioboss.add_job_table(text, text), trioboss.drop_job_table(text) TO app"
@@ -33,8 +44,8 @@ GRANTS = {
         "GRANT EXECUTE ON FUNCTION trioboss.add_days(date, integer), trioboss.drop_day(text, date) TO app"
     ),
     "clear_storage": (
-        "GRANT TRUNCATE ON trioboss.job, trioboss.archive, trioboss.attempt, trioboss.freed_key, trioboss.throttle,"
-        " trioboss.staging TO app"
+        "GRANT TRUNCATE ON trioboss.live_job, trioboss.archive, trioboss.attempt, trioboss.backlog_check,"
+        " trioboss.throttle, trioboss.staging TO app"
     ),
     "pipeline": (
         "GRANT SELECT, INSERT, UPDATE, DELETE ON trioboss.load, trioboss.rejected, trioboss.stage, trioboss.stage_row"
@@ -71,12 +82,12 @@ def grant(owned_dsn, *left_out):
     return make_conninfo(owned_dsn, user="app")
 
 
-def use_every_verb(boss):
-    """Do with a boss what a program could do that never changes the schema."""
-    boss.create_queue("letters")
+def use_every_operation(boss):
+    """Everything that a program can do with a boss that never changes the schema."""
+    boss.create_queue("dead")
     for partition in (False, True):
         boss.create_queue(
-            "q", policy="key_strict_fifo", partition=partition, dead_letter="letters", retry_limit=0
+            "q", policy="key_strict_fifo", partition=partition, dead_letter="dead", retry_limit=0
         )
         boss.create_queue("plain", partition=partition)
         boss.update_queue("q", expire_in=60)
@@ -84,6 +95,7 @@ def use_every_verb(boss):
         boss.resume_queue("q")
         id = boss.send("q", 1, singleton_key="k")
         boss.send_throttled("q", 2, 60, "k")
+        boss.send_once("plain", 3, "k")
         boss.insert("plain", [{}, {"id": id}])
         boss.insert("q", [{"singleton_key": "k"}])
         boss.subscribe("event", "plain")
@@ -107,12 +119,12 @@ def use_every_verb(boss):
         boss.delete_queue("plain")
 
 
-def test_with_these_rights_every_verb_works(owned_dsn):
+def test_with_these_rights_every_operation_works(owned_dsn):
     dsn = grant(owned_dsn)
 
     with trioboss.SyncBoss(dsn, migrate=False) as boss:
-        use_every_verb(boss)
-    with trioboss.SyncBoss(dsn):  # there is nothing to migrate, so it does no harm to ask
+        use_every_operation(boss)
+    with trioboss.SyncBoss(dsn):  # there is nothing to migrate
         pass
 
 
@@ -145,7 +157,7 @@ STATEMENTS = sorted(
 
 
 def test_with_these_rights_every_statement_may_run(owned_dsn):
-    """A plan is only made for who may do what it says."""
+    """The server plans a statement only for a role that may run it."""
     catalog = Catalog("trioboss")
     refused = []
     with psycopg.connect(grant(owned_dsn), autocommit=True) as app:
@@ -161,13 +173,14 @@ def test_with_these_rights_every_statement_may_run(owned_dsn):
 
 
 @pytest.mark.parametrize(
-    "name", ["schema", "version", "tables", "view", "sequence", "order", "ids", "own tables"]
+    "name",
+    ["schema", "version", "tables", "views", "seed", "sequences", "locks", "rules", "ids", "own tables"],
 )
 def test_each_of_these_rights_is_needed(owned_dsn, name):
     dsn = grant(owned_dsn, name)
 
     with pytest.raises(psycopg.errors.InsufficientPrivilege), trioboss.SyncBoss(dsn, migrate=False) as boss:
-        use_every_verb(boss)
+        use_every_operation(boss)
 
 
 def test_what_is_not_granted_is_not_allowed(owned_dsn):
@@ -176,12 +189,14 @@ def test_what_is_not_granted_is_not_allowed(owned_dsn):
     with psycopg.connect(dsn, autocommit=True) as app:
         for statement in (
             "create table trioboss.mine (x int)",
-            "drop table trioboss.job",
-            "alter table trioboss.job add x int",
+            "drop table trioboss.live_job",
+            "alter table trioboss.live_job add x int",
             "insert into trioboss.version values (99)",
             "truncate trioboss.archive",
             "select trioboss.add_days(current_date, 1)",
-            "select trioboss.free_key()",
+            "select trioboss.leave_check()",
+            "select trioboss.place_job()",
+            "select trioboss.copy_rights('trioboss.queue', 'trioboss.queue')",
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 app.execute(statement)
@@ -189,12 +204,17 @@ def test_what_is_not_granted_is_not_allowed(owned_dsn):
 
 def test_a_role_without_rights_can_do_nothing(owned_dsn):
     with psycopg.connect(make_conninfo(owned_dsn, user="app"), autocommit=True) as app:
-        for statement in ("select * from trioboss.job", "select trioboss.turn('a', 'b')"):
+        for statement in (
+            "select * from trioboss.job",
+            "select * from trioboss.live_job",
+            "select trioboss.key_lock('a', 'b', 1)",
+            "select trioboss.make_id()",
+        ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 app.execute(statement)
 
 
-def test_no_function_that_acts_for_the_owner_can_be_led_astray(owned_dsn):
+def test_no_function_that_acts_for_the_owner_uses_the_callers_objects(owned_dsn):
     """A search_path without pg_temp at its end lets a caller's temporary table take the place of ours."""
     with psycopg.connect(owned_dsn) as owner:
         functions = owner.execute(
@@ -212,12 +232,12 @@ def test_no_function_that_acts_for_the_owner_can_be_led_astray(owned_dsn):
     "call",
     [
         "trioboss.add_job_table('q', 'queue')",
-        "trioboss.add_job_table('q', 'j1; drop table trioboss.job')",
-        "trioboss.drop_job_table('job')",
-        "trioboss.drop_job_table('job_common')",
+        "trioboss.add_job_table('q', 'j1; drop table trioboss.live_job')",
+        "trioboss.drop_job_table('live_job')",
+        "trioboss.drop_job_table('live_job_common')",
         "trioboss.drop_day('queue', current_date)",
         "trioboss.add_stage('load', 'queue')",
-        "trioboss.drop_stage('job')",
+        "trioboss.drop_stage('live_job')",
     ],
 )
 def test_functions_that_act_for_the_owner_touch_nothing_but_what_they_are_for(owned_dsn, call):

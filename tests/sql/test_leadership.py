@@ -1,4 +1,4 @@
-"""One boss leads: who has the lock, or, if who has it says nothing, the first that asks when its time is over."""
+"""One boss leads: the holder of the lock, or, if that one is silent, the first candidate after its time is over."""
 
 from uuid import uuid4
 
@@ -14,20 +14,20 @@ from trioboss.store import Context, make_store
 
 @attrs.define(eq=False)
 class Candidate:
-    """A boss, by its session and its name."""
+    """A boss: its session and its id."""
 
     connection: psycopg.Connection
     session: bool = True
     boss: object = attrs.field(factory=uuid4)
 
     def leads(self, seconds=60.0) -> bool:
-        maintenance = make_store(Context(Catalog("trioboss"))).maintenance
-        step = maintenance.looking([], "", self.boss, seconds, session=self.session)
+        presence = make_store(Context(Catalog("trioboss"))).presence
+        statement = presence.poll_statement([], "", self.boss, seconds, session=self.session)
 
-        def ask() -> Operation[bool]:
-            return maintenance.read_look((yield Batch((step,)))).leads
+        def poll() -> Operation[bool]:
+            return presence.read_poll((yield Batch((statement,)))).leads
 
-        return execute_blocking(self.connection, ask(), self.connection)
+        return execute_blocking(self.connection, poll(), self.connection)
 
     def fall_silent(self) -> None:
         """Its time is over, and its session lives on."""
@@ -36,14 +36,14 @@ class Candidate:
 
 @pytest.fixture
 def candidates(dsn):
-    """Three that could lead."""
+    """Three bosses that could lead."""
     connections = [psycopg.connect(dsn, autocommit=True) for _ in range(3)]
     yield [Candidate(connection) for connection in connections]
     for connection in connections:
         connection.close()
 
 
-def test_the_first_leads_for_as_long_as_it_says_so(candidates):
+def test_the_first_leads_for_as_long_as_it_renews_its_time(candidates):
     first, second, third = candidates
 
     for _ in range(2):
@@ -66,7 +66,7 @@ def test_a_silent_leader_is_replaced_by_one_other_although_the_server_still_has_
     assert [second.leads(), third.leads(), second.leads()] == [True, False, True]
 
 
-def test_a_silent_leader_that_speaks_again_leads_again(candidates):
+def test_a_silent_leader_that_polls_again_leads_again(candidates):
     first, second, _ = candidates
     first.fall_silent()
     assert second.leads()
@@ -74,7 +74,7 @@ def test_a_silent_leader_that_speaks_again_leads_again(candidates):
     assert [first.leads(), second.leads()] == [True, False]
 
 
-def test_who_stood_in_for_a_silent_leader_can_fall_silent_too(candidates):
+def test_the_substitute_of_a_silent_leader_can_fall_silent_too(candidates):
     first, second, third = candidates
     first.fall_silent()
     second.fall_silent()
@@ -93,7 +93,7 @@ def test_without_sessions_time_alone_decides(candidates):
     assert [third.leads(), first.leads(), third.leads()] == [True, False, True]
 
 
-def test_who_asks_while_another_one_leads_writes_nothing(candidates):
+def test_a_candidate_writes_nothing_while_another_one_leads(candidates):
     first, second, _ = candidates
     assert first.leads()
     row = second.connection.execute("select ctid, xmin, xmax, * from trioboss.leader").fetchall()
@@ -103,7 +103,7 @@ def test_who_asks_while_another_one_leads_writes_nothing(candidates):
     assert second.connection.execute("select ctid, xmin, xmax, * from trioboss.leader").fetchall() == row
 
 
-def test_nobody_waits_for_a_leader_that_is_about_to_say_so(candidates):
+def test_no_candidate_waits_for_a_leader_that_is_about_to_commit(candidates):
     first, second, _ = candidates
     for candidate in candidates:
         candidate.session = False
@@ -117,7 +117,7 @@ def test_nobody_waits_for_a_leader_that_is_about_to_say_so(candidates):
     assert [first.leads(), second.leads()] == [True, False]
 
 
-def test_who_has_the_lock_goes_before_who_has_only_the_time(candidates):
+def test_the_holder_of_the_lock_goes_before_a_boss_that_has_only_the_time(candidates):
     behind_a_pooler, of_its_own, _ = candidates
     behind_a_pooler.session = False
     assert behind_a_pooler.leads()

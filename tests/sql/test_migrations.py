@@ -1,4 +1,4 @@
-"""The schema: how it comes, how it goes, and who may find it in which version."""
+"""The schema: how it is created, upgraded and removed, and which versions a boss accepts."""
 
 import contextlib
 import subprocess
@@ -19,9 +19,9 @@ BINARIES = find_binaries().folder
 
 
 def run_psql(dsn, text):
-    """Run SQL as an operator would, and fail with what psql says."""
+    """Run SQL as an operator would, and fail with the message of psql."""
     if not (BINARIES / "psql").exists():
-        pytest.skip("there is no psql beside the server")
+        pytest.skip("the server's binaries have no psql")
     command = [BINARIES / "psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", dsn]
     done = subprocess.run(command, input=text, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -29,9 +29,9 @@ def run_psql(dsn, text):
 
 
 def dump(dsn):
-    """Everything in a database, as pg_dump writes it, without what differs in each run."""
+    """The schema of a database, as pg_dump writes it, without the lines that differ in each run."""
     if not (BINARIES / "pg_dump").exists():
-        pytest.skip("there is no pg_dump beside the server")
+        pytest.skip("the server's binaries have no pg_dump")
     command = [BINARIES / "pg_dump", "--schema-only", "--no-owner", dsn]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return [line for line in text.splitlines() if not line.startswith((r"\restrict", r"\unrestrict", "--"))]
@@ -55,7 +55,7 @@ def open_and_close(dsn, **options):
 
 @pytest.fixture(scope="module")
 def migrated(server_dsn):
-    """What a database looks like that a boss has migrated."""
+    """The schema of a database that a boss has migrated."""
     with temporary_database(server_dsn) as dsn:
         open_and_close(dsn)
         return dump(dsn)
@@ -92,7 +92,7 @@ def test_a_second_boss_changes_nothing(empty_dsn):
     assert execute(empty_dsn, "select name from trioboss.queue") == [("kept",)]
 
 
-# Twenty processes that wait at a gate; forked, because importing everything twenty times would take most of the time.
+# Twenty processes that wait for a lock; forked, because importing everything twenty times would take most of the time.
 TWENTY_PROCESSES = """
 import os, sys, psycopg, trio, trioboss
 
@@ -100,10 +100,10 @@ async def open_boss(dsn):
     async with trioboss.open_boss(dsn) as boss:
         await boss.get_queues()
 
-def start(dsn, door):
-    with psycopg.connect(dsn, autocommit=True) as gate:
-        gate.execute("select pg_advisory_lock_shared(1)")
-    if door:
+def start(dsn, with_trio):
+    with psycopg.connect(dsn, autocommit=True) as barrier:
+        barrier.execute("select pg_advisory_lock_shared(1)")
+    if with_trio:
         trio.run(open_boss, dsn)
     else:
         with trioboss.SyncBoss(dsn) as boss:
@@ -118,7 +118,7 @@ for i in range(20):
         sys.exit()
 sys.exit(sum(os.waitpid(pid, 0)[1] != 0 for pid in children))
 """
-AT_THE_GATE = """
+WAITING = """
 select count(*) from pg_locks
 where locktype = 'advisory' and not granted
   and database = (select oid from pg_database where datname = current_database())
@@ -126,16 +126,16 @@ where locktype = 'advisory' and not granted
 
 
 def test_twenty_processes_that_start_at_once_all_succeed(empty_dsn, migrated):
-    with psycopg.connect(empty_dsn, autocommit=True) as gate:
-        gate.execute("select pg_advisory_lock(1)")
+    with psycopg.connect(empty_dsn, autocommit=True) as barrier:
+        barrier.execute("select pg_advisory_lock(1)")
         command = [sys.executable, "-c", TWENTY_PROCESSES, empty_dsn]
         with subprocess.Popen(command, stderr=subprocess.PIPE) as processes:
-            while gate.execute(AT_THE_GATE).fetchone() != (20,) and processes.poll() is None:
-                gate.execute("select pg_sleep(0.01)")
-            gate.execute("select pg_advisory_unlock(1)")
-            complaints = processes.communicate(timeout=60)[1].decode()
+            while barrier.execute(WAITING).fetchone() != (20,) and processes.poll() is None:
+                barrier.execute("select pg_sleep(0.01)")
+            barrier.execute("select pg_advisory_unlock(1)")
+            errors = processes.communicate(timeout=60)[1].decode()
 
-    assert (complaints, processes.returncode) == ("", 0)
+    assert (errors, processes.returncode) == ("", 0)
     assert dump(empty_dsn) == migrated
 
 
@@ -308,10 +308,10 @@ def test_rollback_plans_go_back_step_by_step_to_nothing_and_forward_again(empty_
     assert dump(empty_dsn) == migrated
 
 
-def test_the_way_back_takes_everything_along(empty_dsn):
+def test_rollbacks_remove_everything(empty_dsn):
     with trioboss.SyncBoss(empty_dsn) as boss:
-        boss.create_queue("letters")
-        boss.create_queue("q", partition=True, dead_letter="letters", retry_limit=0)
+        boss.create_queue("dead")
+        boss.create_queue("q", policy="stately", partition=True, dead_letter="dead", retry_limit=0)
         boss.send_throttled("q", 1, 60)
         boss.fail("q", boss.fetch("q"))
 
@@ -322,18 +322,18 @@ def test_the_way_back_takes_everything_along(empty_dsn):
 
 
 @pytest.mark.parametrize("version", [0, LATEST + 1, "2", None])
-def test_there_is_no_way_back_from_a_version_that_does_not_exist(version):
+def test_a_version_that_does_not_exist_cannot_be_rolled_back(version):
     with pytest.raises(ValueError, match=r"^version: "):
         rollback_plans("trioboss", version)
 
 
 @pytest.mark.parametrize("version", [-1, LATEST + 1, "2", None])
-def test_there_is_no_way_forward_from_a_version_that_does_not_exist(version):
+def test_a_version_that_does_not_exist_cannot_be_upgraded(version):
     with pytest.raises(ValueError, match=r"^version: "):
         migration_plans("trioboss", version)
 
 
-def test_migrations_are_numbered_without_gaps_and_each_has_its_way_back():
+def test_migrations_are_numbered_without_gaps_and_each_can_be_rolled_back():
     steps = plans.migrations()
 
     assert [step.version for step in steps] == list(range(1, LATEST + 1))

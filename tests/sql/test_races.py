@@ -1,4 +1,4 @@
-"""Two statements on one job, in the order that hurts: the second waits for the first, and then sees what it did."""
+"""Two statements on one job, the second of which waits for the first, and then sees what that one did."""
 
 import threading
 from collections.abc import Iterator
@@ -6,124 +6,114 @@ from contextlib import contextmanager
 
 import psycopg
 import pytest
-from lifecycle_desk import CALLERS, OWN, Desk
+from lifecycle_sessions import CALLERS
+from sql_helpers import QueueUnderTest, wait_until_blocked
 
 from trioboss.errors import JobNotFound, LeaseLost
 from trioboss.model.job import NewJob
 from trioboss.model.settle_and_claim import ClaimRequest
-from trioboss.model.states import JobState
+from trioboss.model.states import Readiness
+from trioboss.postgres.operation import Batch, Operation
 
-CALLER, OTHER = CALLERS
+CALLER = CALLERS[0]
 
 
-class Race:
-    def __init__(self, desk: Desk, **options) -> None:
-        self.desk = desk
-        self.say("queues", "create", {"retry_limit": 2, "dead_letter": None, **options})
+class Race(QueueUnderTest):
+    """A queue, and operations of ours that wait for a caller."""
 
-    def say(self, part: str, verb: str, *args, hand: int = OWN, **options):
-        method = getattr(getattr(self.desk.store, part), verb)
-        return self.desk.say(hand, lambda own: method("q", *args, **options))
-
-    def send(self, **options):
-        unique = options.pop("unique_until", None)
-        return self.say("sending", "send", NewJob(**options), own=True, unique_until=unique)
-
-    def claim(self):
-        return self.say("claiming", "claim", ClaimRequest(10)).jobs
-
-    def states(self) -> list[tuple[str, int, int]]:
-        return self.desk.query("SELECT state::text, attempt, retry_count FROM trioboss.all_jobs ORDER BY seq")
+    outcome: object
 
     @contextmanager
     def while_waiting(self, *args, **options) -> Iterator[None]:
-        """Run a verb of ours in a thread, and the block once the verb waits for somebody's lock.
+        """Run an operation of ours in a thread, and the block once the operation waits for a lock.
 
-        What the verb raises is raised at the end of the block.
+        Its error is raised at the end of the block.
         """
         outcome: list[object] = []
 
         def run() -> None:
             try:
-                outcome.append(self.say(*args, **options))
+                outcome.append(self.run(*args, **options))
             except Exception as error:
                 outcome.append(error)
 
         thread = threading.Thread(target=run)
         thread.start()
-        self._until_blocked(thread)
+        with psycopg.connect(self.sessions.own.info.dsn, autocommit=True) as observer:
+            wait_until_blocked(observer, self.sessions.own.info.backend_pid)
         yield
         thread.join()
         self.outcome = outcome[0]
         if isinstance(self.outcome, Exception):
             raise self.outcome
 
-    def _until_blocked(self, thread: threading.Thread) -> None:
-        waits = "SELECT wait_event_type FROM pg_stat_activity WHERE pid = %s"
-        pid = self.desk.hands[OWN].info.backend_pid
-        with psycopg.connect(self.desk.hands[OWN].info.dsn, autocommit=True) as looking:
-            while thread.is_alive():
-                if looking.execute(waits, [pid]).fetchone() == ("Lock",):
-                    return
-        raise AssertionError("it did not wait")
+    def rows(self) -> list[tuple[str, int, int]]:
+        return self.sessions.query("SELECT state, attempt, retry_count FROM trioboss.all_jobs ORDER BY seq")
 
 
 @pytest.fixture
-def race(desk):
-    return Race(desk)
+def race(sessions):
+    return Race(sessions, retry_limit=2)
 
 
-def test_a_heartbeat_on_its_way_does_not_spoil_a_failure(desk, race):
+@pytest.fixture
+def caller(sessions):
+    return sessions.connections[CALLER]
+
+
+def test_a_heartbeat_under_way_does_not_spoil_a_failure(race, caller):
     race.send()
     (job,) = race.claim()
-    race.say("settling", "touch", job, hand=CALLER, own=False)
+    race.touch(job, CALLER)
     with race.while_waiting("settling", "fail", job, "an error", own=True):
-        desk.hands[CALLER].commit()
+        caller.commit()
 
-    assert race.states() == [("retry", 1, 1)]
+    assert race.rows() == [("retry", 1, 1)]
 
 
-def test_a_heartbeat_on_its_way_does_not_double_a_job_that_fails_for_good(desk):
-    race = Race(desk, retry_limit=0)
+def test_a_heartbeat_under_way_does_not_double_a_job_that_fails_for_good(sessions, caller):
+    race = Race(sessions, retry_limit=0)
     race.send()
     (job,) = race.claim()
-    race.say("settling", "touch", job, hand=CALLER, own=False)
+    race.touch(job, CALLER)
     with race.while_waiting("settling", "fail", job, "an error", own=True):
-        desk.hands[CALLER].commit()
+        caller.commit()
 
-    assert race.states() == [("failed", 1, 0)]
+    assert race.rows() == [("failed", 1, 0)]
 
 
-def test_a_heartbeat_on_its_way_does_not_spoil_a_release(desk, race):
+def test_a_heartbeat_under_way_does_not_spoil_a_release(race, caller):
     race.send()
     (job,) = race.claim()
-    race.say("settling", "touch", job, hand=CALLER, own=False)
+    race.touch(job, CALLER)
     with race.while_waiting("settling", "release_leases", [job.lease]):
-        desk.hands[CALLER].commit()
+        caller.commit()
 
-    assert race.states() == [("retry", 1, 0)]
-    assert desk.query("SELECT outcome FROM trioboss.attempt") == [("released",)]
+    assert race.rows() == [("retry", 1, 0)]
+    assert race.sessions.query("SELECT outcome FROM trioboss.attempt") == [("released",)]
 
 
-def test_a_heartbeat_on_its_way_does_not_use_up_the_extensions(desk, race):
+def test_a_heartbeat_under_way_does_not_use_up_the_extensions(race, caller):
     race.send()
     (job,) = race.claim()
-    race.say("settling", "touch", job, hand=CALLER, own=False)
-    with race.while_waiting("claiming", "extend", job.lease, 60):
-        desk.hands[CALLER].commit()
+    race.touch(job, CALLER)
+    with race.while_waiting("leases", "extend", job.lease, 60):
+        caller.commit()
 
     assert race.outcome == 960
 
 
 @pytest.mark.parametrize("late", ["complete", "fail"])
 @pytest.mark.parametrize("early", ["complete", "fail", "cancel", "delete"])
-def test_of_two_ends_the_first_to_commit_counts(desk, race, early, late):
+def test_of_two_ends_the_first_to_commit_counts(race, caller, early, late):
     race.send()
     (job,) = race.claim()
-    output = [None] if early in ("complete", "fail") else []
-    race.say("settling", early, job, *output, hand=CALLER, own=False)
+    if early in ("cancel", "delete"):
+        race.change(early, job, CALLER)
+    else:
+        getattr(race, early)(job, CALLER)
     with pytest.raises(LeaseLost), race.while_waiting("settling", late, job, None, own=True):
-        desk.hands[CALLER].commit()
+        caller.commit()
 
     after = {
         "complete": [("completed", 1, 0)],
@@ -131,110 +121,167 @@ def test_of_two_ends_the_first_to_commit_counts(desk, race, early, late):
         "cancel": [("cancelled", 1, 0)],
         "delete": [],
     }
-    assert race.states() == after[early]
+    assert race.rows() == after[early]
 
 
 @pytest.mark.parametrize("late", ["complete", "fail"])
-def test_an_end_that_is_rolled_back_never_was(desk, race, late):
+def test_an_end_that_is_rolled_back_never_was(race, caller, late):
     race.send()
     (job,) = race.claim()
-    race.say("settling", "cancel", job, hand=CALLER, own=False)
+    race.change("cancel", job, CALLER)
     with race.while_waiting("settling", late, job, None, own=True):
-        desk.hands[CALLER].rollback()
+        caller.rollback()
 
-    assert race.states() == [{"complete": ("completed", 1, 0), "fail": ("retry", 1, 1)}[late]]
+    assert race.rows() == [{"complete": ("completed", 1, 0), "fail": ("retry", 1, 1)}[late]]
 
 
-def test_a_job_that_is_claimed_again_meanwhile_is_not_ended_by_its_old_owner(desk, race):
+def test_a_job_that_is_claimed_again_meanwhile_is_not_ended_by_its_earlier_worker(race, caller):
     race.send()
     (old,) = race.claim()
-    race.say("settling", "fail", old, None, hand=CALLER, own=False)
-    (new,) = race.say("claiming", "claim", ClaimRequest(1), hand=CALLER, own=False).jobs
+    race.fail(old, CALLER)
+    (new,) = race.claim(1, CALLER)
     with pytest.raises(LeaseLost), race.while_waiting("settling", "complete", old, None, own=True):
-        desk.hands[CALLER].commit()
+        caller.commit()
 
-    assert (new.attempt, race.states()) == (2, [("active", 2, 1)])
+    assert (new.attempt, race.rows()) == (2, [("active", 2, 1)])
 
 
-@pytest.mark.parametrize("verb", ["complete", "fail", "touch"])
-def test_the_lease_of_a_claim_that_was_rolled_back_is_none(desk, race, verb):
+@pytest.mark.parametrize("end", ["complete", "fail", "touch"])
+def test_the_lease_of_a_claim_that_was_rolled_back_is_none(race, caller, end):
     race.send()
-    (never,) = race.say("claiming", "claim", ClaimRequest(1), hand=CALLER, own=False).jobs
-    desk.hands[CALLER].rollback()
+    (never,) = race.claim(1, CALLER)
+    caller.rollback()
     (job,) = race.claim()
     assert (job.id, job.attempt) == (never.id, never.attempt)  # the same number, and yet another lease
 
     with pytest.raises(LeaseLost):
-        race.say("settling", verb, never, *([None] if verb != "touch" else []), own=True)
-    assert race.states() == [("active", 1, 0)]
+        getattr(race, end)(never)
+    assert race.rows() == [("active", 1, 0)]
 
 
-@pytest.mark.parametrize("verb", ["resume", "retry"])
-def test_of_two_revivals_one_happens(desk, race, verb):
-    id = race.send()
-    if verb == "resume":
-        race.say("settling", "cancel", id, own=True)
+@pytest.mark.parametrize("change", ["resume", "retry"])
+def test_of_two_revivals_one_happens(race, caller, change):
+    id = race.send(retry_limit=0)
+    if change == "resume":
+        race.change("cancel", id)
     else:
-        (job,) = race.claim()
-        desk.hands[OWN].execute("UPDATE trioboss.job SET retry_limit = 0")
-        race.say("settling", "fail", job, None, own=True)
-    race.say("settling", verb, id, hand=CALLER, own=False)
-    with pytest.raises(JobNotFound), race.while_waiting("settling", verb, id, own=True):
-        desk.hands[CALLER].commit()
+        race.fail(race.claim())
+    race.change(change, id, CALLER)
+    with pytest.raises(JobNotFound), race.while_waiting("changing", change, id, own=True):
+        caller.commit()
 
-    assert [state for state, *_ in race.states()] == [{"resume": "created", "retry": "retry"}[verb]]
+    assert race.states() == [{"resume": "created", "retry": "retry"}[change]]
 
 
-# -- places that are taken while somebody is on the way there
+# -- slots that are taken while a job is on the way there
 
 
-def test_a_stately_retry_that_comes_second_fails_for_good(desk):
-    race = Race(desk, policy="stately", retry_limit=1)
-    first = race.send(singleton_key="k")
-    desk.hands[OWN].execute("UPDATE trioboss.job SET retry_limit = 0")
-    race.say("settling", "fail", race.claim(), None, own=True)
-    race.send(singleton_key="k")
+def test_a_stately_retry_that_comes_second_fails_for_good(sessions, caller):
+    race = Race(sessions, "stately", retry_limit=1)
+    first = race.send("k", retry_limit=0)
+    race.fail(race.claim())
+    race.send("k")
     (second,) = race.claim()
-    race.say("settling", "retry", first, hand=CALLER, own=False)  # takes the one place for a retry
+    race.change("retry", first, CALLER)  # takes the one slot for a retry
     with race.while_waiting("settling", "fail", second, None, own=True):
-        desk.hands[CALLER].commit()
+        caller.commit()
 
-    assert [state for state, *_ in race.states()] == ["retry", "failed"]
+    assert race.states() == ["retry", "failed"]
 
 
-def test_a_release_whose_place_is_taken_meanwhile_fails(desk):
-    race = Race(desk, retry_limit=5)
+def test_a_release_whose_slot_is_taken_meanwhile_is_queued_without_it(race, caller):
     race.send(unique_until="started")
     (job,) = race.claim()
-    other = NewJob()
-    race.say("sending", "send", other, hand=CALLER, own=False, unique_until="started")
+    race.send(session=CALLER, unique_until="started")
     with race.while_waiting("settling", "release_leases", [job.lease]):
-        desk.hands[CALLER].commit()
+        caller.commit()
 
-    assert [state for state, *_ in race.states()] == ["failed", "created"]
+    assert race.sessions.query("SELECT state, unique_until FROM trioboss.job ORDER BY seq") == [
+        ("retry", None),
+        ("created", "started"),
+    ]
 
 
-def test_a_send_waits_for_a_send_of_the_same_key_and_comes_second(desk):
-    race = Race(desk, policy="key_strict_fifo")
-    first = race.say("sending", "send", NewJob(singleton_key="k"), hand=CALLER, own=False)
+def test_a_stately_release_whose_slot_is_taken_meanwhile_is_queued_without_it(sessions, caller):
+    race = Race(sessions, "stately")
+    first = race.send("k", retry_limit=0)
+    race.fail(race.claim())
+    race.send("k")
+    (second,) = race.claim()
+    race.change("retry", first, CALLER)
+    with race.while_waiting("settling", "release_leases", [second.lease]):
+        caller.commit()
+
+    assert race.states() == ["retry", "retry"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "unique_until"),
+    [("exclusive", None), ("short", None), ("standard", "ended"), ("standard", "started")],
+)
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_send_waits_for_another_one_of_its_slot(sessions, caller, policy, unique_until, commits):
+    race = Race(sessions, policy)
+    first = race.send("k", CALLER, unique_until=unique_until)
+    options = {"own": True, "unique_until": unique_until}
+    with race.while_waiting("sending", "send", NewJob(singleton_key="k"), **options):
+        caller.commit() if commits else caller.rollback()
+
+    assert (race.outcome is None) == commits
+    assert race.sessions.query("SELECT id FROM trioboss.job") == [(first if commits else race.outcome,)]
+
+
+def test_a_send_waits_for_a_send_of_the_same_key_and_comes_second(sessions, caller):
+    race = Race(sessions, "key_strict_fifo")
+    first = race.send("k", CALLER)
     with race.while_waiting("sending", "send", NewJob(singleton_key="k"), own=True):
-        desk.hands[CALLER].commit()
+        caller.commit()
 
     assert [job.id for job in race.claim()] == [first]
-    rows = desk.query("SELECT id FROM trioboss.job ORDER BY seq")
-    assert rows == [(first,), (race.outcome,)]
+    assert race.sessions.query("SELECT id FROM trioboss.job ORDER BY seq") == [(first,), (race.outcome,)]
 
 
-def test_a_claimed_job_is_not_deleted_with_those_that_wait(desk, race):
+def test_a_plain_insert_waits_for_a_send_of_the_same_key_and_comes_second(sessions, caller):
+    race = Race(sessions, "key_strict_fifo")
+    caller.execute("INSERT INTO trioboss.job (name, singleton_key) VALUES ('q', 'k')")
+    with race.while_waiting("sending", "send", NewJob(singleton_key="k"), own=True):
+        caller.commit()
+
+    (first,) = race.claim()
+    assert first.id != race.outcome
+
+
+def test_a_claimed_job_is_not_deleted_with_those_that_are_queued(race, caller):
     race.send()
-    race.say("claiming", "claim", ClaimRequest(1), hand=CALLER, own=False)
-    with race.while_waiting("settling", "delete_many", ["delete_queued_jobs"], own=True):
-        desk.hands[CALLER].commit()
+    race.claim(1, CALLER)
+    with race.while_waiting("changing", "delete_many", ["delete_queued_jobs"], own=True):
+        caller.commit()
 
-    assert race.states() == [("active", 1, 0)]
+    assert race.rows() == [("active", 1, 0)]
 
 
-def test_the_states_have_the_same_order_here_and_there(desk):
-    ((labels,),) = desk.query("SELECT enum_range(NULL::trioboss.job_state)::text[]")
+def test_two_dispatchers_admit_one_after_the_other(sessions, caller):
+    """The lock of admission: the second reads the backlogs when the first has committed."""
+    race = Race(sessions, "singleton")
+    race.send("k", priority=1)
+    lock = sessions.store.context.bind("lock_admission", queue="q")
 
-    assert labels == list(JobState)
+    def take_lock(own: bool) -> Operation[None]:
+        yield Batch((lock,))
+
+    sessions.run(CALLER, take_lock)
+    with race.while_waiting("claiming", "claim", ClaimRequest(1), own=True):
+        caller.commit()
+
+    assert len(race.outcome.jobs) == 1
+
+
+def test_the_readiness_has_the_same_order_in_the_database_and_in_the_model(sessions):
+    ((labels,),) = sessions.query("SELECT enum_range(NULL::trioboss.readiness)::text[]")
+
+    assert labels == list(Readiness)
+
+
+def test_an_operation_that_does_not_wait_is_noticed(race, caller):
+    with pytest.raises(AssertionError, match="does not wait"):
+        wait_until_blocked(caller, race.sessions.own.info.backend_pid, 0.2)

@@ -1,4 +1,4 @@
-"""Every statement file: it prepares in any schema, says what it guarantees, and can be pasted into psql."""
+"""Every statement file: it prepares in any schema, opens with its contract, is short, and can be run by psql."""
 
 import re
 import subprocess
@@ -10,18 +10,21 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import trioboss
 from trioboss.postgres.embedded.binaries import find_binaries
-from trioboss.sql import Catalog
+from trioboss.sql import Catalog, read_source
 from trioboss.testing import temporary_database
 
 ELSEWHERE = "Else_Where"
 FILES = resources.files("trioboss.sql").joinpath("statements")
-NAMES = sorted(file.name.removesuffix(".sql") for file in FILES.iterdir())
+NAMES = sorted(file.name.removesuffix(".sql") for file in FILES.iterdir() if file.is_file())
 
-# What psql is told about the parameters. What is not listed is NULL, which every statement bears.
+FRAGMENTS = sorted(file.name for file in FILES.joinpath("fragments").iterdir())
+LONGEST = 80  # lines of a statement, with the fragments it includes
+
+# Values of psql variables, as text. A parameter that is not listed is NULL, which every statement accepts.
 VALUES = {
     "queue": "'email'",
     "name": "'email'",
-    "table_name": "'job_common'",
+    "table_name": "'live_job_common'",
     "policy": "'standard'",
     "history": "'archive'",
     "day": "'2000-01-01'",
@@ -30,11 +33,10 @@ VALUES = {
     "before": "'active'",
     "ids": "'{}'",
     "queues": "'{email}'",
-    "leases": "'{}'",
     "id": "'01920000-0000-7000-8000-000000000001'",
     "singleton_seconds": "60",
 }
-# A queue has no option that is NULL, a mark belongs to somebody, and some words mean something else here and there.
+# A queue has no option that is NULL, an idle marker has a worker, and a few parameters have other types elsewhere.
 VALUES_OF = {
     "create_queue": {
         **dict.fromkeys(
@@ -45,7 +47,8 @@ VALUES_OF = {
         "queue": "'orders'",
         "table_name": "'j0123456789abcdef0123456789abcdef'",
     },
-    "tell_completions": {"history": "true"},
+    "copy_completions": {"history": "true"},
+    "purge_queued": {"first": "'(0,0)'", "after": "'(9,0)'"},
     "pause": {"paused": "true"},
     "update_queue": {"given": "'{}'"},
     "schedule": {
@@ -56,16 +59,16 @@ VALUES_OF = {
         "options": "'{}'",
     },
     "subscribe": {"event": "'paid'"},
-    "watch": {"watcher": "gen_random_uuid()"},
-    "mark_all_asleep": {"worker": "gen_random_uuid()"},
-    "mark_asleep": {"worker": "gen_random_uuid()"},
+    "add_waiter": {"waiter": "gen_random_uuid()"},
+    "set_idle_markers": {"worker": "gen_random_uuid()"},
+    "set_idle_marker": {"worker": "gen_random_uuid()"},
     "register_worker": {
         "worker": "gen_random_uuid()",
         "id": "gen_random_uuid()",
         "boss": "gen_random_uuid()",
     },
 }
-BINARY = {"copy_jobs", "copy_staging"}  # read binary data, which nobody can paste
+BINARY = {"copy_jobs", "copy_staging"}  # read binary data, which cannot be pasted
 
 
 def source(name: str) -> str:
@@ -103,28 +106,66 @@ def test_it_belongs_to_one_schema(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_begins_with_what_it_guarantees(name):
+def test_it_opens_with_its_contract(name):
     first, *rest = source(name).splitlines()
 
     assert re.match(r"-- [A-Z]?\w.{8,}", first)
     assert any(not line.startswith("--") for line in rest)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_short_with_the_fragments_that_it_includes(name):
+    included = [FILES.joinpath(fragment).read_text("utf-8") for fragment in included_by(source(name))]
+    lines = [line for text in (source(name), *included) for line in text.splitlines()]
+
+    assert len([line for line in lines if not line.startswith(("--", "\\ir "))]) <= LONGEST
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_file_is_short(name):
+    assert len(source(name).splitlines()) <= LONGEST
+    assert max(map(len, source(name).splitlines())) <= 140
+
+
+def included_by(text: str) -> list[str]:
+    return re.findall(r"^\\ir (\S+)$", text, re.MULTILINE)
+
+
+def test_every_fragment_is_included_and_says_what_it_is():
+    included = {fragment for name in NAMES for fragment in included_by(source(name))}
+
+    assert included == {f"fragments/{name}" for name in FRAGMENTS}
+    for name in FRAGMENTS:
+        assert FILES.joinpath("fragments", name).read_text("utf-8").startswith("-- "), name
+
+
 @pytest.mark.parametrize("name", sorted(set(NAMES) - BINARY))
-def test_it_can_be_pasted_into_psql(schemas_dsn, name):
-    values = VALUES | VALUES_OF.get(name, {})
-    quoted = {p: values.get(p, "NULL").replace("'", "''") for p in Catalog("trioboss").get(name).parameters}
+def test_psql_runs_it(schemas_dsn, name):
+    values, types = VALUES | VALUES_OF.get(name, {}), parameter_types(schemas_dsn, name)
+    typed = {parameter: f"({values.get(parameter, 'NULL')})::{type}" for parameter, type in types.items()}
+    quoted = {parameter: value.replace("'", "''") for parameter, value in typed.items()}
     settings = "".join(f"\\set {parameter} '{value}'\n" for parameter, value in quoted.items())
-    pasted = f"\\set ON_ERROR_STOP 1\n{settings}BEGIN;\n{source(name)}\nROLLBACK;\n"
+    commands = f"\\set ON_ERROR_STOP 1\n{settings}BEGIN;\n{read_source(name)}\nROLLBACK;\n"
 
     run = subprocess.run(
         [find_binaries().folder / "psql", "-X", "-q", "-d", to_libpq(schemas_dsn)],
-        input=pasted,
+        input=commands,
         text=True,
         capture_output=True,
     )
 
-    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stderr == ""
+    assert run.returncode == 0
+
+
+def parameter_types(dsn: str, name: str) -> dict[str, str]:
+    """The type of each parameter, as the server has worked it out."""
+    statement = Catalog("trioboss").get(name)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.pgconn.prepare(b"it", statement.text.encode())
+        types = "SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'it'"
+        ((found,),) = connection.execute(types).fetchall()
+    return dict(zip(statement.parameters, found, strict=True))
 
 
 def to_libpq(dsn: str) -> str:

@@ -1,4 +1,4 @@
-"""The database moves jobs between states exactly as TRANSITIONS in model/states.py says, under every policy."""
+"""The database moves jobs as the tables TRANSITIONS and READINESS in model/states.py say, under every policy."""
 
 import contextlib
 from collections.abc import Callable
@@ -8,30 +8,68 @@ from uuid import UUID
 
 import attrs
 import pytest
-from lifecycle_desk import OWN, Desk
+from lifecycle_sessions import OWN, Sessions
+from test_statements import NAMES
 
 from trioboss.errors import JobNotFound
 from trioboss.model.job import Job, Lease, NewJob
 from trioboss.model.policy import Policy
-from trioboss.model.settle_and_claim import ClaimRequest, Failure
-from trioboss.model.states import TRANSITIONS, JobState, Verb
+from trioboss.model.settle_and_claim import ClaimRequest, Failure, Settlements
+from trioboss.model.states import (
+    READINESS,
+    TRANSITIONS,
+    Action,
+    JobState,
+    Readiness,
+    ReadinessEvent,
+    state_of,
+)
+from trioboss.postgres.operation import Batch, Operation
 
 NEVER = datetime(2000, 1, 1, tzinfo=UTC)
+KEYED = [policy for policy in Policy if policy.is_keyed]
 
 
 @attrs.frozen
 class Subject:
     """One job, alone in its queue, and everything that can be done to it."""
 
-    desk: Desk
+    sessions: Sessions
     queue: str
     id: UUID
 
-    def say(self, verb: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        return self.desk.say(OWN, lambda own: verb(self.queue, *args, **options))
+    @classmethod
+    def send(cls, sessions: Sessions, queue: str, policy: Policy, **options: Any) -> "Subject":
+        settings = {"policy": policy, "retry_limit": 9}
+        sessions.run(OWN, lambda own: sessions.store.queues.create(queue, settings))
+        job = NewJob(singleton_key="key", **options)
+        id = sessions.run(OWN, lambda own: sessions.store.sending.send(queue, job, own=own))
+        return cls(sessions, queue, id)
 
-    def read(self) -> Job:
-        return self.say(self.desk.store.reading.get_job, self.id)
+    def run(self, operation: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        return self.sessions.run(OWN, lambda own: operation(self.queue, *args, **options))
+
+    def execute(self, *names: str, **values: object) -> None:
+        """Run statements of one transaction, by their names."""
+
+        def operation(own: bool) -> Operation[None]:
+            context = self.sessions.store.context
+            yield Batch(tuple(context.bind(name, queue=self.queue, **values) for name in names))
+
+        self.sessions.run(OWN, operation)
+
+    def read(self) -> Job | None:
+        return self.run(self.sessions.store.reading.get_job, self.id)
+
+    def row(self) -> tuple[Any, ...] | None:
+        """The row in the live table, whole."""
+        rows = self.sessions.query("SELECT * FROM trioboss.live_job WHERE id = %s", [self.id])
+        return rows[0] if rows else None
+
+    def readiness(self) -> Readiness | None:
+        """None if the job is not in the live table."""
+        rows = self.sessions.query("SELECT readiness::text FROM trioboss.live_job WHERE id = %s", [self.id])
+        return Readiness(rows[0][0]) if rows else None
 
     @property
     def lease(self) -> Lease:
@@ -39,84 +77,233 @@ class Subject:
         job = self.read()
         return Lease(self.id, job.attempt, job.started_on or NEVER)
 
-    def do(self, verb: Verb) -> None:
-        settling, claiming = self.desk.store.settling, self.desk.store.claiming
-        match verb:
-            case Verb.CLAIM:
-                self.say(claiming.claim, ClaimRequest(10))
-            case Verb.COMPLETE:
-                self.say(settling.complete, self.id, None, own=True)
-            case Verb.FAIL:
-                self.say(settling.fail, self.id, "an error", own=True)
-            case Verb.EXHAUST:
-                self.say(settling.fail_leases, [(self.lease, Failure(dead=True))])
-            case Verb.RELEASE:
-                self.say(settling.release_leases, [self.lease])
-            case Verb.CANCEL | Verb.RESUME | Verb.RETRY:
-                self.say(getattr(settling, verb), self.id, own=True)
+    def fail(self, **how: Any) -> None:
+        self.run(self.sessions.store.settling.fail_leases, [(self.lease, Failure(**how))])
 
-    def try_to(self, verb: Verb) -> None:
+    def claim(self) -> None:
+        """A claim that promotes nothing first."""
+        operation = self.sessions.store.settle_and_claim.settle_and_claim
+        self.run(operation, Settlements(), ClaimRequest(10), promote_due=False)
+
+    def do(self, action: Action) -> None:
+        settling, changing = self.sessions.store.settling, self.sessions.store.changing
+        match action:
+            case Action.CLAIM:
+                self.run(self.sessions.store.claiming.claim, ClaimRequest(10))
+            case Action.COMPLETE:
+                self.run(settling.complete, self.id, None, own=True)
+            case Action.FAIL:
+                self.run(settling.fail, self.id, "an error", own=True)
+            case Action.EXHAUST:
+                self.fail(dead=True)
+            case Action.RELEASE:
+                self.run(settling.release_leases, [self.lease])
+            case Action.CANCEL | Action.RESUME | Action.RETRY:
+                self.run(getattr(changing, action), self.id, own=True)
+
+    def attempt(self, action: Action) -> None:
         """Do it, if it is possible."""
         with contextlib.suppress(JobNotFound):
-            self.do(verb)
+            self.do(action)
 
+
+# -- states and actions
 
 # How a job that was just sent gets into a state.
 WAYS = {
     JobState.CREATED: [],
-    JobState.RETRY: [Verb.CLAIM, Verb.FAIL],
-    JobState.ACTIVE: [Verb.CLAIM],
-    JobState.COMPLETED: [Verb.CLAIM, Verb.COMPLETE],
-    JobState.CANCELLED: [Verb.CANCEL],
-    JobState.FAILED: [Verb.CLAIM, Verb.EXHAUST],
+    JobState.RETRY: [Action.CLAIM, Action.FAIL],
+    JobState.ACTIVE: [Action.CLAIM],
+    JobState.COMPLETED: [Action.CLAIM, Action.COMPLETE],
+    JobState.CANCELLED: [Action.CANCEL],
+    JobState.FAILED: [Action.CLAIM, Action.EXHAUST],
 }
 
 
-@pytest.fixture
-def send(desk):
-    def send(policy: Policy, state: JobState, number: int) -> Subject:
-        queue = f"{policy}-{state}-{number}"
-        desk.say(OWN, lambda own: desk.store.queues.create(queue, {"policy": policy, "retry_limit": 9}))
-        job = NewJob(singleton_key="key")
-        id = desk.say(OWN, lambda own: desk.store.sending.send(queue, job, own=own))
-        subject = Subject(desk, queue, id)
-        for verb in WAYS[state]:
-            subject.do(verb)
-        assert subject.read().state is state
-        return subject
-
-    return send
+def bring_to(sessions: Sessions, policy: Policy, state: JobState, number: int) -> Subject:
+    subject = Subject.send(sessions, f"{policy}-{state}-{number}", policy)
+    for action in WAYS[state]:
+        subject.do(action)
+    assert subject.read().state is state
+    return subject
 
 
 @pytest.mark.parametrize("state", JobState)
 @pytest.mark.parametrize("policy", Policy)
-def test_every_verb_moves_a_job_as_the_table_says(send, policy, state):
+def test_every_action_moves_a_job_as_the_table_says(sessions, policy, state):
     moved = {}
-    for number, verb in enumerate(Verb):
-        subject = send(policy, state, number)
-        subject.try_to(verb)
+    for number, action in enumerate(Action):
+        subject = bring_to(sessions, policy, state, number)
+        subject.attempt(action)
         after = subject.read().state
         if after is not state:
-            moved[verb] = after
+            moved[action] = after
 
     assert moved == TRANSITIONS[state]
 
 
 @pytest.mark.parametrize("state", JobState)
 @pytest.mark.parametrize("policy", Policy)
-def test_a_verb_that_does_not_apply_changes_nothing(send, policy, state):
-    subject = send(policy, state, 0)
-    before = subject.read()
-    for verb in set(Verb) - set(TRANSITIONS[state]):
-        subject.try_to(verb)
+def test_an_action_that_does_not_apply_changes_nothing(sessions, policy, state):
+    subject = bring_to(sessions, policy, state, 0)
+    before = subject.read(), subject.row()
+    for action in set(Action) - set(TRANSITIONS[state]):
+        subject.attempt(action)
 
-    assert subject.read() == before
+    assert (subject.read(), subject.row()) == before
+
+
+@pytest.mark.parametrize("way", [[Action.CLAIM], [Action.CLAIM, Action.FAIL]])
+@pytest.mark.parametrize("policy", Policy)
+def test_a_resumed_job_that_was_attempted_before_waits_for_a_retry(sessions, policy, way):
+    subject = Subject.send(sessions, "q", policy)
+    for action in (*way, Action.CANCEL, Action.RESUME):
+        subject.do(action)
+
+    assert subject.read().state is JobState.RETRY
 
 
 @pytest.mark.parametrize("policy", Policy)
-def test_a_job_can_be_deleted_in_every_state(send, policy):
+def test_a_job_can_be_deleted_in_every_state(sessions, policy):
     for state in JobState:
-        subject = send(policy, state, 0)
-        subject.say(subject.desk.store.settling.delete, subject.id, own=True)
+        subject = bring_to(sessions, policy, state, 0)
+        subject.run(subject.sessions.store.changing.delete, subject.id, own=True)
 
         assert subject.read() is None
+
+
+# -- readiness and events
+
+NOT_BUILT = {ReadinessEvent.UNBLOCK}
+"""Events of features that do not exist yet: there is no statement."""
+
+
+def ways_to(readiness: Readiness, policy: Policy) -> list[Callable[[Subject], None]]:
+    """The ways in which a job of a queue gets into a readiness; none if it never does."""
+
+    def move(subject: Subject) -> None:
+        update = "UPDATE trioboss.live_job SET readiness = %s WHERE id = %s"
+        subject.sessions.own.execute(update, [readiness, subject.id])
+
+    def admit(subject: Subject) -> None:
+        subject.execute("lock_admission", "admit", limit=1, checks=10, by_priority=True)
+
+    def end(subject: Subject) -> None:
+        subject.claim()
+        subject.fail(dead=True)
+
+    def retry_later(subject: Subject) -> None:
+        subject.claim()
+        subject.fail(delay=3600)
+
+    keyed, fifo = policy.is_keyed, policy is Policy.KEY_STRICT_FIFO
+    return {
+        Readiness.DEFERRED: [defer, retry_later],
+        Readiness.BLOCKED: [move],
+        Readiness.WAITING: [leave] if keyed else [],
+        Readiness.READY: [admit if keyed else leave],
+        Readiness.ACTIVE: [Subject.claim],
+        Readiness.ENDED: [end] if fifo else [],
+    }[readiness]
+
+
+def leave(subject: Subject) -> None:
+    """Leave the job as it was sent."""
+
+
+def defer(subject: Subject) -> None:
+    """It was sent as a deferred one."""
+
+
+def make_due(subject: Subject) -> None:
+    update = "UPDATE trioboss.live_job SET start_after = now() - interval '1 s' WHERE id = %s"
+    subject.sessions.own.execute(update, [subject.id])
+
+
+def run_event(subject: Subject, event: ReadinessEvent, delay: float) -> None:
+    settling, changing = subject.sessions.store.settling, subject.sessions.store.changing
+    match event:
+        case ReadinessEvent.PROMOTE_DUE:
+            subject.execute("promote_due", limit=10)
+        case ReadinessEvent.ADMIT:
+            subject.execute("lock_admission", "admit", limit=10, checks=10, by_priority=True)
+        case ReadinessEvent.CLAIM:
+            subject.claim()
+        case ReadinessEvent.RETRY_FAILED:
+            subject.fail(delay=delay)
+        case ReadinessEvent.FAIL:
+            subject.fail(dead=True)
+        case ReadinessEvent.RELEASE:
+            subject.run(settling.release_leases, [subject.lease])
+        case ReadinessEvent.COMPLETE:
+            subject.run(settling.complete, subject.id, None, own=True)
+        case ReadinessEvent.RETRY | ReadinessEvent.CANCEL:
+            subject.run(getattr(changing, event), subject.id, own=True)
+        case ReadinessEvent.DELETE:
+            subject.run(changing.delete, subject.id, own=True)
+
+
+def outcomes(
+    sessions: Sessions, policy: Policy, readiness: Readiness, event: ReadinessEvent
+) -> set[Readiness | None]:
+    """The readiness after an event, in all variants of it; it is the same if nothing happened."""
+    found = set()
+    for way_number, way in enumerate(ways_to(readiness, policy)):
+        for delay in (0, 3600) if event is ReadinessEvent.RETRY_FAILED else (0,):
+            name = f"{policy}-{readiness}-{event}-{way_number}-{delay}"
+            start = {"start_after": 3600} if way is defer else {}
+            subject = Subject.send(sessions, name, policy, **start)
+            way(subject)
+            assert subject.readiness() is readiness, name
+            make_due(subject)
+            before = subject.row()
+            with contextlib.suppress(JobNotFound):
+                run_event(subject, event, delay)
+            found.add(subject.readiness())
+            if event not in READINESS[readiness]:
+                assert subject.row() == before, name
+    return found
+
+
+@pytest.mark.parametrize("event", sorted(set(ReadinessEvent) - NOT_BUILT))
+@pytest.mark.parametrize("readiness", Readiness)
+def test_every_event_moves_a_live_job_as_the_table_says(sessions, readiness, event):
+    found = {policy: outcomes(sessions, policy, readiness, event) for policy in Policy}
+    allowed = set(READINESS[readiness].get(event, (readiness,)))
+
+    assert {policy: moved - allowed for policy, moved in found.items() if moved - allowed} == {}
+    assert set().union(*found.values()) == allowed  # and the table lists nothing that never happens
+
+
+@pytest.mark.parametrize("policy", KEYED)
+def test_a_job_of_an_owned_key_is_neither_admitted_nor_claimed(sessions, policy):
+    owner = Subject.send(sessions, "q", policy)
+    owner.claim()
+    second = sessions.run(
+        OWN, lambda own: sessions.store.sending.send("q", NewJob(singleton_key="key"), own=own)
+    )
+    subject = Subject(sessions, "q", second)
+    for event in (ReadinessEvent.ADMIT, ReadinessEvent.CLAIM):
+        run_event(subject, event, 0)
+
+    assert subject.readiness() is Readiness.WAITING
+
+
+def test_events_are_named_after_their_statements():
+    assert {event.value for event in set(ReadinessEvent) - NOT_BUILT} <= set(NAMES)
+    assert {event.value for event in NOT_BUILT}.isdisjoint(NAMES)
+
+
+@pytest.mark.parametrize("readiness", Readiness)
+@pytest.mark.parametrize("attempt", [0, 3])
+def test_the_view_derives_the_state_as_the_model_does(sessions, readiness, attempt):
+    ended = readiness is Readiness.ENDED
+    subject = Subject.send(sessions, "q", Policy.KEY_STRICT_FIFO if ended else Policy.STANDARD)
+    if ended:
+        subject.claim()
+    sessions.own.execute(
+        "UPDATE trioboss.live_job SET attempt = %s, readiness = %s", [attempt, readiness.value]
+    )
+    ((stored, attempts),) = sessions.query("SELECT readiness::text, attempt FROM trioboss.live_job")
+
+    assert subject.read().state is state_of(Readiness(stored), attempts)

@@ -1,4 +1,4 @@
-"""A queue with workers in which a job waits for an hour deserves a warning, and no other does."""
+"""Operators are warned of a queue with workers in which a job has waited for an hour, and of no other."""
 
 import psycopg
 import pytest
@@ -16,7 +16,7 @@ def database(dsn):
         boss.create_queue("mail_out")
         boss.insert("mail_out", [{}, {"start_after": 3600}])
         connection.execute(
-            "update trioboss.job set start_after = now() - interval '61 min' where start_after <= now()"
+            "update trioboss.live_job set start_after = now() - interval '61 min' where start_after <= now()"
         )
         yield connection
 
@@ -28,39 +28,38 @@ def add_worker(connection, queue):
     )
 
 
-def warnings(connection, *, full=True):
-    watch = execute_blocking(
-        connection, make_store(Context(Catalog("trioboss"))).maintenance.watch(5, 1, full=full), connection
-    )
-    return [(queue, kind) for queue, kind, _ in watch.warnings if kind == "oldest_age"]
+def find_warnings(connection, *, warnings=True):
+    maintenance = make_store(Context(Catalog("trioboss"))).maintenance
+    rescue = execute_blocking(connection, maintenance.rescue_leases(5, 1, warnings=warnings), connection)
+    return [(queue, kind) for queue, kind, _ in rescue.warnings if kind == "oldest_age"]
 
 
 @pytest.mark.parametrize("queue", ["mail_out", "mail*", "*"])
-def test_a_job_that_waits_for_an_hour_though_there_are_workers(database, queue):
+def test_a_job_that_waits_for_an_hour_although_there_are_workers(database, queue):
     add_worker(database, queue)
 
-    assert warnings(database) == [("mail_out", "oldest_age")]
-    assert warnings(database, full=False) == []
+    assert find_warnings(database) == [("mail_out", "oldest_age")]
+    assert find_warnings(database, warnings=False) == []
 
 
 @pytest.mark.parametrize("queue", ["mail", "mail.out", "mailxout", "other*"])
-def test_a_queue_without_workers_is_nobodys_business(database, queue):
+def test_a_queue_without_workers_causes_no_warning(database, queue):
     add_worker(database, queue)
 
-    assert warnings(database) == []
+    assert find_warnings(database) == []
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        "update trioboss.job set start_after = now() - interval '59 min' where start_after <= now()",
+        "update trioboss.live_job set start_after = now() - interval '59 min' where start_after <= now()",
         "update trioboss.queue set paused = true",
-        "update trioboss.job set start_after = now() + interval '1 min', gate = 1",
+        "update trioboss.live_job set start_after = now() + interval '1 min', readiness = 'deferred'",
     ],
     ids=["not so old", "paused", "deferred"],
 )
-def test_a_queue_that_has_reason_to_wait_is_not_stuck(database, change):
+def test_a_queue_whose_jobs_have_a_reason_to_wait_causes_no_warning(database, change):
     add_worker(database, "mail_out")
     database.execute(change)
 
-    assert warnings(database) == []
+    assert find_warnings(database) == []

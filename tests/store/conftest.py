@@ -16,27 +16,27 @@ from trioboss.postgres.operation import Operation
 from trioboss.testing import temporary_database
 
 TABLES = (
-    *("queue", "job", "archive", "attempt", "freed_key", "throttle", "staging"),
-    *("sleeper", "watcher", "worker", "subscription", "schedule", "tick"),
+    *("queue", "live_job", "archive", "attempt", "backlog_check", "throttle", "staging"),
+    *("idle_dispatcher", "completion_waiter", "worker", "subscription", "schedule", "tick"),
 )
 
 
 @pytest.fixture(scope="session")
 def store_database(server_dsn: str, template: str) -> Iterator[psycopg.Connection[Any]]:
-    """A connection to the database of this folder, to look into it and to empty it."""
+    """A connection to the database of this folder, to read its tables and to empty it."""
     with temporary_database(server_dsn, template) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
         yield connection
 
 
 @pytest.fixture
 def dsn(store_database: psycopg.Connection[Any]) -> Iterator[str]:
-    """The dsn of a migrated database without queues. To make one for each test takes longer than the test."""
+    """The dsn of a migrated database without queues. Making one for each test would take longer than the test."""
     yield store_database.info.dsn
     empty(store_database)
 
 
 def empty(database: psycopg.Connection[Any]) -> None:
-    """Leave nothing behind: no session, no row, no table of a queue."""
+    """Remove everything that a test left: sessions, rows, tables of queues."""
     database.execute(
         "select pg_terminate_backend(pid, 5000) from pg_stat_activity "
         "where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'"
@@ -53,20 +53,20 @@ def empty(database: psycopg.Connection[Any]) -> None:
 
 @pytest.fixture
 async def boss(dsn: str) -> AsyncIterator[trioboss.Boss]:
-    """A boss that leaves jobs and schedules alone: what happens to them is what the test does."""
+    """A boss without maintenance and cron: jobs change only by what the test does."""
     async with open_quiet_boss(dsn) as boss:
         yield boss
 
 
 @pytest.fixture
 def database(store_database: psycopg.Connection[Any], dsn: str) -> psycopg.Connection[Any]:
-    """A connection to the test's database, in autocommit, to look behind the verbs."""
+    """A connection to the test's database, in autocommit, for plain SQL."""
     return store_database
 
 
 @attrs.define
 class Clock:
-    """What the statements of a boss take for the time, in place of the database's clock."""
+    """The time that the statements of a boss use instead of the database's clock."""
 
     _boss: trioboss.Boss
     now: datetime = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -75,7 +75,7 @@ class Clock:
         self._boss._store.context.now = self.now
 
     def advance(self, seconds: float) -> datetime:
-        """Let time pass."""
+        """Move the clock on by so many seconds."""
         self.now += timedelta(seconds=seconds)
         self._boss._store.context.now = self.now
         return self.now
@@ -83,17 +83,17 @@ class Clock:
 
 @pytest.fixture
 def clock(boss: trioboss.Boss) -> Clock:
-    """Makes it noon on the first of January 2030, until told otherwise."""
+    """A clock that shows noon on the first of January 2030, until it is advanced."""
     return Clock(boss)
 
 
 @pytest.fixture
 async def offline_boss(boss: trioboss.Boss) -> AsyncIterator[trioboss.Boss]:
-    """A boss for what has to be refused before any SQL."""
+    """A boss for calls that have to be refused before any SQL."""
 
-    async def execute(conversation: Operation[Any], *_: object) -> None:
-        next(conversation)
-        pytest.fail("there was SQL")
+    async def execute(operation: Operation[Any], *_: object) -> None:
+        next(operation)
+        pytest.fail("a statement was executed")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(base, "execute", execute)

@@ -1,4 +1,4 @@
-"""What several tests of the verbs do."""
+"""Helpers of several tests of the operations."""
 
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -21,7 +21,7 @@ async def take(boss: trioboss.Boss, queue: str, **options: Any) -> trioboss.Job:
 
 
 async def take_all(boss: trioboss.Boss, queue: str) -> list[Any]:
-    """Fetch all that can run now, and return their data."""
+    """Fetch all jobs that can run now, and return their data."""
     return [job.data for job in await boss.fetch(queue, batch_size=1000)]
 
 
@@ -35,24 +35,24 @@ async def fail_for_good(boss: trioboss.Boss, queue: str, **options: Any) -> trio
     return job
 
 
-def hear(listener: psycopg.Connection[Any], until: str) -> list[str]:
-    """The words of the channel up to one that somebody sent to mark the end; what bosses tell each other aside."""
-    words: list[str] = []
-    for word in listener.notifies(timeout=10):
-        if word.payload == until:
-            return words
-        if not word.payload.startswith("*"):
-            words.append(word.payload)
-    raise AssertionError(f"{until!r} never came, only {words}")
+def receive(listener: psycopg.Connection[Any], until: str) -> list[str]:
+    """The payloads of the notifications up to the one that marks the end, without those that bosses send each other."""
+    payloads: list[str] = []
+    for notification in listener.notifies(timeout=10):
+        if notification.payload == until:
+            return payloads
+        if not notification.payload.startswith("*"):
+            payloads.append(notification.payload)
+    raise AssertionError(f"{until!r} was not received, only {payloads}")
 
 
 async def until_blocked(database: psycopg.Connection[Any]) -> None:
-    """Wait until somebody waits for a lock."""
+    """Return when a session waits for a lock."""
     with trio.fail_after(10):
-        while not await trio.to_thread.run_sync(is_anybody_waiting, database):
+        while not await trio.to_thread.run_sync(is_a_session_blocked, database):
             pass
 
 
-def is_anybody_waiting(database: psycopg.Connection[Any]) -> bool:
-    """Whether somebody waits for a lock."""
+def is_a_session_blocked(database: psycopg.Connection[Any]) -> bool:
+    """Whether a session waits for a lock."""
     return database.execute("select 1 from pg_locks where not granted").fetchone() is not None

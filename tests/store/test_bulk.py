@@ -15,8 +15,8 @@ from trioboss.store import loading
 from trioboss.store.copying import blocks
 from trioboss.testing import temporary_database
 
-# What makes a job go another way: an id of its own through staging, a throttle by itself.
-ROADS = {"copied": dict, "staged": lambda: {"id": uuid4()}, "sent": lambda: {"singleton_seconds": 60}}
+# The options that choose the load path of a job: with an id of its own it is staged, with a throttle sent by itself.
+PATHS = {"copied": dict, "staged": lambda: {"id": uuid4()}, "sent": lambda: {"singleton_seconds": 60}}
 
 
 def count(database):
@@ -38,39 +38,37 @@ async def test_jobs_are_dicts_or_new_jobs_in_any_iterable(q):
     assert await take_all(q, "q") == [1, 2, None, None, 3, 4]
 
 
-@pytest.mark.parametrize("road", ROADS)
-async def test_the_ids_are_returned_if_asked_for_in_the_order_of_the_jobs(q, road):
-    jobs = [{"data": i, "singleton_key": str(i), **ROADS[road]()} for i in range(5)]
+@pytest.mark.parametrize("path", PATHS)
+async def test_the_ids_are_returned_if_asked_for_in_the_order_of_the_jobs(q, path):
+    jobs = [{"data": i, "singleton_key": str(i), **PATHS[path]()} for i in range(5)]
 
     ids = await q.insert("q", jobs, return_ids=True)
 
     assert [job.id for job in await q.fetch("q", batch_size=5)] == ids
 
 
-@pytest.mark.parametrize("road", ROADS)
-async def test_options_are_kept_and_the_others_are_the_queues(boss, clock, road):
-    await boss.create_queue("letters")
-    await boss.create_queue(
-        "q", retry_limit=7, expire_in=30, heartbeat=5, retention=60, dead_letter="letters"
-    )
+@pytest.mark.parametrize("path", PATHS)
+async def test_options_are_kept_and_the_others_come_from_the_queue(boss, clock, path):
+    await boss.create_queue("dead")
+    await boss.create_queue("q", retry_limit=7, expire_in=30, heartbeat=5, retention=60, dead_letter="dead")
     options = {"priority": -3, "retry_delay": 3.0, "retry_backoff": True, "retry_delay_max": 60.0}
     options |= {"singleton_key": "k é", "auto_heartbeat": False, "max_lease_extensions": 1}
 
-    await boss.insert("q", [{"data": [1e16], **options, "start_after": 10, **ROADS[road]()}])
+    await boss.insert("q", [{"data": [1e16], **options, "start_after": 10, **PATHS[path]()}])
     (job,) = await boss.find_jobs("q")
 
     assert job.data == [1e16]
     assert {name: getattr(job, name) for name in options} == options
-    assert (job.retry_limit, job.expire_in, job.heartbeat, job.dead_letter) == (7, 30.0, 5.0, "letters")
+    assert (job.retry_limit, job.expire_in, job.heartbeat, job.dead_letter) == (7, 30.0, 5.0, "dead")
     assert job.created_on == clock.now
     assert job.start_after == clock.now + timedelta(seconds=10)
     assert job.keep_until == clock.now + timedelta(seconds=70)
 
 
-@pytest.mark.parametrize("road", ROADS)
-async def test_what_is_not_in_a_job_is_in_its_row(boss, database, road):
+@pytest.mark.parametrize("path", PATHS)
+async def test_options_that_a_job_object_does_not_have_are_in_the_view(boss, database, path):
     await boss.create_queue("q", delete_after=5)
-    await boss.insert("q", [{"retry_backoff": True, "retry_window": 7, **ROADS[road]()}])
+    await boss.insert("q", [{"retry_backoff": True, "retry_window": 7, **PATHS[path]()}])
 
     row = database.execute(
         "select delete_after, retry_jitter, retry_window, policy from trioboss.job"
@@ -79,26 +77,26 @@ async def test_what_is_not_in_a_job_is_in_its_row(boss, database, road):
     assert row == (timedelta(seconds=5), 0.5, timedelta(seconds=7), "standard")
 
 
-@pytest.mark.parametrize("road", ROADS)
-async def test_deferred_jobs_wait_for_their_time(q, clock, road):
-    await q.insert("q", [{"start_after": clock.now + timedelta(seconds=5), **ROADS[road]()}])
+@pytest.mark.parametrize("path", PATHS)
+async def test_deferred_jobs_wait_for_their_time(q, clock, path):
+    await q.insert("q", [{"start_after": clock.now + timedelta(seconds=5), **PATHS[path]()}])
 
     assert await q.fetch("q") == []
     clock.advance(5)
     assert len(await q.fetch("q")) == 1
 
 
-async def test_jobs_that_go_different_ways_keep_their_order(q):
-    roads = ["copied", "copied", "staged", "copied", "sent", "copied", "staged", "sent", "sent", "copied"]
+async def test_jobs_on_different_load_paths_keep_their_order(q):
+    paths = ["copied", "copied", "staged", "copied", "sent", "copied", "staged", "sent", "sent", "copied"]
 
     await q.insert(
-        "q", [{"data": i, "singleton_key": str(i), **ROADS[road]()} for i, road in enumerate(roads)]
+        "q", [{"data": i, "singleton_key": str(i), **PATHS[path]()} for i, path in enumerate(paths)]
     )
 
     assert await take_all(q, "q") == list(range(10))
 
 
-@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
@@ -111,8 +109,8 @@ async def test_jobs_that_go_different_ways_keep_their_order(q):
         (None, r"^jobs\[3\]: NoneType is not a job"),
     ],
 )
-async def test_one_bad_job_is_named_and_nothing_is_inserted(q, database, road, bad, message):
-    jobs = [{"data": i, "singleton_key": str(i), **ROADS[road]()} for i in range(3)]
+async def test_one_bad_job_is_named_and_nothing_is_inserted(q, database, path, bad, message):
+    jobs = [{"data": i, "singleton_key": str(i), **PATHS[path]()} for i in range(3)]
 
     with pytest.raises(ValueError, match=message):
         await q.insert("q", [*jobs, bad, {"data": 5}])
@@ -120,7 +118,7 @@ async def test_one_bad_job_is_named_and_nothing_is_inserted(q, database, road, b
     assert await q.insert("q", [{}]) == 1
 
 
-async def test_an_error_of_the_callers_generator_is_the_callers_and_nothing_is_inserted(q, database):
+async def test_an_error_of_the_callers_generator_is_raised_and_nothing_is_inserted(q, database):
     def jobs():
         yield {"data": 1}
         raise ZeroDivisionError("mine")
@@ -130,10 +128,10 @@ async def test_an_error_of_the_callers_generator_is_the_callers_and_nothing_is_i
     assert count(database) == 0
 
 
-@pytest.mark.parametrize("road", ROADS)
-async def test_a_dead_letter_queue_that_does_not_exist_is_named_and_nothing_is_inserted(q, database, road):
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_dead_letter_queue_that_does_not_exist_is_named_and_nothing_is_inserted(q, database, path):
     with pytest.raises(trioboss.UnknownQueue, match="'nowhere'"):
-        await q.insert("q", [{}, {"dead_letter": "nowhere", **ROADS[road]()}])
+        await q.insert("q", [{}, {"dead_letter": "nowhere", **PATHS[path]()}])
     assert count(database) == 0
 
 
@@ -162,7 +160,7 @@ async def test_the_same_id_twice_is_one_job(q):
 
 
 @pytest.mark.parametrize("policy", list(Policy))
-async def test_the_policy_decides_who_gets_in(boss, policy):
+async def test_the_policy_decides_which_jobs_are_inserted(boss, policy):
     await boss.create_queue("q", policy=policy)
     jobs = [{"data": key + n, "singleton_key": key} for n in "123" for key in "ab"]
 
@@ -173,7 +171,7 @@ async def test_the_policy_decides_who_gets_in(boss, policy):
     assert await boss.get_queue_size("q") == inserted
 
 
-async def test_a_job_that_is_in_the_way_already_keeps_others_out(boss):
+async def test_a_job_whose_slot_is_taken_is_not_inserted(boss):
     await boss.create_queue("q", policy="short")
     await boss.send("q", singleton_key="a")
 
@@ -188,26 +186,26 @@ async def test_throttled_jobs_are_throttled(q, clock):
     assert await take_all(q, "q") == [1, 3]
 
 
-async def test_jobs_are_asked_for_while_others_are_on_their_way(q, monkeypatch):
-    asked = 0
-    asked_before_each_block = []
+async def test_jobs_are_read_from_the_iterable_while_earlier_ones_are_sent(q, monkeypatch):
+    read = 0
+    read_before_each_block = []
 
     def jobs():
-        nonlocal asked
-        for asked in range(1, 2001):  # noqa: B007
+        nonlocal read
+        for read in range(1, 2001):  # noqa: B007
             yield {"data": "x" * 1000}
 
-    def watched(rows):
+    def recorded(rows):
         for block in blocks(rows):
-            asked_before_each_block.append(asked)
+            read_before_each_block.append(read)
             yield block
 
-    monkeypatch.setattr(loading, "blocks", watched)
+    monkeypatch.setattr(loading, "blocks", recorded)
     await q.insert("q", jobs())
 
-    assert len(asked_before_each_block) > 5
-    assert asked_before_each_block[0] < 200
-    assert asked_before_each_block[-1] == 2000
+    assert len(read_before_each_block) > 5
+    assert read_before_each_block[0] < 200
+    assert read_before_each_block[-1] == 2000
 
 
 @pytest.mark.parametrize("policy", ["standard", "singleton"])
@@ -234,7 +232,7 @@ async def test_a_hundred_thousand_jobs_are_inserted_at_once(server_dsn, template
             assert [job.data for job in await boss.fetch("q", batch_size=3)] == [0, 1, 2]
 
 
-async def test_a_load_in_a_transaction_that_is_rolled_back_is_none(q, database):
+async def test_a_load_that_is_rolled_back_leaves_nothing(q, database):
     with contextlib.suppress(ZeroDivisionError):
         async with q.transaction() as conn:
             await q.insert("q", [{"data": 1}, {"data": 2, "id": make_id()}], conn=conn)

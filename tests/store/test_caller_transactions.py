@@ -1,22 +1,21 @@
-"""conn=: every verb that writes, as a part of the caller's transaction."""
+"""conn=: every method that writes, as a part of the caller's transaction."""
 
 import asyncio
 import contextlib
 import inspect
 import threading
-import time
 
 import psycopg
 import pytest
 import trio
-from store_helpers import fail_for_good, hear, take_all
+from store_helpers import fail_for_good, receive, take_all, until_blocked
 
 import trioboss
 from trioboss.model.job import make_id
 
 
 class Changes:
-    """Calls that each change something, by the name of the verb, on a boss that is prepared for them."""
+    """Calls that each change something, by the name of the method, on a boss that is prepared for them."""
 
     def __init__(self, boss):
         self.boss = boss
@@ -74,13 +73,13 @@ class Changes:
         }
 
 
-VERBS = list(Changes(None).calls())
-LOCKING = ("create_queue partition", "clear_storage")  # nobody can look meanwhile
+METHODS = list(Changes(None).calls())
+LOCKING = ("create_queue partition", "clear_storage")  # nobody can read meanwhile
 TABLES = ["queue", "all_jobs", "subscription", "schedule", "throttle"]
 
 
 def contents(database):
-    """All rows that a verb could change."""
+    """All rows that a call could change."""
     return {
         table: sorted(map(repr, database.execute(f"select * from trioboss.{table}").fetchall()))
         for table in TABLES
@@ -89,7 +88,7 @@ def contents(database):
 
 @pytest.fixture
 async def changes(boss):
-    """A boss with something to change, and the calls that do."""
+    """Calls that change something, and a boss that is prepared for them."""
     changes = Changes(boss)
     await changes.prepare()
     return changes
@@ -97,61 +96,63 @@ async def changes(boss):
 
 @pytest.fixture
 def blocking(dsn):
-    """A blocking connection of the caller's, as psycopg makes it."""
+    """A blocking connection of the caller."""
     with psycopg.connect(dsn) as connection:
         yield connection
 
 
-def test_every_verb_that_takes_a_connection_is_tried_here():
+def test_every_method_that_takes_a_connection_is_tested_here():
     takes_conn = {
         name
-        for name, method in inspect.getmembers(trioboss.Boss, inspect.isfunction)
-        if not name.startswith("_") and "conn" in inspect.signature(method).parameters
+        for name, function in inspect.getmembers(trioboss.Boss, inspect.isfunction)
+        if not name.startswith("_") and "conn" in inspect.signature(function).parameters
     }
 
-    assert takes_conn == {verb.split()[0] for verb in VERBS}
+    assert takes_conn == {method.split()[0] for method in METHODS}
 
 
-@pytest.mark.parametrize("verb", VERBS)
-async def test_a_change_on_our_connection_happens_if_and_when_it_commits(boss, changes, database, verb):
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_change_on_our_connection_happens_if_and_when_it_commits(boss, changes, database, method):
     before = contents(database)
 
     with contextlib.suppress(ZeroDivisionError):
         async with boss.transaction() as conn:
-            await changes.calls()[verb](conn)
+            await changes.calls()[method](conn)
             raise ZeroDivisionError
     assert contents(database) == before
 
     async with boss.transaction() as conn:
-        await changes.calls()[verb](conn)
-        if verb not in LOCKING:
+        await changes.calls()[method](conn)
+        if method not in LOCKING:
             assert contents(database) == before
     assert contents(database) != before
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("method", METHODS)
 async def test_a_change_on_a_blocking_connection_is_rolled_back_or_commits_by_itself_in_autocommit(
-    changes, database, blocking, verb
+    changes, database, blocking, method
 ):
     before = contents(database)
 
-    await changes.calls()[verb](blocking)
-    if verb not in LOCKING:
+    await changes.calls()[method](blocking)
+    if method not in LOCKING:
         assert contents(database) == before
     blocking.rollback()
     assert contents(database) == before
 
     blocking.autocommit = True
-    await changes.calls()[verb](blocking)
+    await changes.calls()[method](blocking)
     assert contents(database) != before
     assert blocking.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
 
 
-@pytest.mark.parametrize("verb", ["send", "insert", "complete", "create_queue", "fetch"])
-async def test_a_change_on_a_blocking_connection_is_there_when_it_commits(changes, database, blocking, verb):
+@pytest.mark.parametrize("method", ["send", "insert", "complete", "create_queue", "fetch"])
+async def test_a_change_on_a_blocking_connection_is_there_when_it_commits(
+    changes, database, blocking, method
+):
     before = contents(database)
 
-    await changes.calls()[verb](blocking)
+    await changes.calls()[method](blocking)
     blocking.commit()
 
     assert contents(database) != before
@@ -207,7 +208,7 @@ async def test_a_job_can_be_settled_together_with_the_callers_rows(boss):
     assert (await boss.get_job_by_id("q", id)).state == "completed"
 
 
-async def test_a_queue_made_in_the_transaction_can_be_used_in_it(boss):
+async def test_a_queue_created_in_the_transaction_can_be_used_in_it(boss):
     async with boss.transaction() as conn:
         await boss.create_queue("q", conn=conn)
         await boss.send("q", 1, conn=conn)
@@ -215,7 +216,7 @@ async def test_a_queue_made_in_the_transaction_can_be_used_in_it(boss):
     assert await take_all(boss, "q") == [1]
 
 
-async def test_a_queue_whose_making_was_rolled_back_is_unknown(boss):
+async def test_a_queue_whose_creation_was_rolled_back_is_unknown(boss):
     with contextlib.suppress(ZeroDivisionError):
         async with boss.transaction() as conn:
             await boss.create_queue("q", conn=conn)
@@ -228,7 +229,7 @@ async def test_a_queue_whose_making_was_rolled_back_is_unknown(boss):
         await boss.fetch("q")
 
 
-async def test_the_planner_is_the_users_own_in_their_transaction(boss):
+async def test_the_planner_settings_of_a_transaction_are_those_of_the_server(boss):
     async with boss.transaction() as conn:
         cursor = await conn.execute(
             "select current_setting('enable_seqscan'), current_setting('enable_bitmapscan')"
@@ -237,18 +238,18 @@ async def test_the_planner_is_the_users_own_in_their_transaction(boss):
         assert await cursor.fetchone() == ("on", "on")
 
 
-@pytest.mark.parametrize("verb", ["send", "insert", "complete", "create_queue", "delete_all_jobs"])
-async def test_a_connection_of_asyncio_is_refused(boss, changes, dsn, verb):
+@pytest.mark.parametrize("method", ["send", "insert", "complete", "create_queue", "delete_all_jobs"])
+async def test_an_asyncio_connection_is_refused(boss, changes, dsn, method):
     connection = await connect_with_asyncio(dsn)
 
     with pytest.raises(
         trioboss.UsageError, match=r"^conn: AsyncConnection cannot be used under trio: pass a"
     ):
-        await changes.calls()[verb](connection)
+        await changes.calls()[method](connection)
 
 
 @pytest.mark.parametrize("conn", ["postgresql://", 5, object()])
-async def test_what_is_no_connection_is_refused(boss, conn):
+async def test_an_object_that_is_no_connection_is_refused(boss, conn):
     await boss.create_queue("q")
 
     with pytest.raises(trioboss.UsageError, match=r"^conn: "):
@@ -256,7 +257,7 @@ async def test_what_is_no_connection_is_refused(boss, conn):
 
 
 async def connect_with_asyncio(dsn):
-    """A connection that was made in an event loop which is over."""
+    """A connection that was made in an event loop which has ended."""
     made = []
 
     async def connect():
@@ -270,7 +271,7 @@ async def connect_with_asyncio(dsn):
 
 
 @pytest.mark.parametrize("commit", [True, False])
-async def test_the_word_to_the_workers_goes_out_when_the_caller_commits(boss, blocking, dsn, commit):
+async def test_workers_are_notified_when_the_caller_commits(boss, blocking, dsn, commit):
     await boss.create_queue("q")
     with psycopg.connect(dsn, autocommit=True) as listener:
         listener.execute("listen trioboss")
@@ -278,10 +279,10 @@ async def test_the_word_to_the_workers_goes_out_when_the_caller_commits(boss, bl
         await boss.send("q", conn=blocking)
         await boss.insert("q", [{}], conn=blocking)
         listener.execute("notify trioboss, 'not yet'")
-        before = hear(listener, until="not yet")
+        before = receive(listener, until="not yet")
         blocking.commit() if commit else blocking.rollback()
         listener.execute("notify trioboss, 'over'")
-        after = hear(listener, until="over")
+        after = receive(listener, until="over")
 
     assert before == []
     assert after == (["q"] if commit else [])
@@ -297,13 +298,7 @@ async def test_a_fetch_needs_no_second_connection_of_the_pool(dsn, policy):
                 assert len(await boss.fetch("q", conn=conn)) == 1
 
 
-def until_somebody_waits(database):
-    """Return when a session of this database waits for a lock."""
-    while not database.execute("select 1 from pg_locks where not granted").fetchall():
-        time.sleep(0.01)
-
-
-async def test_who_finds_the_place_of_a_retry_taken_fails_and_spoils_nothing(boss, database):
+async def test_a_job_whose_retry_slot_is_taken_meanwhile_fails_and_the_transaction_goes_on(boss, database):
     await boss.create_queue("q", policy="stately", retry_limit=0)
     first = await boss.send("q")
     await boss.fail("q", await boss.fetch("q"))
@@ -319,7 +314,7 @@ async def test_who_finds_the_place_of_a_retry_taken_fails_and_spoils_nothing(bos
         async with trio.open_nursery() as nursery, boss.transaction() as conn:
             await boss.retry("q", first, conn=conn)
             nursery.start_soon(fail_the_second)
-            await trio.to_thread.run_sync(until_somebody_waits, database)
+            await until_blocked(database)
 
     assert (await boss.get_job_by_id("q", second)).state == "failed"
     assert sorted(job.state for job in await boss.find_jobs("q")) == ["created", "failed", "retry"]

@@ -1,4 +1,4 @@
-"""fetch_completed: v6's completion jobs, with what was asked and what came out."""
+"""fetch_completed: the completion jobs of pg-boss v6, with the request and the response."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from trioboss import Policy
 
 @pytest.fixture
 async def q(boss):
-    """A boss with a queue `q` whose completions are told from the beginning."""
+    """A boss with a queue `q` that makes completion jobs from the beginning."""
     await boss.create_queue("q")
     assert await boss.fetch_completed("q") == []
     return boss
@@ -22,7 +22,7 @@ async def complete(boss, data, output=None):
     await boss.complete("q", await boss.fetch("q"), output)
 
 
-async def test_a_completed_job_leaves_the_document_of_v6(q, clock):
+async def test_a_completed_job_leaves_a_completion_job_as_in_v6(q, clock):
     sent_on = clock.now
     id = await q.send("q", {"token": "trivial"})
     clock.advance(1)
@@ -44,7 +44,7 @@ async def test_a_completed_job_leaves_the_document_of_v6(q, clock):
     }
 
 
-async def test_a_failed_job_leaves_one_too(q):
+async def test_a_failed_job_leaves_a_completion_job(q):
     await fail_for_good(q, "q", data=1, retry_limit=0)
 
     (completion,) = await q.fetch_completed("q")
@@ -54,7 +54,7 @@ async def test_a_failed_job_leaves_one_too(q):
     assert completion.data["request"]["data"] == 1
 
 
-async def test_a_job_that_is_retried_leaves_one_when_it_ends(q):
+async def test_a_retried_job_leaves_a_completion_job_when_it_ends(q):
     await q.send("q")
     await q.fail("q", await q.fetch("q"))
     assert await q.fetch_completed("q") == []
@@ -65,16 +65,16 @@ async def test_a_job_that_is_retried_leaves_one_when_it_ends(q):
     assert (completion.data["failed"], completion.data["retryCount"]) == (False, 1)
 
 
-@pytest.mark.parametrize("verb", ["cancel", "delete_job"])
-async def test_a_job_that_was_taken_out_leaves_none(q, verb):
+@pytest.mark.parametrize("method", ["cancel", "delete_job"])
+async def test_a_cancelled_or_deleted_job_leaves_no_completion_job(q, method):
     id = await q.send("q")
-    await getattr(q, verb)("q", id)
+    await getattr(q, method)("q", id)
 
     assert await q.fetch_completed("q") == []
 
 
 @pytest.mark.parametrize("policy", list(Policy))
-async def test_jobs_that_ended_before_the_first_call_are_told_then(boss, policy):
+async def test_the_first_call_makes_completion_jobs_for_jobs_that_ended_before(boss, policy):
     await boss.create_queue("q", policy=policy)
     await boss.send("q", 1, singleton_key="a")
     await boss.complete("q", await boss.fetch("q"), "well")
@@ -82,20 +82,23 @@ async def test_jobs_that_ended_before_the_first_call_are_told_then(boss, policy)
     cancelled = await boss.send("q", 3, singleton_key="c")
     await boss.cancel("q", cancelled)
 
-    told = [completion.data for completion in await boss.fetch_completed("q", batch_size=9)]
+    documents = [completion.data for completion in await boss.fetch_completed("q", batch_size=9)]
 
-    assert [(data["request"]["data"], data["state"]) for data in told] == [(1, "completed"), (2, "failed")]
-    assert told[0]["response"] == "well"
+    assert [(data["request"]["data"], data["state"]) for data in documents] == [
+        (1, "completed"),
+        (2, "failed"),
+    ]
+    assert documents[0]["response"] == "well"
 
 
-async def test_nothing_is_told_twice(q):
+async def test_no_completion_job_is_fetched_twice(q):
     await complete(q, 1)
 
     assert len(await q.fetch_completed("q", batch_size=9)) == 1
     assert await q.fetch_completed("q", batch_size=9) == []
 
 
-async def test_completions_come_in_order_and_in_batches(q):
+async def test_completion_jobs_are_fetched_in_order_and_in_batches(q):
     for i in range(5):
         await complete(q, i)
 
@@ -105,7 +108,7 @@ async def test_completions_come_in_order_and_in_batches(q):
     assert [job.data["request"]["data"] for job in first + rest] == [0, 1, 2, 3, 4]
 
 
-async def test_completions_are_jobs_of_a_queue_of_their_own_and_settled_like_others(q):
+async def test_completion_jobs_have_a_queue_of_their_own_and_are_settled_like_others(q):
     await complete(q, 1)
     (completion,) = await q.fetch_completed("q")
 
@@ -113,16 +116,16 @@ async def test_completions_are_jobs_of_a_queue_of_their_own_and_settled_like_oth
     assert (await q.complete(completion.queue, completion)).affected == 1
 
 
-async def test_many_jobs_completed_together_leave_one_each(q):
+async def test_many_jobs_completed_together_leave_one_completion_job_each(q):
     await q.insert("q", [{"data": i} for i in range(10)])
     await q.complete("q", await q.fetch("q", batch_size=10))
 
-    told = await q.fetch_completed("q", batch_size=20)
+    completions = await q.fetch_completed("q", batch_size=20)
 
-    assert [job.data["request"]["data"] for job in told] == list(range(10))
+    assert [job.data["request"]["data"] for job in completions] == list(range(10))
 
 
-async def test_another_boss_that_does_not_know_yet_tells_too(boss, dsn):
+async def test_a_boss_that_read_the_queue_before_the_first_call_makes_completion_jobs(boss, dsn):
     await boss.create_queue("q")
     await boss.send("q", 1)
     (job,) = await boss.fetch("q")
@@ -133,7 +136,7 @@ async def test_another_boss_that_does_not_know_yet_tells_too(boss, dsn):
         assert len(await other.fetch_completed("q")) == 1
 
 
-async def test_completions_are_told_even_where_completed_jobs_leave_no_row(boss):
+async def test_completion_jobs_are_made_even_if_completed_jobs_leave_no_row(boss):
     await boss.create_queue("q", keep_completed=False)
     await boss.fetch_completed("q")
     await complete(boss, 1, "out")
@@ -141,7 +144,7 @@ async def test_completions_are_told_even_where_completed_jobs_leave_no_row(boss)
     assert (await boss.fetch_completed("q"))[0].data["response"] == "out"
 
 
-async def test_completions_of_a_queue_with_the_longest_name_are_told(boss):
+async def test_a_queue_with_the_longest_name_has_completion_jobs(boss):
     name = "q" * 200
     await boss.create_queue(name)
     await boss.send(name, 1)
@@ -157,6 +160,6 @@ async def test_a_queue_that_does_not_exist_is_named(boss):
         await boss.fetch_completed("nowhere")
 
 
-async def test_the_queues_of_completions_are_ours_to_make(offline_boss):
+async def test_a_queue_of_completion_jobs_cannot_be_created_by_its_name(offline_boss):
     with pytest.raises(trioboss.UsageError, match="fetch_completed makes it"):
         await offline_boss.create_queue("__state__completed__q")

@@ -1,4 +1,4 @@
-"""Dead letters: what a job leaves behind when it fails for good."""
+"""Dead dead_job jobs: a job that fails for good leaves a copy in another queue."""
 
 from datetime import timedelta
 from functools import partial
@@ -14,116 +14,120 @@ RETRYING = {"retry_limit": 4, "retry_delay": 2.0, "retry_backoff": True, "retry_
 
 
 @pytest.fixture
-async def post(boss):
-    """A boss with a queue `q` whose dead letters go to `letters`."""
-    await boss.create_queue("letters")
-    await boss.create_queue("q", dead_letter="letters")
+async def q(boss):
+    """A boss with a queue `q` whose dead dead_job queue is `dead`."""
+    await boss.create_queue("dead")
+    await boss.create_queue("q", dead_letter="dead")
     return boss
 
 
-async def test_a_job_that_fails_for_good_leaves_one_copy(post):
-    failed = await fail_for_good(post, "q", data={"a": 1}, priority=3, singleton_key="k")
+async def test_a_job_that_fails_for_good_leaves_one_dead_letter_job(q):
+    failed = await fail_for_good(q, "q", data={"a": 1}, priority=3, singleton_key="k")
 
-    (letter,) = await post.find_jobs("letters")
-    assert (letter.data, letter.priority, letter.singleton_key) == ({"a": 1}, 3, "k")
-    assert (letter.state, letter.attempt, letter.retry_count) == ("created", 0, 0)
-    assert letter.id != failed.id
-    assert letter.output == failed.output == {"message": "broken"}
+    (dead_job,) = await q.find_jobs("dead")
+    assert (dead_job.data, dead_job.priority, dead_job.singleton_key) == ({"a": 1}, 3, "k")
+    assert (dead_job.state, dead_job.attempt, dead_job.retry_count) == ("created", 0, 0)
+    assert dead_job.id != failed.id
+    assert dead_job.output == failed.output == {"message": "broken"}
 
 
-async def test_a_letter_says_where_it_comes_from(post, clock):
-    id = await post.send("q", retry_limit=1)
+async def test_a_dead_letter_job_names_its_source(q, clock):
+    id = await q.send("q", retry_limit=1)
     sent_on = clock.now
     for _ in range(2):
         clock.advance(10)
-        await post.fail("q", await post.fetch("q"))
+        await q.fail("q", await q.fetch("q"))
 
-    letter = await take(post, "letters")
+    dead_job = await take(q, "dead")
 
-    assert (letter.source_queue, letter.source_id) == ("q", id)
-    assert (letter.source_created_on, letter.source_retry_count) == (sent_on, 1)
-    assert letter.created_on == letter.start_after == clock.now
-    assert [job.id for job in await post.find_jobs("letters", source_id=id)] == [letter.id]
-
-
-async def test_a_job_that_will_be_retried_leaves_none(post):
-    await post.send("q", retry_limit=1)
-    await post.fail("q", await post.fetch("q"))
-
-    assert await post.find_jobs("letters") == []
+    assert (dead_job.source_queue, dead_job.source_id) == ("q", id)
+    assert (dead_job.source_created_on, dead_job.source_retry_count) == (sent_on, 1)
+    assert dead_job.created_on == dead_job.start_after == clock.now
+    assert [job.id for job in await q.find_jobs("dead", source_id=id)] == [dead_job.id]
 
 
-@pytest.mark.parametrize("verb", ["complete", "cancel", "delete_job"])
-async def test_a_job_that_ends_otherwise_leaves_none(post, verb):
-    await post.send("q")
-    await getattr(post, verb)("q", await post.fetch("q"))
+async def test_a_job_that_will_be_retried_leaves_no_dead_letter_job(q):
+    await q.send("q", retry_limit=1)
+    await q.fail("q", await q.fetch("q"))
 
-    assert await post.find_jobs("letters") == []
-
-
-async def test_a_retried_job_that_fails_again_leaves_another_letter(post):
-    failed = await fail_for_good(post, "q")
-    await post.retry("q", failed.id)
-    await post.fail("q", await post.fetch("q"))
-
-    assert [job.source_id for job in await post.find_jobs("letters")] == [failed.id, failed.id]
+    assert await q.find_jobs("dead") == []
 
 
-async def test_a_letter_is_retried_and_kept_as_the_job_was(boss, clock):
-    await boss.create_queue("letters", retry_limit=0, expire_in=5, retention=5)
-    await boss.create_queue("q", dead_letter="letters", expire_in=60)
+@pytest.mark.parametrize("method", ["complete", "cancel", "delete_job"])
+async def test_a_job_that_does_not_fail_leaves_no_dead_letter_job(q, method):
+    await q.send("q")
+    await getattr(q, method)("q", await q.fetch("q"))
+
+    assert await q.find_jobs("dead") == []
+
+
+async def test_a_retried_job_that_fails_again_leaves_another_dead_letter_job(q):
+    failed = await fail_for_good(q, "q")
+    await q.retry("q", failed.id)
+    await q.fail("q", await q.fetch("q"))
+
+    assert [job.source_id for job in await q.find_jobs("dead")] == [failed.id, failed.id]
+
+
+async def test_a_dead_letter_job_has_the_retries_and_the_retention_of_its_source(boss, clock):
+    await boss.create_queue("dead", retry_limit=0, expire_in=5, retention=5)
+    await boss.create_queue("q", dead_letter="dead", expire_in=60)
     await boss.send("q", **{**RETRYING, "retry_limit": 0}, retention=1000)
     clock.advance(100)
     await boss.fail("q", await boss.fetch("q"))
 
-    letter = await take(boss, "letters")
+    dead_job = await take(boss, "dead")
 
-    assert (letter.retry_limit, letter.retry_delay, letter.retry_backoff, letter.retry_delay_max) == (
+    assert (dead_job.retry_limit, dead_job.retry_delay, dead_job.retry_backoff, dead_job.retry_delay_max) == (
         0,
         2.0,
         True,
         50.0,
     )
-    assert letter.keep_until == clock.now + timedelta(seconds=1000)
-    assert letter.expire_in == 5.0  # how long a letter may take is a matter of who reads it
+    assert dead_job.keep_until == clock.now + timedelta(seconds=1000)
+    assert (
+        dead_job.expire_in == 5.0
+    )  # how long an attempt may take depends on its handler, which is another one
 
 
-async def test_a_letter_is_kept_as_long_as_the_job_however_late_the_last_retry(boss, clock):
-    await boss.create_queue("letters")
-    await boss.create_queue("q", dead_letter="letters")
+async def test_a_dead_letter_job_is_kept_for_the_whole_retention_however_late_the_last_retry(boss, clock):
+    await boss.create_queue("dead")
+    await boss.create_queue("q", dead_letter="dead")
     await boss.send("q", retry_limit=1, retry_delay=5000, retention=1000)
     await boss.fail("q", await boss.fetch("q"))
     clock.advance(5000)
     await boss.fail("q", await boss.fetch("q"))
 
-    assert (await take(boss, "letters")).keep_until == clock.now + timedelta(seconds=1000)
+    assert (await take(boss, "dead")).keep_until == clock.now + timedelta(seconds=1000)
 
 
-async def test_a_job_may_name_its_own_dead_letter_queue(post):
-    await post.create_queue("elsewhere")
-    await fail_for_good(post, "q", data=1, dead_letter="elsewhere")
+async def test_a_job_may_name_its_own_dead_letter_queue(q):
+    await q.create_queue("elsewhere")
+    await fail_for_good(q, "q", data=1, dead_letter="elsewhere")
 
-    assert await take_all(post, "letters") == []
-    assert await take_all(post, "elsewhere") == [1]
+    assert await take_all(q, "dead") == []
+    assert await take_all(q, "elsewhere") == [1]
 
 
-async def test_a_dead_letter_queue_that_does_not_exist_is_refused(post):
+async def test_a_dead_letter_queue_that_does_not_exist_is_refused(q):
     with pytest.raises(trioboss.UnknownQueue, match="'nowhere'"):
-        await post.send("q", dead_letter="nowhere")
+        await q.send("q", dead_letter="nowhere")
 
 
-async def test_a_dead_letter_queue_named_later_is_for_jobs_sent_later(boss):
-    await boss.create_queue("letters")
+async def test_a_dead_letter_queue_named_later_is_for_queued_and_active_jobs_as_well(boss):
+    await boss.create_queue("dead")
     await boss.create_queue("q", retry_limit=0)
-    await boss.send("q", "before")
-    await boss.update_queue("q", dead_letter="letters")
-    await boss.send("q", "after")
-    await boss.fail("q", await boss.fetch("q", batch_size=2))
+    await boss.send("q", "active")
+    active = await boss.fetch("q")
+    await boss.send("q", "queued")
+    await boss.update_queue("q", dead_letter="dead")
+    await boss.send("q", "sent later")
+    await boss.fail("q", [*active, *await boss.fetch("q", batch_size=2)])
 
-    assert await take_all(boss, "letters") == ["after"]
+    assert await take_all(boss, "dead") == ["active", "queued", "sent later"]
 
 
-async def test_letters_go_down_a_chain_of_dead_letter_queues(boss):
+async def test_a_dead_letter_job_that_fails_goes_to_the_next_dead_letter_queue(boss):
     await boss.create_queue("c")
     await boss.create_queue("b", dead_letter="c")
     await boss.create_queue("a", dead_letter="b")
@@ -138,54 +142,54 @@ async def test_letters_go_down_a_chain_of_dead_letter_queues(boss):
     assert third.dead_letter is None
 
 
-async def test_many_jobs_leave_their_letters_in_the_order_they_were_sent(post):
-    await post.insert("q", [{"data": i, "retry_limit": 0} for i in range(20)])
-    await post.fail("q", await post.fetch("q", batch_size=20))
+async def test_dead_letter_jobs_are_in_the_order_of_their_sources(q):
+    await q.insert("q", [{"data": i, "retry_limit": 0} for i in range(20)])
+    await q.fail("q", await q.fetch("q", batch_size=20))
 
-    assert await take_all(post, "letters") == list(range(20))
+    assert await take_all(q, "dead") == list(range(20))
 
 
 @pytest.mark.parametrize(
     ("policy", "kept"), [("short", 1), ("exclusive", 1), ("stately", 1), ("singleton", 2)]
 )
-async def test_letters_obey_the_policy_of_their_queue(boss, policy, kept):
-    await boss.create_queue("letters", policy=policy)
-    await boss.create_queue("q", dead_letter="letters")
+async def test_dead_letter_jobs_obey_the_policy_of_their_queue(boss, policy, kept):
+    await boss.create_queue("dead", policy=policy)
+    await boss.create_queue("q", dead_letter="dead")
     for _ in range(2):
         await fail_for_good(boss, "q", singleton_key="k")
 
-    assert len(await boss.find_jobs("letters")) == kept
-    assert len(await boss.fetch("letters", batch_size=5)) == 1
+    assert len(await boss.find_jobs("dead")) == kept
+    assert len(await boss.fetch("dead", batch_size=5)) == 1
 
 
-async def test_letters_to_a_strict_queue_keep_their_key_or_get_that_of_their_queue(boss):
-    await boss.create_queue("letters", policy="key_strict_fifo")
-    await boss.create_queue("q", dead_letter="letters")
+async def test_in_strict_fifo_a_dead_letter_job_without_a_key_gets_the_name_of_its_source_queue(boss):
+    await boss.create_queue("dead", policy="key_strict_fifo")
+    await boss.create_queue("q", dead_letter="dead")
     await fail_for_good(boss, "q", data=1)
     await fail_for_good(boss, "q", data=2)
     await fail_for_good(boss, "q", data=3, singleton_key="k")
 
-    assert [job.singleton_key for job in await boss.find_jobs("letters")] == ["q", "q", "k"]
-    assert await take_all(boss, "letters") == [1, 3]
+    assert [job.singleton_key for job in await boss.find_jobs("dead")] == ["q", "q", "k"]
+    assert await take_all(boss, "dead") == [1, 3]
 
 
-async def test_letters_go_to_a_queue_with_a_table_of_its_own(boss):
-    await boss.create_queue("letters", partition=True)
-    await boss.create_queue("q", dead_letter="letters")
+async def test_a_dead_letter_queue_may_have_a_table_of_its_own(boss):
+    await boss.create_queue("dead", partition=True)
+    await boss.create_queue("q", dead_letter="dead")
     await fail_for_good(boss, "q", data=1)
 
-    assert await take_all(boss, "letters") == [1]
+    assert await take_all(boss, "dead") == [1]
 
 
-async def test_letters_that_wait_are_counted_with_the_queue_they_came_from(post):
-    await fail_for_good(post, "q")
-    await fail_for_good(post, "q")
-    await post.fetch("letters")
+async def test_queued_dead_letter_jobs_are_counted_with_their_source_queue(q):
+    await fail_for_good(q, "q")
+    await fail_for_good(q, "q")
+    await q.fetch("dead")
 
-    assert (await post.get_queue_stats("q")).dead_letter == 1
+    assert (await q.get_queue_stats("q")).dead_letter == 1
 
 
-async def test_a_letter_whose_own_queue_is_gone_goes_where_those_of_its_queue_go(boss):
+async def test_if_the_dead_letter_queue_of_a_job_is_gone_that_of_its_queue_is_used(boss):
     for name in ("own", "usual"):
         await boss.create_queue(name)
     await boss.create_queue("q", retry_limit=0, dead_letter="usual")
@@ -200,10 +204,10 @@ async def test_a_letter_whose_own_queue_is_gone_goes_where_those_of_its_queue_go
 
 @pytest.fixture
 async def strict(boss):
-    """A boss with an active job `letter`, of the key `k`, whose dead letters go to a strict FIFO queue."""
-    await boss.create_queue("letters", policy="key_strict_fifo")
-    await boss.create_queue("q", retry_limit=0, dead_letter="letters")
-    await boss.send("q", "letter", singleton_key="k")
+    """A boss with an active job of the key `k`, whose dead dead_job queue is a strict FIFO queue."""
+    await boss.create_queue("dead", policy="key_strict_fifo")
+    await boss.create_queue("q", retry_limit=0, dead_letter="dead")
+    await boss.send("q", "failed", singleton_key="k")
     return boss, await take(boss, "q")
 
 
@@ -216,24 +220,24 @@ async def read_in_order(boss, queue):
     return order
 
 
-async def test_letters_to_a_strict_queue_stand_in_the_order_of_commit(strict, database, dsn):
+async def test_dead_letter_jobs_of_strict_fifo_are_in_the_order_of_commit(strict, database, dsn):
     boss, job = strict
     with trio.fail_after(60), psycopg.connect(dsn) as caller:
         await boss.fail("q", job, conn=caller)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(partial(boss.send, "letters", "later", singleton_key="k"))
+            nursery.start_soon(partial(boss.send, "dead", "later", singleton_key="k"))
             await until_blocked(database)
             caller.commit()
 
-    assert await read_in_order(boss, "letters") == ["letter", "later"]
+    assert await read_in_order(boss, "dead") == ["failed", "later"]
 
 
 async def test_a_job_fails_beside_an_open_transaction_that_sends_to_its_dead_letter_queue(strict, dsn):
     boss, job = strict
     with trio.fail_after(60), psycopg.connect(dsn) as caller:
-        await boss.send("letters", "open", singleton_key="k", conn=caller)
+        await boss.send("dead", "open", singleton_key="k", conn=caller)
         await boss.fail("q", job)
-        assert await read_in_order(boss, "letters") == ["letter"]
+        assert await read_in_order(boss, "dead") == ["failed"]
         caller.commit()
 
-    assert await read_in_order(boss, "letters") == ["open"]
+    assert await read_in_order(boss, "dead") == ["open"]

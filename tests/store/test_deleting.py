@@ -1,10 +1,10 @@
-"""Deleting jobs by the queue: delete_queued_jobs, delete_stored_jobs, delete_all_jobs, clear_storage."""
+"""Jobs are deleted by their queue: delete_queued_jobs, delete_stored_jobs, delete_all_jobs, clear_storage."""
 
 import pytest
 from store_helpers import fail_for_good, take_all
 
 import trioboss
-from trioboss.store import settling
+from trioboss.store import changing
 
 QUEUES = [{}, {"partition": True}, {"policy": "key_strict_fifo"}]
 
@@ -13,9 +13,9 @@ async def fill(boss, name):
     """Two jobs in each state, live and ended."""
     for i in range(2):
         await fail_for_good(boss, name, singleton_key=f"failed{i}")
-        for verb in (boss.complete, boss.cancel, boss.fail):
-            await boss.send(name, singleton_key=f"{verb.__name__}{i}", retry_delay=60)
-            await verb(name, await boss.fetch(name))
+        for method in (boss.complete, boss.cancel, boss.fail):
+            await boss.send(name, singleton_key=f"{method.__name__}{i}", retry_delay=60)
+            await method(name, await boss.fetch(name))
     for i in range(2):
         await boss.send(name, singleton_key=f"active{i}")
         await boss.fetch(name)
@@ -29,7 +29,7 @@ async def states(boss, name):
 
 @pytest.fixture(params=QUEUES, ids=["standard", "own_table", "strict_fifo"])
 async def q(boss, request):
-    """A boss with a queue `q` full of jobs, and another one that nobody asked to empty."""
+    """A boss with a queue `q` full of jobs, and another one that has to stay as it is."""
     await boss.create_queue("q", **request.param)
     await boss.create_queue("other", **request.param)
     await fill(boss, "q")
@@ -96,7 +96,7 @@ async def test_the_lease_of_a_deleted_job_is_lost(boss):
 
 
 async def test_many_jobs_are_deleted_chunk_by_chunk(boss, monkeypatch):
-    monkeypatch.setattr(settling, "_CHUNK", 7)
+    monkeypatch.setattr(changing, "_CHUNK", 7)
     await boss.create_queue("q")
     await boss.insert("q", [{} for _ in range(40)])
     await boss.complete("q", await boss.fetch("q", batch_size=20))
@@ -105,20 +105,20 @@ async def test_many_jobs_are_deleted_chunk_by_chunk(boss, monkeypatch):
     assert await boss.delete_stored_jobs("q") == 20
 
 
-@pytest.mark.parametrize("verb", ["delete_queued_jobs", "delete_stored_jobs", "delete_all_jobs"])
-async def test_an_empty_queue_has_nothing_to_delete(boss, verb):
+@pytest.mark.parametrize("method", ["delete_queued_jobs", "delete_stored_jobs", "delete_all_jobs"])
+async def test_an_empty_queue_has_nothing_to_delete(boss, method):
     await boss.create_queue("q")
 
-    assert await getattr(boss, verb)("q") == 0
+    assert await getattr(boss, method)("q") == 0
 
 
-@pytest.mark.parametrize("verb", ["delete_queued_jobs", "delete_stored_jobs", "delete_all_jobs"])
-async def test_a_queue_that_does_not_exist_is_named(boss, verb):
+@pytest.mark.parametrize("method", ["delete_queued_jobs", "delete_stored_jobs", "delete_all_jobs"])
+async def test_a_queue_that_does_not_exist_is_named(boss, method):
     with pytest.raises(trioboss.UnknownQueue, match="'nowhere'"):
-        await getattr(boss, verb)("nowhere")
+        await getattr(boss, method)("nowhere")
 
 
-@pytest.mark.parametrize("verb", ["delete_queued_jobs", "delete_stored_jobs", "delete_all_jobs"])
-async def test_a_bad_name_is_refused_before_any_sql(offline_boss, verb):
+@pytest.mark.parametrize("method", ["delete_queued_jobs", "delete_stored_jobs", "delete_all_jobs"])
+async def test_a_bad_name_is_refused_before_any_sql(offline_boss, method):
     with pytest.raises(ValueError, match=r"^queue: "):
-        await getattr(offline_boss, verb)("no queue")
+        await getattr(offline_boss, method)("no queue")

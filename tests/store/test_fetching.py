@@ -1,4 +1,4 @@
-"""fetch: what is taken, in which order, and what is not."""
+"""fetch: which jobs are claimed, and in which order."""
 
 import contextlib
 from datetime import timedelta
@@ -15,7 +15,7 @@ async def test_an_empty_queue_gives_nothing(boss):
     assert await boss.fetch("q") == []
 
 
-async def test_a_fetched_job_is_leased_to_whoever_fetched_it(boss, clock):
+async def test_a_fetched_job_is_leased_without_a_worker(boss, clock):
     await boss.create_queue("q")
     await boss.send("q")
     clock.advance(5)
@@ -23,8 +23,8 @@ async def test_a_fetched_job_is_leased_to_whoever_fetched_it(boss, clock):
     job = await take(boss, "q")
 
     assert (job.state, job.attempt, job.retry_count) == ("active", 1, 0)
-    assert job.started_on == job.heartbeat_on == clock.now
-    assert job.worker is None
+    assert job.started_on == clock.now
+    assert job.worker is job.heartbeat_on is None  # no worker has it, and no heartbeat was sent yet
     assert await boss.get_job_by_id("q", job.id) == job
 
 
@@ -150,7 +150,7 @@ async def test_nothing_is_taken_from_a_paused_queue_not_even_early(boss, clock):
     assert await boss.fetch("q", batch_size=5, priority=False) == []
 
 
-async def test_a_fetch_that_is_rolled_back_took_nothing(boss):
+async def test_a_job_whose_fetch_is_rolled_back_is_still_queued(boss):
     await boss.create_queue("q")
     await boss.send("q", "still there")
 
@@ -171,7 +171,7 @@ async def test_a_job_is_fetched_and_completed_in_one_transaction(boss, policy):
     async with boss.transaction() as conn:
         (job,) = await boss.fetch("q", conn=conn)
         await boss.complete("q", job, "done", conn=conn)
-        assert await boss.fetch("q") == []  # nobody else can have it
+        assert await boss.fetch("q") == []  # no other caller can claim it
 
     assert (await boss.get_job_by_id("q", id)).output == "done"
 
@@ -225,7 +225,7 @@ async def test_a_deferred_job_that_is_due_goes_by_the_order_of_sending(boss, clo
     assert await take_all(boss, "q") == ["deferred", "sent later"]
 
 
-async def test_a_queue_that_another_boss_made_anew_with_turns_is_fetched_from_at_once(boss, dsn):
+async def test_a_queue_that_another_boss_created_again_as_a_keyed_one_is_fetched_from_at_once(boss, dsn):
     await boss.create_queue("q")
     assert await boss.fetch("q") == []
     async with open_quiet_boss(dsn) as other:

@@ -1,4 +1,4 @@
-"""Queues with a table of their own, and bosses that remember a queue which is another one now."""
+"""Queues with a table of their own, and bosses whose cached queue was replaced by another one."""
 
 import pytest
 from store_helpers import fail_for_good, open_quiet_boss, take, take_all
@@ -10,7 +10,7 @@ POLICIES = list(trioboss.Policy)
 
 def tables(database):
     found = database.execute(
-        "select inhrelid::regclass::text from pg_inherits where inhparent = 'trioboss.job'::regclass"
+        "select inhrelid::regclass::text from pg_inherits where inhparent = 'trioboss.live_job'::regclass"
     )
     return {name for (name,) in found}
 
@@ -19,12 +19,12 @@ async def test_a_queue_gets_its_own_table_and_loses_it_when_deleted(boss, databa
     await boss.create_queue("q", partition=True)
 
     table = (await boss.get_queue("q")).table_name
-    assert tables(database) == {"trioboss.job_common", f"trioboss.{table}"}
+    assert tables(database) == {"trioboss.live_job_common", f"trioboss.{table}"}
     await boss.delete_queue("q")
-    assert tables(database) == {"trioboss.job_common"}
+    assert tables(database) == {"trioboss.live_job_common"}
 
 
-async def test_its_jobs_are_there_and_the_others_are_not(boss, database):
+async def test_its_jobs_are_in_its_table_and_all_others_in_the_common_one(boss, database):
     await boss.create_queue("mine", partition=True)
     await boss.create_queue("theirs")
     await boss.send("mine", 1)
@@ -36,13 +36,13 @@ async def test_its_jobs_are_there_and_the_others_are_not(boss, database):
     assert database.execute(f"select array_agg(data order by seq) from trioboss.{table}").fetchone() == (
         [1, 2, 3],
     )
-    assert database.execute("select array_agg(data) from trioboss.job_common").fetchone() == ([4],)
+    assert database.execute("select array_agg(data) from trioboss.live_job_common").fetchone() == ([4],)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 async def test_a_job_lives_its_whole_life_in_a_table_of_its_own(boss, policy):
-    await boss.create_queue("letters", partition=True)
-    await boss.create_queue("q", partition=True, policy=policy, dead_letter="letters")
+    await boss.create_queue("dead", partition=True)
+    await boss.create_queue("q", partition=True, policy=policy, dead_letter="dead")
     key = {"singleton_key": "k"}
 
     failed = await fail_for_good(boss, "q", **key)
@@ -57,7 +57,7 @@ async def test_a_job_lives_its_whole_life_in_a_table_of_its_own(boss, policy):
     assert job.id == failed.id
     assert (await boss.get_job_by_id("q", failed.id)).state == "completed"
     assert (await take(boss, "q")).id == cancelled
-    assert (await take(boss, "letters")).source_id == failed.id
+    assert (await take(boss, "dead")).source_id == failed.id
     assert (await boss.get_queue_stats("q")).completed == 1
     assert await boss.get_queue_size("q", before="completed") == 1
     assert (await boss.why("q", cancelled)).reason == "running"
@@ -77,14 +77,14 @@ async def test_two_queues_whose_names_differ_in_case_have_different_tables(boss)
 
 @pytest.fixture
 async def other(dsn):
-    """A boss in another process, as far as the first one can tell."""
+    """A second boss, with a cache of its own."""
     async with open_quiet_boss(dsn) as other:
         yield other
 
 
 @pytest.fixture(params=[False, True], ids=["into_own_table", "into_common_table"])
 async def stale(boss, other, request):
-    """A boss that remembers a queue which somebody has replaced by one in another table."""
+    """A boss that has cached a queue which another boss replaced by one in another table."""
     await boss.create_queue("q", partition=request.param, policy="key_strict_fifo")
     await boss.send("q", singleton_key="k")
     await boss.fetch("q")
@@ -119,12 +119,12 @@ async def test_a_stale_boss_fetches_from_where_the_queue_is_now(stale, other):
     assert (await take(stale, "q")).id == id
 
 
-@pytest.mark.parametrize("verb", ["complete", "fail", "touch", "cancel", "delete_job"])
-async def test_a_stale_boss_settles_where_the_queue_is_now(stale, other, verb):
+@pytest.mark.parametrize("method", ["complete", "fail", "touch", "cancel", "delete_job"])
+async def test_a_stale_boss_settles_where_the_queue_is_now(stale, other, method):
     await other.send("q", singleton_key="k")
     job = await take(other, "q")
 
-    assert (await getattr(stale, verb)("q", job)).ids == (job.id,)
+    assert (await getattr(stale, method)("q", job)).ids == (job.id,)
 
 
 async def test_a_stale_boss_resumes_and_retries_where_the_queue_is_now(stale, other):
@@ -148,11 +148,11 @@ async def test_a_stale_boss_counts_where_the_queue_is_now(stale, other):
     assert await stale.get_blocked_keys("q") == ["b"]
 
 
-@pytest.mark.parametrize("verb", ["delete_queued_jobs", "delete_all_jobs"])
-async def test_a_stale_boss_deletes_where_the_queue_is_now(stale, other, verb):
+@pytest.mark.parametrize("method", ["delete_queued_jobs", "delete_all_jobs"])
+async def test_a_stale_boss_deletes_where_the_queue_is_now(stale, other, method):
     await other.send("q", singleton_key="k")
 
-    assert await getattr(stale, verb)("q") == 1
+    assert await getattr(stale, method)("q") == 1
 
 
 async def test_a_stale_boss_keeps_to_the_policy_of_now(boss, other):
@@ -167,11 +167,11 @@ async def test_a_stale_boss_keeps_to_the_policy_of_now(boss, other):
         await boss.insert("q", [{}])
 
 
-async def test_a_stale_boss_inserts_with_the_options_of_now(boss, other):
+async def test_a_stale_boss_fetches_jobs_with_the_options_of_now(boss, other):
     await boss.create_queue("q")
     await boss.send("q")
     await other.update_queue("q", retry_limit=9)
 
-    await boss.insert("q", [{}])
+    await boss.insert("q", [{}, {"retry_limit": 3}])
 
-    assert [job.retry_limit for job in await boss.fetch("q", batch_size=2)] == [2, 9]
+    assert [job.retry_limit for job in await boss.fetch("q", batch_size=3)] == [9, 9, 3]

@@ -1,4 +1,6 @@
-"""What each policy lets stand side by side, for a whole queue and for each key."""
+"""The jobs that each policy allows at the same time, in a whole queue and for each key."""
+
+import contextlib
 
 import psycopg
 import pytest
@@ -8,7 +10,7 @@ from store_helpers import take, take_all, until_blocked
 from trioboss import JobNotFound, JobState, Policy
 from trioboss.sql import Catalog
 
-# Which states of one job keep another one of the same key out.
+# The states in which a job keeps another one of the same key from being sent.
 KEEPS_OUT = {
     Policy.STANDARD: set(),
     Policy.SHORT: {"created"},
@@ -68,7 +70,7 @@ async def test_a_job_never_keeps_another_key_out(boss, clock, policy, state):
 
 
 @pytest.mark.parametrize("policy", list(Policy))
-async def test_other_queues_are_other_rooms(boss, policy):
+async def test_a_policy_counts_the_jobs_of_one_queue(boss, policy):
     for queue in ("a", "b"):
         await boss.create_queue(queue, policy=policy)
 
@@ -132,14 +134,14 @@ async def test_a_job_that_waits_for_its_retry_lets_others_go_first(boss, clock, 
 
     assert await take_all(boss, "q") == ["second"]
     clock.advance(60)
-    assert await take_all(boss, "q") == []  # its turn is over when the second one's is
+    assert await take_all(boss, "q") == []  # the second one owns the key
     await boss.complete("q", [job.id for job in await boss.find_jobs("q", state="active")])
     assert await take_all(boss, "q") == ["first"]
 
 
 async def test_a_retry_of_a_stately_queue_fails_for_good_if_another_one_waits_already(boss, clock):
-    await boss.create_queue("letters")
-    await boss.create_queue("q", policy="stately", retry_limit=5, retry_delay=60, dead_letter="letters")
+    await boss.create_queue("dead")
+    await boss.create_queue("q", policy="stately", retry_limit=5, retry_delay=60, dead_letter="dead")
     for i in range(2):
         await boss.send("q", i)
         await boss.fail("q", await boss.fetch("q"), "broken")
@@ -147,7 +149,7 @@ async def test_a_retry_of_a_stately_queue_fails_for_good_if_another_one_waits_al
     first, second = await boss.find_jobs("q")
 
     assert (first.state, second.state) == ("retry", "failed")
-    assert await take_all(boss, "letters") == [1]
+    assert await take_all(boss, "dead") == [1]
 
 
 async def test_a_stately_queue_has_room_for_one_retry_of_each_key(boss, clock):
@@ -181,7 +183,7 @@ async def test_a_short_queue_runs_any_number_at_once(boss):
     assert (await boss.get_queue_stats("q")).active == 3
 
 
-async def test_a_short_queue_holds_a_retry_beside_what_was_sent_meanwhile(boss):
+async def test_a_short_queue_has_a_retry_beside_a_job_sent_meanwhile(boss):
     await boss.create_queue("q", policy="short")
     await boss.send("q", 1)
     job = await take(boss, "q")
@@ -193,7 +195,7 @@ async def test_a_short_queue_holds_a_retry_beside_what_was_sent_meanwhile(boss):
 
 
 @pytest.mark.parametrize("policy", [Policy.SHORT, Policy.STATELY, Policy.EXCLUSIVE])
-async def test_a_deferred_job_occupies_the_place_of_one_that_is_due(boss, policy):
+async def test_a_deferred_job_occupies_its_slot(boss, policy):
     await boss.create_queue("q", policy=policy)
     await boss.send("q", 1, start_after=60)
 
@@ -201,7 +203,62 @@ async def test_a_deferred_job_occupies_the_place_of_one_that_is_due(boss, policy
 
 
 @pytest.mark.parametrize("policy", [Policy.SHORT, Policy.STATELY, Policy.EXCLUSIVE])
-async def test_a_cancelled_job_is_not_resumed_into_a_place_that_is_taken(boss, policy):
+async def test_a_deferred_job_keeps_its_slot_when_it_becomes_due(boss, clock, policy):
+    await boss.create_queue("q", policy=policy)
+    await boss.send("q", 1, singleton_key="a", start_after=60)
+    await boss.send("q", 2, singleton_key="b", start_after=60)
+    clock.advance(60)
+    assert len(await boss.fetch("q")) == 1  # promotes both, and takes the first
+
+    assert await boss.send("q", 3, singleton_key="b") is None
+
+
+@pytest.mark.parametrize("policy", [Policy.SHORT, Policy.STATELY, Policy.EXCLUSIVE])
+async def test_a_job_keeps_its_slot_when_its_claim_is_rolled_back(boss, policy):
+    await boss.create_queue("q", policy=policy)
+    await boss.send("q", 1)
+    with contextlib.suppress(ZeroDivisionError):
+        async with boss.transaction() as conn:
+            assert len(await boss.fetch("q", conn=conn)) == 1
+            raise ZeroDivisionError
+
+    assert await boss.send("q", 2) is None
+
+
+@pytest.mark.parametrize(
+    "fetch", [{}, {"priority": False}, {"min_priority": 0}], ids=["claim", "in order", "bounded"]
+)
+@pytest.mark.parametrize("policy", ONE_AT_A_TIME)
+async def test_an_open_transaction_on_the_first_job_of_a_key_blocks_no_other_key(boss, dsn, policy, fetch):
+    await boss.create_queue("q", policy=policy)
+    first = await boss.send("q", "a", singleton_key="a")
+    await boss.send("q", "b", singleton_key="b")
+    with psycopg.connect(dsn) as caller:
+        await boss.cancel("q", first, conn=caller)
+
+        assert [job.data for job in await boss.fetch("q", **fetch)] == ["b"]
+        assert await boss.fetch("q", **fetch) == []
+        caller.rollback()
+
+    assert await take_all(boss, "q") == ["a"]
+
+
+@pytest.mark.parametrize("policy", ONE_AT_A_TIME)
+async def test_an_open_transaction_that_claims_a_job_blocks_no_other_key(boss, dsn, policy):
+    await boss.create_queue("q", policy=policy)
+    for key in "abc":
+        await boss.send("q", key, singleton_key=key)
+    with psycopg.connect(dsn) as caller:
+        assert [job.data for job in await boss.fetch("q", conn=caller)] == ["a"]
+
+        assert [job.data for job in await boss.fetch("q")] == ["b"]
+        caller.rollback()
+
+    assert await take_all(boss, "q") == ["a", "c"]
+
+
+@pytest.mark.parametrize("policy", [Policy.SHORT, Policy.STATELY, Policy.EXCLUSIVE])
+async def test_a_cancelled_job_is_not_resumed_if_its_slot_is_taken(boss, policy):
     await boss.create_queue("q", policy=policy)
     cancelled = await boss.send("q", "cancelled")
     await boss.cancel("q", cancelled)
@@ -218,7 +275,7 @@ async def test_a_cancelled_job_is_not_resumed_into_a_place_that_is_taken(boss, p
 @pytest.mark.parametrize(
     ("policy", "revived"), [(Policy.EXCLUSIVE, False), (Policy.STATELY, False), (Policy.SHORT, True)]
 )
-async def test_a_failed_job_is_retried_only_where_there_is_room(boss, clock, policy, revived):
+async def test_a_failed_job_is_retried_only_if_its_slot_is_free(boss, clock, policy, revived):
     await boss.create_queue("q", policy=policy, retry_limit=0, retry_delay=60)
     failed = await boss.send("q", "failed")
     await boss.fail("q", await boss.fetch("q"))
@@ -246,7 +303,7 @@ async def test_among_the_jobs_of_a_key_the_highest_priority_goes_first(boss, pol
     assert first == ["high"]
 
 
-async def test_the_policy_of_now_is_that_of_a_job_sent_to_an_earlier_queue_of_that_name(boss):
+async def test_a_job_sent_to_an_earlier_queue_of_that_name_is_resumed_under_the_policy_of_now(boss):
     await boss.create_queue("q")
     id = await boss.send("q", singleton_key="k")
     await boss.cancel("q", id)
@@ -259,18 +316,18 @@ async def test_the_policy_of_now_is_that_of_a_job_sent_to_an_earlier_queue_of_th
 
 
 @pytest.mark.parametrize("policy", ONE_AT_A_TIME)
-async def test_whose_turn_it_is_is_decided_by_one_at_a_time(boss, database, policy):
+async def test_jobs_are_admitted_by_one_claim_at_a_time(boss, database, policy):
     await boss.create_queue("q", policy=policy)
     await boss.send("q", singleton_key="k")
-    lock = Catalog("trioboss").get("lock_key_order").text.replace("$1", "%s")
+    lock = Catalog("trioboss").get("lock_admission").text.replace("$1", "%s")
     fetched = []
 
     async def fetch():
         fetched.extend(await boss.fetch("q"))
 
     async with trio.open_nursery() as nursery:
-        with psycopg.connect(boss.dsn) as decider:
-            decider.execute(lock, ["q"])
+        with psycopg.connect(boss.dsn) as other:
+            other.execute(lock, ["q"])
             nursery.start_soon(fetch)
             await until_blocked(database)
             assert fetched == []

@@ -9,8 +9,8 @@ import trioboss
 
 
 @pytest.fixture
-async def news(boss):
-    """A boss with two queues that subscribed to `event`, and one that did not."""
+async def boss_with_subscribers(boss):
+    """A boss with two queues that are subscribed to `event`, and one that is not."""
     for name in ("a", "b", "c"):
         await boss.create_queue(name)
     await boss.subscribe("event", "a")
@@ -18,92 +18,94 @@ async def news(boss):
     return boss
 
 
-async def test_every_subscriber_gets_a_job_and_nobody_else(news):
-    ids = await news.publish("event", {"n": 1})
+async def test_every_subscriber_gets_a_job_and_nobody_else(boss_with_subscribers):
+    ids = await boss_with_subscribers.publish("event", {"n": 1})
 
-    jobs = [await take(news, name) for name in ("a", "b")]
+    jobs = [await take(boss_with_subscribers, name) for name in ("a", "b")]
     assert [job.id for job in jobs] == ids
     assert [job.data for job in jobs] == [{"n": 1}, {"n": 1}]
-    assert await news.fetch("c") == []
+    assert await boss_with_subscribers.fetch("c") == []
 
 
-async def test_an_event_without_subscribers_is_no_job(news):
-    assert await news.publish("silence", 1) == []
+async def test_an_event_without_subscribers_makes_no_job(boss_with_subscribers):
+    assert await boss_with_subscribers.publish("silence", 1) == []
 
 
-async def test_subscribing_twice_is_subscribing(news):
-    await news.subscribe("event", "a")
+async def test_subscribing_twice_is_the_same_as_once(boss_with_subscribers):
+    await boss_with_subscribers.subscribe("event", "a")
 
-    assert len(await news.publish("event")) == 2
-
-
-async def test_a_queue_that_unsubscribed_gets_no_more(news):
-    await news.unsubscribe("event", "a")
-
-    await news.publish("event", 1)
-
-    assert await news.fetch("a") == []
-    assert await take_all(news, "b") == [1]
+    assert len(await boss_with_subscribers.publish("event")) == 2
 
 
-async def test_ending_a_subscription_that_does_not_exist_is_fine(news):
-    await news.unsubscribe("event", "c")
-    await news.unsubscribe("silence", "a")
+async def test_a_queue_that_unsubscribed_gets_no_more(boss_with_subscribers):
+    await boss_with_subscribers.unsubscribe("event", "a")
+
+    await boss_with_subscribers.publish("event", 1)
+
+    assert await boss_with_subscribers.fetch("a") == []
+    assert await take_all(boss_with_subscribers, "b") == [1]
 
 
-async def test_a_deleted_queue_is_no_subscriber(news):
-    await news.delete_queue("a")
-
-    assert len(await news.publish("event")) == 1
-
-
-async def test_a_queue_may_subscribe_to_many_events(news):
-    await news.subscribe("other", "a")
-
-    await news.publish("event", 1)
-    await news.publish("other", 2)
-
-    assert await take_all(news, "a") == [1, 2]
+async def test_ending_a_subscription_that_does_not_exist_is_fine(boss_with_subscribers):
+    await boss_with_subscribers.unsubscribe("event", "c")
+    await boss_with_subscribers.unsubscribe("silence", "a")
 
 
-async def test_options_go_to_every_job(news):
-    await news.create_queue("letters")
-    await news.publish("event", priority=5, singleton_key="k", dead_letter="letters", expire_in=3)
+async def test_a_deleted_queue_is_no_longer_subscribed(boss_with_subscribers):
+    await boss_with_subscribers.delete_queue("a")
+
+    assert len(await boss_with_subscribers.publish("event")) == 1
+
+
+async def test_a_queue_may_subscribe_to_many_events(boss_with_subscribers):
+    await boss_with_subscribers.subscribe("other", "a")
+
+    await boss_with_subscribers.publish("event", 1)
+    await boss_with_subscribers.publish("other", 2)
+
+    assert await take_all(boss_with_subscribers, "a") == [1, 2]
+
+
+async def test_options_go_to_every_job(boss_with_subscribers):
+    await boss_with_subscribers.create_queue("dead")
+    await boss_with_subscribers.publish(
+        "event", priority=5, singleton_key="k", dead_letter="dead", expire_in=3
+    )
 
     for name in ("a", "b"):
-        job = await take(news, name)
-        assert (job.priority, job.singleton_key, job.dead_letter, job.expire_in) == (5, "k", "letters", 3.0)
+        job = await take(boss_with_subscribers, name)
+        assert (job.priority, job.singleton_key, job.dead_letter, job.expire_in) == (5, "k", "dead", 3.0)
 
 
-async def test_a_subscriber_whose_policy_refuses_the_job_is_left_out(news):
-    await news.create_queue("full", policy="short")
-    await news.send("full")
-    await news.subscribe("event", "full")
+async def test_a_subscriber_whose_policy_refuses_the_job_is_left_out(boss_with_subscribers):
+    await boss_with_subscribers.create_queue("full", policy="short")
+    await boss_with_subscribers.send("full")
+    await boss_with_subscribers.subscribe("event", "full")
 
-    assert len(await news.publish("event")) == 2
+    assert len(await boss_with_subscribers.publish("event")) == 2
 
 
 @pytest.mark.parametrize(
     ("options", "error"),
     [({}, "require a singleton_key"), ({"singleton_key": "k", "dead_letter": "nowhere"}, "'nowhere'")],
 )
-async def test_if_one_subscriber_cannot_get_the_job_nobody_gets_it(news, options, error):
-    await news.create_queue("strict", policy="key_strict_fifo")
-    await news.subscribe("event", "strict")
+async def test_if_one_subscriber_cannot_get_the_job_nobody_gets_it(boss_with_subscribers, options, error):
+    await boss_with_subscribers.create_queue("strict", policy="key_strict_fifo")
+    await boss_with_subscribers.subscribe("event", "strict")
 
     with pytest.raises(trioboss.UsageError, match=error):
-        await news.publish("event", 1, **options)
+        await boss_with_subscribers.publish("event", 1, **options)
     for name in ("a", "b", "strict"):
-        assert await news.fetch(name) == []
+        assert await boss_with_subscribers.fetch(name) == []
 
 
-async def test_an_event_that_is_rolled_back_was_never_published(news):
+async def test_an_event_that_is_rolled_back_was_never_published(boss_with_subscribers):
     with contextlib.suppress(ZeroDivisionError):
-        async with news.transaction() as conn:
-            await news.publish("event", 1, conn=conn)
+        async with boss_with_subscribers.transaction() as conn:
+            await boss_with_subscribers.publish("event", 1, conn=conn)
             raise ZeroDivisionError
 
-    assert await news.fetch("a") == []
+    assert await boss_with_subscribers.fetch("a") == []
 
 
 async def test_an_event_has_no_id_of_its_own(offline_boss):
@@ -116,10 +118,10 @@ async def test_data_that_cannot_come_back_is_refused_before_any_sql(offline_boss
         await offline_boss.publish("event", {"a": set()})
 
 
-@pytest.mark.parametrize("verb", ["publish", "subscribe", "unsubscribe"])
-async def test_a_bad_name_of_an_event_is_refused_before_any_sql(offline_boss, verb):
+@pytest.mark.parametrize("method", ["publish", "subscribe", "unsubscribe"])
+async def test_a_bad_name_of_an_event_is_refused_before_any_sql(offline_boss, method):
     with pytest.raises(ValueError, match=r"^event: "):
-        await getattr(offline_boss, verb)("no event", "q")
+        await getattr(offline_boss, method)("no event", "q")
 
 
 async def test_a_queue_that_does_not_exist_cannot_subscribe(boss):
@@ -130,7 +132,7 @@ async def test_a_queue_that_does_not_exist_cannot_subscribe(boss):
 async def test_a_thousand_subscribers_get_one_job_each(boss, database):
     database.execute("insert into trioboss.queue (name) select 'q' || i from generate_series(1, 1000) i")
     database.execute(
-        "insert into trioboss.subscription (event, name) select 'event', name from trioboss.queue"
+        "insert into trioboss.subscription (event, queue) select 'event', name from trioboss.queue"
     )
 
     assert len(await boss.publish("event", 1)) == 1000

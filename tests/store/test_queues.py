@@ -1,4 +1,4 @@
-"""Queues: made, changed, counted, paused, deleted."""
+"""Queues are created, changed, counted, paused and deleted."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ from trioboss import Policy
 OPTIONS = {
     "policy": "short",
     "partition": True,
-    "dead_letter": "letters",
+    "dead_letter": "dead",
     "warning_queue_size": 10,
     "retry_limit": 5,
     "retry_delay": timedelta(seconds=1 / 3),
@@ -48,8 +48,8 @@ def options_of(queue):
     return {name: getattr(queue, name) for name in OPTIONS}
 
 
-async def test_a_queue_is_read_with_the_options_it_was_made_with(boss):
-    await boss.create_queue("letters")
+async def test_a_queue_is_read_with_the_options_it_was_created_with(boss):
+    await boss.create_queue("dead")
     await boss.create_queue("q", **OPTIONS)
 
     assert options_of(await boss.get_queue("q")) == AS_READ
@@ -66,14 +66,14 @@ async def test_queues_are_listed_by_name(boss):
     assert [queue.name for queue in await boss.get_queues()] == ["B", "a", "a/1", "b"]
 
 
-async def test_making_the_same_queue_again_is_fine(boss):
-    await boss.create_queue("letters")
+async def test_creating_the_same_queue_again_is_fine(boss):
+    await boss.create_queue("dead")
     await boss.create_queue("q", **OPTIONS)
 
     await boss.create_queue("q", **OPTIONS)
 
 
-async def test_making_another_queue_of_that_name_names_each_difference(boss):
+async def test_creating_a_different_queue_of_that_name_names_each_difference(boss):
     await boss.create_queue("q", retry_limit=5)
 
     with pytest.raises(
@@ -84,7 +84,7 @@ async def test_making_another_queue_of_that_name_names_each_difference(boss):
     assert refusal.value.differing == {"retry_limit": (5, 2), "expire_in": (900.0, 60.0)}
 
 
-async def test_an_older_name_of_a_policy_makes_the_same_queue(boss):
+async def test_an_older_name_of_a_policy_creates_the_same_queue(boss):
     await boss.create_queue("q", policy="debounced")
 
     await boss.create_queue("q", policy="short")
@@ -104,7 +104,7 @@ async def test_a_bad_name_is_refused_before_any_sql(offline_boss, name):
 
 
 async def test_an_option_changes_and_the_others_stay(boss):
-    await boss.create_queue("letters")
+    await boss.create_queue("dead")
     await boss.create_queue("q", **OPTIONS)
 
     await boss.update_queue("q", retry_limit=9, dead_letter=None, retry_window=None)
@@ -114,7 +114,7 @@ async def test_an_option_changes_and_the_others_stay(boss):
 
 
 async def test_every_option_but_policy_and_partition_can_change(boss):
-    await boss.create_queue("letters")
+    await boss.create_queue("dead")
     await boss.create_queue("q")
 
     await boss.update_queue("q", **{name: value for name, value in OPTIONS.items() if name not in FIXED})
@@ -131,16 +131,17 @@ async def test_policy_and_partition_cannot_change(boss, option):
         await boss.update_queue("q", **{option: OPTIONS[option]})
 
 
-async def test_a_change_is_for_jobs_sent_after_it(boss):
+async def test_a_change_applies_to_queued_jobs_that_do_not_override_it(boss):
     await boss.create_queue("q")
     await boss.send("q", "before")
+    await boss.send("q", "overrides", retry_limit=1, expire_in=60)
     await boss.update_queue("q", retry_limit=7, expire_in=5)
     await boss.send("q", "after")
 
-    before, after = await boss.fetch("q", batch_size=2)
+    before, overrides, after = await boss.fetch("q", batch_size=3)
 
-    assert (before.retry_limit, before.expire_in) == (2, 900.0)
-    assert (after.retry_limit, after.expire_in) == (7, 5.0)
+    assert (before.retry_limit, before.expire_in) == (after.retry_limit, after.expire_in) == (7, 5.0)
+    assert (overrides.retry_limit, overrides.expire_in) == (1, 60.0)
 
 
 async def test_changing_a_queue_that_does_not_exist_names_it(boss):
@@ -149,12 +150,12 @@ async def test_changing_a_queue_that_does_not_exist_names_it(boss):
 
 
 async def test_a_dead_letter_queue_has_to_exist(boss):
-    with pytest.raises(trioboss.UnknownQueue, match="'letters'"):
-        await boss.create_queue("q", dead_letter="letters")
+    with pytest.raises(trioboss.UnknownQueue, match="'dead'"):
+        await boss.create_queue("q", dead_letter="dead")
 
     await boss.create_queue("q")
-    with pytest.raises(trioboss.UnknownQueue, match="'letters'"):
-        await boss.update_queue("q", dead_letter="letters")
+    with pytest.raises(trioboss.UnknownQueue, match="'dead'"):
+        await boss.update_queue("q", dead_letter="dead")
 
 
 async def test_a_queue_is_not_its_own_dead_letter_queue(boss):
@@ -193,7 +194,7 @@ async def test_a_deleted_queue_is_gone_with_its_live_jobs(boss, database):
         await boss.send("q")
 
 
-async def test_the_archive_keeps_what_a_deleted_queue_has_done(boss):
+async def test_the_archive_keeps_the_ended_jobs_of_a_deleted_queue(boss):
     await boss.create_queue("q")
     id = await boss.send("q")
     await boss.complete("q", await boss.fetch("q"), "done")
@@ -208,12 +209,12 @@ async def test_deleting_a_queue_that_does_not_exist_is_fine(boss):
 
 
 async def test_a_dead_letter_queue_in_use_is_not_deleted(boss):
-    await boss.create_queue("letters")
-    await boss.create_queue("b", dead_letter="letters")
-    await boss.create_queue("a", dead_letter="letters")
+    await boss.create_queue("dead")
+    await boss.create_queue("b", dead_letter="dead")
+    await boss.create_queue("a", dead_letter="dead")
 
     with pytest.raises(trioboss.QueueInUse, match="the dead letter queue of 'a', 'b'") as refusal:
-        await boss.delete_queue("letters")
+        await boss.delete_queue("dead")
     assert refusal.value.users == ("a", "b")
 
 
@@ -241,11 +242,11 @@ async def test_a_running_job_of_a_paused_queue_goes_on(boss):
 
 
 @pytest.mark.parametrize(
-    "verb", ["pause", "resume_queue", "get_queue_stats", "get_queue_size", "get_blocked_keys"]
+    "method", ["pause", "resume_queue", "get_queue_stats", "get_queue_size", "get_blocked_keys"]
 )
-async def test_a_verb_on_a_queue_that_does_not_exist_names_it(boss, verb):
+async def test_a_call_for_a_queue_that_does_not_exist_names_it(boss, method):
     with pytest.raises(trioboss.UnknownQueue, match="'nowhere'"):
-        await getattr(boss, verb)("nowhere")
+        await getattr(boss, method)("nowhere")
 
 
 async def test_the_numbers_of_an_empty_queue_are_zeros(boss):
@@ -257,13 +258,13 @@ async def test_the_numbers_of_an_empty_queue_are_zeros(boss):
     assert set(stats.values()) == {0}
 
 
-async def test_jobs_are_counted_by_what_became_of_them(boss, clock):
-    await boss.create_queue("letters")
-    await boss.create_queue("q", dead_letter="letters")
+async def test_jobs_are_counted_by_state(boss, clock):
+    await boss.create_queue("dead")
+    await boss.create_queue("q", dead_letter="dead")
     await fail_for_good(boss, "q")
-    for verb in (boss.complete, boss.cancel, boss.fail):
+    for method in (boss.complete, boss.cancel, boss.fail):
         await boss.send("q", retry_delay=100)
-        await verb("q", await boss.fetch("q"))
+        await method("q", await boss.fetch("q"))
     await boss.send("q", start_after=60)
     for _ in range(3):
         await boss.send("q")
@@ -297,9 +298,9 @@ async def test_a_failed_job_that_blocks_its_key_counts_as_failed(boss):
 
 async def test_the_size_of_a_queue_counts_the_states_before_one(boss):
     await boss.create_queue("q")
-    for verb in (boss.complete, boss.cancel):
+    for method in (boss.complete, boss.cancel):
         await boss.send("q")
-        await verb("q", await boss.fetch("q"))
+        await method("q", await boss.fetch("q"))
     await fail_for_good(boss, "q")
     await boss.send("q", retry_delay=60)
     await boss.fail("q", await boss.fetch("q"))
@@ -313,7 +314,7 @@ async def test_the_size_of_a_queue_counts_the_states_before_one(boss):
     assert await boss.get_queue_size("q") == 2
 
 
-async def test_the_size_before_what_is_no_state_is_refused(boss):
+async def test_the_size_before_an_unknown_state_is_refused(boss):
     await boss.create_queue("q")
 
     with pytest.raises(trioboss.UsageError, match="before: 'done' is not a state: use one of created"):
@@ -337,7 +338,7 @@ async def test_a_send_left_open_while_its_queue_is_deleted_leaves_nothing_for_th
     assert await boss.send("q", "new") is not None
 
 
-async def test_such_a_queue_may_get_a_table_of_its_own(boss, dsn):
+async def test_a_queue_created_after_such_a_send_may_get_a_table_of_its_own(boss, dsn):
     await boss.create_queue("q")
     with psycopg.connect(dsn) as caller:
         await boss.send("q", "old", conn=caller)
@@ -347,18 +348,32 @@ async def test_such_a_queue_may_get_a_table_of_its_own(boss, dsn):
     assert await take_all(boss, "q") == ["new"]
 
 
-async def test_jobs_without_a_queue_are_tidied_away(boss, database, dsn):
+async def test_jobs_without_a_queue_are_pruned(boss, database, dsn):
     await boss.create_queue("q")
     await boss.create_queue("other")
     await boss.send("other")
     with psycopg.connect(dsn) as caller:
         await boss.send("q", "old", conn=caller)
         await boss.delete_queue("q")
-    await boss._execute(boss._store.maintenance.tidy())
+    await boss._execute(boss._store.retention.prune())
     assert database.execute("select name from trioboss.job").fetchall() == [("other",)]
 
 
-async def test_the_queue_of_completions_goes_with_its_queue(boss):
+@pytest.mark.parametrize("policy", ["singleton", "stately", "key_strict_fifo"])
+async def test_checks_of_the_backlogs_of_a_deleted_queue_are_pruned(boss, database, policy):
+    for name in ("q", "other"):
+        await boss.create_queue(name, policy=policy)
+        await boss.send(name, singleton_key="k")
+        await boss.fetch(name)
+        await boss.delete_queue("q")
+    await boss.send("other", singleton_key="another")
+
+    await boss._execute(boss._store.retention.prune())
+
+    assert database.execute("select queue from trioboss.backlog_check").fetchall() == [("other",)]
+
+
+async def test_the_queue_of_completion_jobs_is_deleted_with_its_queue(boss):
     await boss.create_queue("q")
     await boss.fetch_completed("q")
     await boss.send("q")
@@ -368,11 +383,11 @@ async def test_the_queue_of_completions_goes_with_its_queue(boss):
 
 
 async def test_a_dead_letter_queue_that_jobs_name_is_not_deleted(boss):
-    await boss.create_queue("letters")
+    await boss.create_queue("dead")
     await boss.create_queue("q", retry_limit=0)
-    await boss.send("q", dead_letter="letters")
+    await boss.send("q", dead_letter="dead")
 
     with pytest.raises(trioboss.QueueInUse, match="of jobs in 'q': let them end first"):
-        await boss.delete_queue("letters")
+        await boss.delete_queue("dead")
     await boss.fail("q", await boss.fetch("q"))
-    await boss.delete_queue("letters")
+    await boss.delete_queue("dead")

@@ -1,4 +1,4 @@
-"""get_job_by_id, find_jobs, why: verbs that only look."""
+"""get_job_by_id, find_jobs, why: methods that only read."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -21,9 +21,9 @@ async def make_one_of_each(boss):
     """A job in each state."""
     failed = await fail_for_good(boss, "q")
     ids = {"failed": failed.id}
-    for state, verb in {"completed": boss.complete, "cancelled": boss.cancel}.items():
+    for state, method in {"completed": boss.complete, "cancelled": boss.cancel}.items():
         ids[state] = await boss.send("q")
-        await verb("q", await boss.fetch("q"))
+        await method("q", await boss.fetch("q"))
     ids["retry"] = await boss.send("q", retry_delay=60)
     await boss.fail("q", await boss.fetch("q"))
     ids["active"] = await boss.send("q")
@@ -106,7 +106,7 @@ async def test_jobs_are_found_page_by_page(q):
     for _ in range(4):
         page = await q.find_jobs("q", limit=3, after=after)
         pages.append([job.data for job in page])
-        after = page[-1].seq
+        after = page[-1].id
 
     assert pages == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
     assert await q.find_jobs("q", after=after) == []
@@ -140,8 +140,10 @@ async def test_a_queue_that_does_not_exist_has_no_jobs(boss):
         {"limit": 0},
         {"limit": "many"},
         {"after": "x"},
-        {"after": -1},
-        {"after": 1.5},
+        {"after": 5},
+        {"since": "yesterday"},
+        {"until": 5},
+        {"newest": "yes"},
     ],
 )
 async def test_a_bad_filter_is_refused_by_name(offline_boss, bad):
@@ -186,11 +188,11 @@ async def test_why_a_failed_job_of_strict_fifo_does_not_run(boss):
     assert "blocks key 'k': retry it or delete it" in (await explain(boss, failed.id, Reason.ENDED)).text
 
 
-async def test_why_a_running_job_is_said_to_run(q):
+async def test_why_says_that_a_running_job_runs(q):
     await q.send("q")
     job = await take(q, "q")
 
-    assert "fetched it by hand" in (await explain(q, job.id, Reason.RUNNING)).text
+    assert "a caller that fetched it" in (await explain(q, job.id, Reason.RUNNING)).text
 
 
 async def test_why_a_job_of_a_paused_queue_does_not_run(q):
@@ -244,7 +246,7 @@ async def test_why_a_job_behind_another_one_does_not_run(boss, key):
     assert "which is active (policy singleton)" in explanation.text
 
 
-async def test_why_a_job_in_a_line_that_nobody_looked_at_does_not_run(boss):
+async def test_why_a_job_behind_one_that_was_not_admitted_yet_does_not_run(boss):
     await boss.create_queue("q", policy="key_strict_fifo")
     first = await boss.send("q", singleton_key="k")
     id = await boss.send("q", singleton_key="k")
@@ -263,7 +265,7 @@ async def test_why_a_job_that_is_next_does_not_run_yet(q, database):
     await q.send("q")
     id = await q.send("q")
     await q.send("q")
-    database.execute("insert into trioboss.sleeper (name, worker) values ('q', gen_random_uuid())")
+    database.execute("insert into trioboss.idle_dispatcher (queue, worker) values ('q', gen_random_uuid())")
 
     assert (await explain(q, id, Reason.QUEUED)).text == "it is due, and 2 jobs of its queue go first"
 
@@ -273,6 +275,6 @@ async def test_why_in_a_queue_that_does_not_exist(boss):
         await boss.why("nowhere", make_id())
 
 
-async def test_why_of_what_is_no_id(offline_boss):
+async def test_why_refuses_an_invalid_id(offline_boss):
     with pytest.raises(ValueError, match=r"^id: 'x' is not a UUID"):
         await offline_boss.why("q", "x")

@@ -1,4 +1,4 @@
-"""Tables come and go beside open transactions, and nobody else has to wait for that."""
+"""Tables are made and dropped beside open transactions, and nobody else has to wait for that."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -12,13 +12,13 @@ import trio
 import trioboss
 from trioboss.testing import temporary_database
 
-PATIENCE = 8  # seconds: others must not wait at all, and a slow machine is no failure
+TIMEOUT = 8  # seconds: others must not wait at all, and a slow machine is no failure
 ROUNDS = 5
 
 
 @pytest.fixture
 def dsn(server_dsn, template):
-    """A database of its own: days of history disappear here."""
+    """A database of its own, because tests drop days of history."""
     with temporary_database(server_dsn, template) as dsn:
         yield dsn
 
@@ -31,23 +31,23 @@ def database(dsn):
 
 @asynccontextmanager
 async def waiting(
-    database: psycopg.Connection[Any], statement: str, verb: Callable[[], Awaitable[object]]
+    database: psycopg.Connection[Any], statement: str, call: Callable[[], Awaitable[object]]
 ) -> AsyncIterator[None]:
-    """Have a verb wait for what the block holds open. It goes on when the block ends."""
-    looks = (
+    """Let a call wait for the transaction that the block holds open. It goes on when the block ends."""
+    waiters = (
         "select from pg_stat_activity where state = 'active' and query like %s and pid <> pg_backend_pid()"
     )
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(verb)
-            while not database.execute(looks, [f"%{statement}%"]).fetchall():  # noqa: ASYNC110
+            nursery.start_soon(call)
+            while not database.execute(waiters, [f"%{statement}%"]).fetchall():  # noqa: ASYNC110
                 await trio.sleep(0.01)
             yield
 
 
 async def work_as_usual(boss: trioboss.Boss) -> None:
-    """Everything that others do all day."""
-    with trio.fail_after(PATIENCE):
+    """The calls of others, which must not wait."""
+    with trio.fail_after(TIMEOUT):
         for number in range(ROUNDS):
             first, second = await boss.send("busy", number), await boss.send("busy", number)
             done, broken = await boss.fetch("busy", batch_size=2)
@@ -57,7 +57,7 @@ async def work_as_usual(boss: trioboss.Boss) -> None:
             assert await boss.get_job_by_id("busy", done.id) is not None
 
 
-async def test_a_queue_gets_its_table_between_the_steps_of_others(boss, dsn, database):
+async def test_a_queue_gets_its_table_between_the_statements_of_others(boss, dsn, database):
     await boss.create_queue("busy", retry_limit=0)
     with psycopg.connect(dsn) as caller:
         await boss.send("busy", "left open", conn=caller)
@@ -69,7 +69,7 @@ async def test_a_queue_gets_its_table_between_the_steps_of_others(boss, dsn, dat
     assert len(await boss.fetch("new")) == 1
 
 
-async def test_a_queue_with_its_own_table_goes_between_the_steps_of_others(boss, dsn, database):
+async def test_a_queue_with_its_own_table_is_deleted_between_the_statements_of_others(boss, dsn, database):
     await boss.create_queue("busy", retry_limit=0)
     await boss.create_queue("old", partition=True)
     with psycopg.connect(dsn) as caller:
@@ -80,8 +80,8 @@ async def test_a_queue_with_its_own_table_goes_between_the_steps_of_others(boss,
     assert await boss.get_queue("old") is None
 
 
-@pytest.mark.parametrize("verb", ["create_queue", "delete_queue"])
-async def test_who_is_out_of_patience_learns_why(boss, dsn, verb):
+@pytest.mark.parametrize("method", ["create_queue", "delete_queue"])
+async def test_a_lock_timeout_is_reported_as_a_busy_queue(boss, dsn, method):
     await boss.create_queue("busy")
     await boss.create_queue("old", partition=True)
     call = {
@@ -94,12 +94,12 @@ async def test_who_is_out_of_patience_learns_why(boss, dsn, verb):
             await boss.send("busy", "left open", conn=conn)
             await boss.send("old", "left open", conn=conn)
             with pytest.raises(trioboss.QueueBusy, match="a transaction left open"):
-                await call[verb](caller)
+                await call[method](caller)
     assert [queue.name for queue in await boss.get_queues()] == ["busy", "old"]
 
 
 def remove_last_days(database: psycopg.Connection[Any]) -> list[str]:
-    """As if a day had passed since the tables of the days were made."""
+    """Drop the last tables, as if a day had passed since they were made."""
     last = "select max(relname) from pg_class where relkind = 'r' and relname ~ %s"
     names = [
         database.execute(last, [rf"^{history}_\d+$"]).fetchone()[0] for history in ("archive", "attempt")
@@ -113,40 +113,40 @@ def exists(database: psycopg.Connection[Any], name: str) -> bool:
     return database.execute("select to_regclass(%s) is not null", [f"trioboss.{name}"]).fetchone()[0]
 
 
-async def test_the_days_that_come_are_made_beside_those_who_settle(boss, dsn, database):
+async def test_tables_of_coming_days_are_made_beside_an_open_settlement(boss, dsn, database):
     await boss.create_queue("busy", retry_limit=0)
     await boss.send("busy")
     days = remove_last_days(database)
     with psycopg.connect(dsn) as caller:
         await boss.complete("busy", await boss.fetch("busy"), conn=caller)
-        with trio.fail_after(PATIENCE):
-            await boss._execute(boss._store.maintenance.tidy())
+        with trio.fail_after(TIMEOUT):
+            await boss._execute(boss._store.retention.prune())
         assert [exists(database, day) for day in days] == [True, True]
         await work_as_usual(boss)
 
 
-async def test_a_reader_of_history_puts_off_the_days_that_come(boss, dsn, database):
+async def test_a_reader_of_history_delays_the_tables_of_coming_days(boss, dsn, database):
     await boss.create_queue("busy", retry_limit=0)
     days = remove_last_days(database)
     with psycopg.connect(dsn) as reader:
         reader.execute("select count(*) from trioboss.all_jobs")
         reader.execute("select count(*) from trioboss.attempt")
-        with trio.fail_after(PATIENCE):
-            await boss._execute(boss._store.maintenance.tidy())
+        with trio.fail_after(TIMEOUT):
+            await boss._execute(boss._store.retention.prune())
         assert [exists(database, day) for day in days] == [False, False]
         await work_as_usual(boss)
-    await boss._execute(boss._store.maintenance.tidy())
+    await boss._execute(boss._store.retention.prune())
     assert [exists(database, day) for day in days] == [True, True]
 
 
-async def test_a_reader_of_history_puts_off_the_end_of_old_days(boss, dsn, database):
+async def test_a_reader_of_history_delays_the_drop_of_old_days(boss, dsn, database):
     await boss.create_queue("busy", retry_limit=0)
     old = date(2000, 1, 1)
     database.execute("select trioboss.add_days(%s, 0)", [old])
     with psycopg.connect(dsn) as reader:
         reader.execute("select count(*) from trioboss.all_jobs")
-        with trio.fail_after(PATIENCE), pytest.raises(psycopg.errors.LockNotAvailable):
-            await boss._execute(boss._store.maintenance.tidy())
+        with trio.fail_after(TIMEOUT), pytest.raises(psycopg.errors.LockNotAvailable):
+            await boss._execute(boss._store.retention.prune())
         await work_as_usual(boss)
-    await boss._execute(boss._store.maintenance.tidy())
+    await boss._execute(boss._store.retention.prune())
     assert not exists(database, f"archive_{old:%Y%m%d}")

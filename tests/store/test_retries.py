@@ -169,7 +169,7 @@ async def test_the_history_has_every_attempt_that_did_not_end_well(boss, clock, 
     await delays(boss, clock, 2)
 
     rows = database.execute(
-        "select job_id, name, attempt, outcome, singleton_key from trioboss.attempt order by attempt"
+        "select job_id, queue, attempt, outcome, key from trioboss.attempt order by attempt"
     )
 
     assert rows.fetchall() == [(id, "q", 1, "failed", "k"), (id, "q", 2, "failed", "k")]
@@ -179,7 +179,7 @@ async def test_a_delay_that_doubles_for_ever_ends_at_a_hundred_years(boss, datab
     await boss.create_queue("q", retry_limit=20, retry_delay=timedelta(days=60), retry_backoff=True)
     id = await boss.send("q")
     (job,) = await boss.fetch("q")
-    database.execute("update trioboss.job set backoff_count = 16")
+    database.execute("""update trioboss.live_job set notes = '{"failures": 16}'""")
     await boss.fail("q", job)
     job = await boss.get_job_by_id("q", id)
     assert job.start_after == clock.now + timedelta(days=36525)

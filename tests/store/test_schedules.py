@@ -13,13 +13,13 @@ async def q(boss):
 
 
 async def test_a_schedule_is_read_as_it_was_given(q):
-    await q.create_queue("letters")
+    await q.create_queue("dead")
     options = {
         "priority": 3,
         "singleton_key": "k",
         "retry_limit": 1,
         "expire_in": 5.0,
-        "dead_letter": "letters",
+        "dead_letter": "dead",
     }
 
     await q.schedule("q", "30 3 * * *", {"a": 1}, tz="Europe/Berlin", key="daily", missed="latest", **options)

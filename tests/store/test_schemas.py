@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 import trio
-from store_helpers import fail_for_good, hear, open_quiet_boss, take, take_all
+from store_helpers import fail_for_good, open_quiet_boss, receive, take, take_all
 
 import trioboss
 from trioboss.postgres.databases import drop_database, replace_database
@@ -13,8 +13,8 @@ NAMES = ["Jobs", "jobs", "_select", "a" * 50]
 
 
 @pytest.fixture(scope="module")
-def crowded_dsn(server_dsn):
-    """A database with several schemas, whose names differ in little."""
+def shared_dsn(server_dsn):
+    """A database with several schemas, some of which differ in case alone."""
     with temporary_database(server_dsn) as dsn:
         for name in NAMES:
             with trioboss.SyncBoss(dsn, schema=name):
@@ -23,11 +23,11 @@ def crowded_dsn(server_dsn):
 
 
 @pytest.fixture
-async def bosses(crowded_dsn):
+async def bosses(shared_dsn):
     """A boss for each of two schemas that differ in case alone."""
     async with (
-        open_quiet_boss(crowded_dsn, schema="Jobs") as large,
-        open_quiet_boss(crowded_dsn, schema="jobs") as small,
+        open_quiet_boss(shared_dsn, schema="Jobs") as large,
+        open_quiet_boss(shared_dsn, schema="jobs") as small,
     ):
         yield large, small
         for boss in (large, small):
@@ -37,8 +37,8 @@ async def bosses(crowded_dsn):
 
 
 @pytest.mark.parametrize("schema", NAMES)
-async def test_a_schema_of_any_name_works(crowded_dsn, schema):
-    async with open_quiet_boss(crowded_dsn, schema=schema) as boss:
+async def test_a_schema_of_any_name_works(shared_dsn, schema):
+    async with open_quiet_boss(shared_dsn, schema=schema) as boss:
         assert boss.schema == schema
         await boss.create_queue("own", policy="key_strict_fifo", partition=True)
         failed = await fail_for_good(boss, "own", singleton_key="k")
@@ -104,23 +104,23 @@ async def test_clearing_one_schema_leaves_the_other(bosses):
     assert await take_all(large, "q") == [1]
 
 
-async def test_a_word_in_one_schema_is_not_heard_in_another(bosses, crowded_dsn):
+async def test_a_notification_of_one_schema_is_not_received_in_another(bosses, shared_dsn):
     for boss in bosses:
         await boss.create_queue("q")
-    with psycopg.connect(crowded_dsn, autocommit=True) as listener, psycopg.connect(crowded_dsn) as sender:
+    with psycopg.connect(shared_dsn, autocommit=True) as listener, psycopg.connect(shared_dsn) as sender:
         listener.execute('listen "jobs"')
         await bosses[0].send("q", conn=sender)
         sender.commit()
         listener.execute("notify jobs, 'over'")
-        assert hear(listener, until="over") == []
+        assert receive(listener, until="over") == []
 
         await bosses[1].send("q", conn=sender)
         sender.commit()
         listener.execute("notify jobs, 'over'")
-        assert hear(listener, until="over") == ["q"]
+        assert receive(listener, until="over") == ["q"]
 
 
-async def test_a_lock_in_one_schema_keeps_nobody_waiting_in_another(bosses, crowded_dsn):
+async def test_a_lock_in_one_schema_blocks_nobody_in_another(bosses, shared_dsn):
     for boss in bosses:
         await boss.create_queue("q", policy="key_strict_fifo")
     large, small = bosses
@@ -134,10 +134,10 @@ async def test_a_lock_in_one_schema_keeps_nobody_waiting_in_another(bosses, crow
     assert await take_all(small, "q") == ["small"]
 
 
-async def test_one_schema_can_be_dropped_and_the_others_stay(crowded_dsn, bosses):
-    with trioboss.SyncBoss(crowded_dsn, schema="doomed"):
+async def test_one_schema_can_be_dropped_and_the_others_stay(shared_dsn, bosses):
+    with trioboss.SyncBoss(shared_dsn, schema="doomed"):
         pass
-    with psycopg.connect(crowded_dsn, autocommit=True) as connection:
+    with psycopg.connect(shared_dsn, autocommit=True) as connection:
         connection.execute("drop schema doomed cascade")
 
     assert await bosses[0].schema_version() == await bosses[1].schema_version() is not None
@@ -161,7 +161,9 @@ def test_a_bad_name_is_refused_in_plans_too(plan):
 
 
 async def test_a_schema_may_have_the_name_of_one_of_our_tables(empty_dsn):
-    async with trioboss.open_boss(empty_dsn, schema="job_common", supervise=False, schedule=False) as boss:
+    async with trioboss.open_boss(
+        empty_dsn, schema="live_job_common", supervise=False, schedule=False
+    ) as boss:
         for name, partition in (("own", True), ("common", False)):
             await boss.create_queue(name, partition=partition)
             await boss.send(name, name)
@@ -202,11 +204,11 @@ def test_functions_of_others_in_the_schema_keep_their_rights(empty_dsn):
         assert connection.execute(may).fetchone() == (True,)
 
 
-async def test_a_connection_to_another_database_is_told_what_is_missing_there(boss, empty_dsn):
+async def test_the_error_on_a_connection_to_another_database_names_the_missing_schema(boss, empty_dsn):
     await boss.create_queue("q")
     await boss.send("q")
     with psycopg.connect(empty_dsn) as elsewhere:
-        for verb in (lambda: boss.send("q", conn=elsewhere), lambda: boss.fetch("q", conn=elsewhere)):
+        for call in (lambda: boss.send("q", conn=elsewhere), lambda: boss.fetch("q", conn=elsewhere)):
             with pytest.raises(psycopg.errors.UndefinedTable, match="trioboss"):
-                await verb()
+                await call()
             elsewhere.rollback()

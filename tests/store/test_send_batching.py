@@ -1,4 +1,4 @@
-"""Sends at the same time share a commit, and know nothing of each other."""
+"""Sends at the same time share a commit, and are independent of each other."""
 
 import psycopg
 import pytest
@@ -24,22 +24,22 @@ async def send_all(boss, queue, values):
 
 
 def commits(database, queue):
-    """How many transactions have made the jobs of a queue."""
-    query = "select count(distinct xmin::text) from trioboss.job where name = %s"
+    """How many transactions have sent the jobs of a queue."""
+    query = "select count(distinct xmin::text) from trioboss.live_job where queue = %s"
     return database.execute(query, [queue]).fetchone()[0]
 
 
-async def test_jobs_that_wait_for_one_under_way_are_committed_together(boss, database):
+async def test_sends_that_wait_for_one_under_way_are_committed_together(boss, database):
     await boss.create_queue("q")
-    await boss.send("q", "known")
+    await boss.send("q", "cached")
     ids = await send_all(boss, "q", range(50))
 
     assert len(set(ids)) == 50
-    assert commits(database, "q") == 3  # the first, the leader, and all the others
-    assert sorted(await take_all(boss, "q"), key=str) == sorted([*range(50), "known"], key=str)
+    assert commits(database, "q") == 3  # the first, the one under way, and all the others
+    assert sorted(await take_all(boss, "q"), key=str) == sorted([*range(50), "cached"], key=str)
 
 
-async def test_each_queue_has_a_line_of_its_own(boss):
+async def test_sends_are_batched_for_each_queue(boss):
     for queue in ("a", "b"):
         await boss.create_queue(queue)
         await boss.send(queue, -1)
@@ -51,7 +51,7 @@ async def test_each_queue_has_a_line_of_its_own(boss):
     assert sorted(await take_all(boss, "b")) == [-1, *range(10, 20)]
 
 
-async def test_a_shared_job_is_as_one_sent_alone(boss, database):
+async def test_a_job_of_a_batch_is_like_one_sent_alone(boss, database):
     options = {"retry_limit": 7, "retry_delay": 3, "expire_in": 99, "retention": 1000, "heartbeat": 5}
     await boss.create_queue("q", **options, retry_backoff=True, delete_after=10, max_lease_extensions=2)
     await boss.send("q", {"é": "€ \\ \" '"}, priority=0)
@@ -64,7 +64,7 @@ async def test_a_shared_job_is_as_one_sent_alone(boss, database):
     assert rows[0] == rows[1]
 
 
-async def test_no_data_is_no_data(boss):
+async def test_a_batch_may_have_jobs_without_data(boss):
     await boss.create_queue("q")
     await boss.send("q")
     await boss.send("q")
@@ -91,7 +91,7 @@ async def test_a_queue_that_was_deleted_meanwhile_is_named_to_every_sender(boss,
     assert len(refused) == 5
 
 
-async def test_a_queue_that_got_a_policy_meanwhile_keeps_it(boss, dsn):
+async def test_the_policy_that_a_queue_got_meanwhile_holds(boss, dsn):
     await boss.create_queue("q")
     await boss.send("q", 0)
     async with open_quiet_boss(dsn) as other:
@@ -102,11 +102,11 @@ async def test_a_queue_that_got_a_policy_meanwhile_keeps_it(boss, dsn):
     assert len([id for id in ids if id is not None]) == 1
 
 
-async def test_a_job_that_the_database_refuses_is_the_only_one(boss, database):
+async def test_a_job_that_the_database_refuses_fails_no_other_send(boss, database):
     await boss.create_queue("q")
     await boss.send("q", 0)
     database.execute(
-        "alter table trioboss.job_common add constraint no_bad_jobs check (data <> '\"bad\"') not valid"
+        "alter table trioboss.live_job_common add constraint no_bad_jobs check (data <> '\"bad\"') not valid"
     )
     try:
         refused = []
@@ -121,7 +121,7 @@ async def test_a_job_that_the_database_refuses_is_the_only_one(boss, database):
             for value in (1, 2, "bad", 3):
                 nursery.start_soon(send, value)
     finally:
-        database.execute("alter table trioboss.job_common drop constraint no_bad_jobs")
+        database.execute("alter table trioboss.live_job_common drop constraint no_bad_jobs")
 
     assert refused == ["bad"]
     assert sorted(await take_all(boss, "q")) == [0, 1, 2, 3]
@@ -129,15 +129,15 @@ async def test_a_job_that_the_database_refuses_is_the_only_one(boss, database):
 
 @pytest.fixture
 async def locked(boss, database):
-    """A queue whose table is locked: sends to it hang until `unlock`."""
+    """A transaction that locks the table of a queue: sends wait until it ends."""
     await boss.create_queue("q")
-    await boss.send("q", "known")
-    with psycopg.connect(boss.dsn) as holder:
-        holder.execute("lock table trioboss.job_common in exclusive mode")
-        yield holder
+    await boss.send("q", "cached")
+    with psycopg.connect(boss.dsn) as lock_holder:
+        lock_holder.execute("lock table trioboss.live_job_common in exclusive mode")
+        yield lock_holder
 
 
-async def test_a_leader_that_is_cancelled_takes_nobody_along(boss, locked):
+async def test_cancelling_the_send_under_way_cancels_no_other(boss, locked):
     sent = []
 
     async def send(value):
@@ -147,26 +147,26 @@ async def test_a_leader_that_is_cancelled_takes_nobody_along(boss, locked):
     async with trio.open_nursery() as nursery:
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as cancelled:
-                cancelled.start_soon(send, "leader")
+                cancelled.start_soon(send, "under way")
                 await trio.testing.wait_all_tasks_blocked()
-                nursery.start_soon(send, "follower")
+                nursery.start_soon(send, "waiting")
                 await trio.testing.wait_all_tasks_blocked()
                 scope.cancel()
         locked.rollback()
 
-    assert sent == ["follower"]
-    assert sorted(await take_all(boss, "q")) == ["follower", "known"]
+    assert sent == ["waiting"]
+    assert sorted(await take_all(boss, "q")) == ["cached", "waiting"]
 
 
-async def test_who_is_cancelled_in_the_line_sends_nothing(boss, locked):
+async def test_a_send_that_is_cancelled_while_it_waits_sends_nothing(boss, locked):
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(boss.send, "q", "leader")
+        nursery.start_soon(boss.send, "q", "under way")
         await trio.testing.wait_all_tasks_blocked()
         with trio.move_on_after(0):
             await boss.send("q", "cancelled")
         locked.rollback()
 
-    assert sorted(await take_all(boss, "q")) == ["known", "leader"]
+    assert sorted(await take_all(boss, "q")) == ["cached", "under way"]
 
 
 async def test_a_line_that_is_too_long_for_one_statement_leaves_in_parts(boss, database, monkeypatch):

@@ -1,4 +1,4 @@
-"""The verb of the runtime: what goes together, and what has to be on disk before it is answered."""
+"""The operation of the dispatchers: what is one transaction, and what is on disk before it is answered."""
 
 from datetime import UTC, datetime
 
@@ -12,7 +12,7 @@ from trioboss.postgres.operation import InParallel
 from trioboss.store.claiming import ClaimOperations
 from trioboss.store.settle_and_claim import SettleAndClaimOperations
 
-CROWD = 200
+BULK = 200
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
@@ -21,13 +21,17 @@ def leases(count):
 
 
 @pytest.fixture(params=["standard", "key_strict_fifo"])
-async def verbs(request, dsn):
-    """The verb on a queue that it knows."""
+async def operations(request, dsn):
+    """The operations on a queue that is in the cache of its context."""
     async with open_quiet_boss(dsn) as boss:
         await boss.create_queue("q", policy=request.param)
-        context = boss._store.sending._context
+        context = boss._store.context
         context.remember([await boss.get_queue("q")])
         yield SettleAndClaimOperations(context)
+
+
+def is_keyed(operations):
+    return operations._context.cached("q").policy.is_keyed
 
 
 def transactions_of(request):
@@ -35,86 +39,134 @@ def transactions_of(request):
     return [transaction for batch in batches for transaction in batch.transactions]
 
 
-def values_of(step):
-    return dict(zip(step.statement.parameters, step.parameters, strict=True))
+def names_of(request):
+    return [bound.statement.name for transaction in transactions_of(request) for bound in transaction]
+
+
+def values_of(bound):
+    return dict(zip(bound.statement.parameters, bound.parameters, strict=True))
+
+
+def completing(request):
+    """The transaction that completes jobs."""
+    (transaction,) = [
+        transaction
+        for transaction in transactions_of(request)
+        if any(bound.statement.name == "complete" for bound in transaction)
+    ]
+    return transaction
+
+
+def waits_for_the_disk(transaction):
+    return all(values_of(bound).get("async_commit") != b"t" for bound in transaction)
 
 
 @pytest.mark.parametrize("idle", [None, True, False])
-@pytest.mark.parametrize("count", [1, CROWD])
-@pytest.mark.parametrize("limit", [1, CROWD])
-async def test_what_settles_waits_for_the_disk_whatever_goes_with_it(verbs, count, limit, idle):
+@pytest.mark.parametrize("count", [1, BULK])
+@pytest.mark.parametrize("limit", [1, BULK])
+async def test_the_transaction_that_settles_waits_for_the_disk(operations, count, limit, idle):
     settlements = Settlements(completed=[(lease, "null") for lease in leases(count)])
-    request = next(verbs.settle_and_claim("q", settlements, ClaimRequest(limit=limit), idle=idle))
 
-    settling = [t for t in transactions_of(request) if any(s.statement.name == "complete" for s in t)]
-    assert len(settling) == 1
-    assert all(values_of(step).get("lazy") != b"t" for step in settling[0])
+    request = next(operations.settle_and_claim("q", settlements, ClaimRequest(limit=limit), idle=idle))
+
+    assert waits_for_the_disk(completing(request))
+
+
+async def test_a_claim_alone_is_committed_asynchronously(operations):
+    request = next(operations.settle_and_claim("q", Settlements(), ClaimRequest()))
+
+    assert not waits_for_the_disk(transactions_of(request)[-1])
+
+
+async def test_a_claim_alone_does_not_make_the_next_one_asynchronous(operations):
+    request = ClaimRequest(limit=1)
+    settlements = Settlements(completed=[(lease, "null") for lease in leases(1)])
+    next(operations.settle_and_claim("q", Settlements(), request))
+
+    batch = next(operations.settle_and_claim("q", settlements, request))
+
+    assert waits_for_the_disk(completing(batch))
+
+
+async def test_the_lock_of_admission_is_not_held_while_the_disk_is_written(operations):
+    settlements = Settlements(completed=[(lease, "null") for lease in leases(1)])
+
+    request = next(operations.settle_and_claim("q", settlements, ClaimRequest()))
+
+    locking = [
+        [bound.statement.name for bound in transaction]
+        for transaction in transactions_of(request)
+        if any(bound.statement.name == "lock_admission" for bound in transaction)
+    ]
+    expected = ["lock_admission", "admit_and_claim", "find_next_due"]
+    assert locking == ([expected] if is_keyed(operations) else [])
 
 
 @attrs.frozen
 class Kind:
     settlements: Settlements
-    together: bool
+    parallel: bool
 
 
-COMPLETED = [(lease, "null") for lease in leases(CROWD)]
+COMPLETED = [(lease, "null") for lease in leases(BULK)]
 KINDS = {
-    "many completed": Kind(Settlements(COMPLETED), together=True),
-    "few completed": Kind(Settlements(COMPLETED[:5]), together=False),
-    "one of many failed": Kind(Settlements(COMPLETED, [(leases(1)[0], Failure("null"))]), together=False),
-    "one of many released": Kind(Settlements(COMPLETED, released=leases(1)), together=False),
+    "many completed": Kind(Settlements(COMPLETED), parallel=True),
+    "few completed": Kind(Settlements(COMPLETED[:5]), parallel=False),
+    "one of many failed": Kind(Settlements(COMPLETED, [(leases(1)[0], Failure("null"))]), parallel=False),
+    "one of many released": Kind(Settlements(COMPLETED, released=leases(1)), parallel=False),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_only_many_that_ended_well_are_settled_beside_a_claim_of_many(verbs, kind):
+async def test_only_many_completed_jobs_are_settled_in_parallel_to_a_claim_of_many(operations, kind):
     settlements = KINDS[kind].settlements
-    request = next(verbs.settle_and_claim("q", settlements, ClaimRequest(limit=CROWD)))
 
-    keyed = verbs._context.recall("q").policy.is_keyed
-    assert isinstance(request, InParallel) == (KINDS[kind].together and not keyed)
+    request = next(operations.settle_and_claim("q", settlements, ClaimRequest(limit=BULK)))
 
-
-async def test_a_claim_that_settles_nothing_does_not_make_the_next_one_lazy(verbs):
-    request = ClaimRequest(limit=1)
-    settlements = Settlements(completed=[(lease, "null") for lease in leases(1)])
-    next(verbs.settle_and_claim("q", Settlements(), request))
-
-    batch = next(verbs.settle_and_claim("q", settlements, request))
-
-    settling = [t for t in transactions_of(batch) if any(s.statement.name == "complete" for s in t)]
-    assert all(values_of(step).get("lazy") != b"t" for step in settling[0])
+    assert isinstance(request, InParallel) == (KINDS[kind].parallel and not is_keyed(operations))
 
 
-async def test_a_claim_is_kept_only_while_table_time_and_what_is_wanted_are_the_same(verbs):
-    context, request = verbs._context, ClaimRequest(limit=1)
-    claims, queue = ClaimOperations(context), context.recall("q")
-    kept = claims.claiming(queue, request, lazy=True)
-    assert claims.claiming(queue, request, lazy=True) is kept
+async def test_the_statements_of_a_claim_are_kept_only_while_its_terms_are_the_same(operations):
+    context, request = operations._context, ClaimRequest(limit=1)
+    claims, queue = ClaimOperations(context), context.cached("q")
+
+    def plan(queue=queue, request=request):
+        return claims.plan(queue, request, promote_due=False, async_commit=True).claim
+
+    def claiming(statements):
+        return next(bound for bound in statements if bound.statement.name.startswith(("claim", "admit")))
+
+    kept = plan()
+    assert plan() is kept
 
     elsewhere = attrs.evolve(queue, table_name="j" + "0" * 32)
-    assert elsewhere.table_name in claims.claiming(elsewhere, request, lazy=True)[0].statement.text
-    assert values_of(claims.claiming(queue, request, lazy=True)[0])["now"] is None
+    assert elsewhere.table_name in claiming(plan(elsewhere)).statement.text
+    assert values_of(claiming(plan()))["now"] is None
     context.now = NOON
-    assert values_of(claims.claiming(queue, request, lazy=True)[0])["now"] == NOON.isoformat().encode()
-    assert values_of(claims.claiming(queue, ClaimRequest(limit=2), lazy=True)[0])["limit"] == b"2"
+    assert values_of(claiming(plan()))["now"] == NOON.isoformat().encode()
+    assert values_of(claiming(plan(request=ClaimRequest(limit=2))))["limit"] == b"2"
 
 
-@pytest.mark.parametrize("look", [True, False])
-async def test_what_is_due_is_looked_for_where_it_is_asked_for_or_jobs_take_turns(verbs, look):
-    request = next(
-        verbs.settle_and_claim("q", Settlements(), ClaimRequest(find_next_due=look), promote_due=False)
-    )
+@pytest.mark.parametrize("find_next_due", [True, False])
+async def test_the_next_due_time_is_found_only_if_it_is_requested(operations, find_next_due):
+    request = ClaimRequest(find_next_due=find_next_due)
 
-    keyed = verbs._context.recall("q").policy.is_keyed
-    names = [step.statement.name for transaction in transactions_of(request) for step in transaction]
-    assert ("find_due" in names) == (look or keyed)
+    batch = next(operations.settle_and_claim("q", Settlements(), request, promote_due=False))
+
+    assert ("find_next_due" in names_of(batch)) == find_next_due
 
 
-async def test_who_claims_nothing_waits_until_all_was_said(verbs):
+@pytest.mark.parametrize("promote_due", [True, False])
+async def test_due_jobs_are_promoted_before_the_claim_if_that_is_asked_for(operations, promote_due):
+    batch = next(operations.settle_and_claim("q", Settlements(), ClaimRequest(), promote_due=promote_due))
+
+    assert names_of(batch)[0].startswith("promote_due") == promote_due
+
+
+async def test_without_a_claim_the_call_waits_for_its_notifications(operations):
     settlements = Settlements(completed=[(lease, "null") for lease in leases(1)])
-    alone = next(verbs.settle_and_claim("q", settlements, None))
-    with_a_claim = next(verbs.settle_and_claim("q", settlements, ClaimRequest()))
+    alone = next(operations.settle_and_claim("q", settlements, None))
+    with_a_claim = next(operations.settle_and_claim("q", settlements, ClaimRequest()))
 
     assert (alone.await_follow_up, with_a_claim.await_follow_up) == (True, False)
     assert alone.follow_up == with_a_claim.follow_up

@@ -1,4 +1,4 @@
-"""complete, fail, touch: one or many, fenced by their lease or by plain id."""
+"""complete, fail, touch: one job or many, fenced by their lease, or by plain id."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -27,7 +27,7 @@ async def take_some(boss, count):
 
 
 async def lose(boss, job):
-    """Let somebody else have the job."""
+    """Let another caller have the job."""
     await boss.fail("q", job)
     (again,) = await boss.fetch("q")
     assert again.id == job.id
@@ -68,181 +68,182 @@ async def test_a_completed_job_leaves_no_row_where_none_is_wanted(boss, database
     assert database.execute("select count(*) from trioboss.all_jobs").fetchone() == (0,)
 
 
-async def test_a_failed_job_leaves_a_row_even_there(boss):
+async def test_a_failed_job_leaves_a_row_in_any_case(boss):
     await boss.create_queue("q", keep_completed=False)
     failed = await fail_for_good(boss, "q")
 
     assert failed.state == "failed"
 
 
-@pytest.mark.parametrize("verb", BY_LEASE)
+@pytest.mark.parametrize("method", BY_LEASE)
 @pytest.mark.parametrize("as_what", ["job", "id", "text"])
-async def test_one_job_is_settled_by_itself_its_id_or_the_text_of_it(q, verb, as_what):
+async def test_one_job_is_settled_by_itself_its_id_or_the_text_of_it(q, method, as_what):
     (job,) = await take_some(q, 1)
     target = {"job": job, "id": job.id, "text": str(job.id)}[as_what]
 
-    assert await getattr(q, verb)("q", target) == Settled(1, 1, (job.id,))
+    assert await getattr(q, method)("q", target) == Settled(1, 1, (job.id,))
 
 
-@pytest.mark.parametrize("verb", BY_LEASE)
-async def test_many_jobs_are_settled_together(q, verb):
+@pytest.mark.parametrize("method", BY_LEASE)
+async def test_many_jobs_are_settled_together(q, method):
     jobs = await take_some(q, 5)
 
-    settled = await getattr(q, verb)("q", [jobs[0], jobs[1].id, str(jobs[2].id), *jobs[3:]])
+    settled = await getattr(q, method)("q", [jobs[0], jobs[1].id, str(jobs[2].id), *jobs[3:]])
 
     assert settled == Settled(5, 5, tuple(sorted(job.id for job in jobs)))
 
 
-@pytest.mark.parametrize("verb", [*BY_LEASE, *BY_ID])
-async def test_nothing_asked_is_nothing_done(q, verb):
-    assert await getattr(q, verb)("q", []) == Settled(0, 0, ())
+@pytest.mark.parametrize("method", [*BY_LEASE, *BY_ID])
+async def test_a_call_without_jobs_does_nothing(q, method):
+    assert await getattr(q, method)("q", []) == Settled(0, 0, ())
 
 
-@pytest.mark.parametrize("verb", BY_LEASE)
-async def test_a_stale_job_settles_nothing(q, verb):
+@pytest.mark.parametrize("method", BY_LEASE)
+async def test_a_stale_job_settles_nothing(q, method):
     (job,) = await take_some(q, 1)
     again = await lose(q, job)
 
     with pytest.raises(trioboss.LeaseLost) as lost:
-        await getattr(q, verb)("q", job)
+        await getattr(q, method)("q", job)
     assert (lost.value.queue, lost.value.ids) == ("q", (job.id,))
     assert await q.get_job_by_id("q", job.id) == again
 
 
-@pytest.mark.parametrize("verb", BY_LEASE)
+@pytest.mark.parametrize("method", BY_LEASE)
 @pytest.mark.parametrize("order", [1, -1])
-async def test_of_two_attempts_of_one_job_the_later_is_settled_and_the_stale_one_named(q, verb, order):
+async def test_of_two_attempts_of_one_job_the_later_is_settled_and_the_stale_one_named(q, method, order):
     (job,) = await take_some(q, 1)
     again = await lose(q, job)
 
     with pytest.raises(trioboss.LeaseLost) as lost:
-        await getattr(q, verb)("q", [job, again][::order])
+        await getattr(q, method)("q", [job, again][::order])
     assert lost.value.ids == (job.id,)
     assert await q.get_job_by_id("q", job.id) != again
 
 
-@pytest.mark.parametrize("verb", BY_LEASE)
-async def test_a_job_that_was_claimed_again_in_the_same_instant_settles_nothing(q, clock, verb):
+@pytest.mark.parametrize("method", BY_LEASE)
+async def test_a_job_that_was_claimed_again_in_the_same_instant_settles_nothing(q, clock, method):
     (job,) = await take_some(q, 1)
     again = await lose(q, job)
     assert again.started_on == job.started_on
 
     with pytest.raises(trioboss.LeaseLost):
-        await getattr(q, verb)("q", job)
+        await getattr(q, method)("q", job)
 
 
-@pytest.mark.parametrize("verb", BY_LEASE)
-async def test_a_number_that_was_issued_twice_is_no_lease(q, database, verb):
+@pytest.mark.parametrize("method", BY_LEASE)
+async def test_an_attempt_number_that_was_issued_twice_is_no_lease(q, database, method):
     (job,) = await take_some(q, 1)
-    # As after a crash of the server that lost a claim: its number is given out again, at another time.
+    # As after a crash of the server that lost a claim: its number is issued again, at another time.
     database.execute(
-        "update trioboss.job set state = 'created', attempt = 0, started_on = null where id = %s", [job.id]
+        "update trioboss.live_job set readiness = 'ready', attempt = 0, started_on = null where id = %s",
+        [job.id],
     )
     again = await take(q, "q")
     assert again.attempt == job.attempt
 
     with pytest.raises(trioboss.LeaseLost):
-        await getattr(q, verb)("q", job)
+        await getattr(q, method)("q", job)
 
 
-@pytest.mark.parametrize("verb", BY_LEASE)
-async def test_a_stale_job_is_named_and_the_others_are_settled(q, verb):
+@pytest.mark.parametrize("method", BY_LEASE)
+async def test_a_stale_job_is_named_and_the_others_are_settled(q, method):
     kept, lost_job, also_kept = await take_some(q, 3)
     again = await lose(q, lost_job)
 
     with pytest.raises(trioboss.LeaseLost) as lost:
-        await getattr(q, verb)("q", [kept, lost_job, also_kept.id])
+        await getattr(q, method)("q", [kept, lost_job, also_kept.id])
     assert lost.value.ids == (lost_job.id,)
     assert await q.get_job_by_id("q", lost_job.id) == again
     assert await q.get_job_by_id("q", kept.id) != kept
     assert await q.get_job_by_id("q", also_kept.id) != also_kept
 
 
-@pytest.mark.parametrize("verb", BY_LEASE)
+@pytest.mark.parametrize("method", BY_LEASE)
 @pytest.mark.parametrize("end", ["complete", "cancel", "delete_job"])
-async def test_a_job_that_has_ended_settles_nothing(q, verb, end):
+async def test_a_job_that_has_ended_settles_nothing(q, method, end):
     (job,) = await take_some(q, 1)
     await getattr(q, end)("q", job.id)
 
     with pytest.raises(trioboss.LeaseLost):
-        await getattr(q, verb)("q", job)
+        await getattr(q, method)("q", job)
 
 
-@pytest.mark.parametrize("verb", BY_LEASE)
-async def test_a_job_that_was_read_before_it_was_claimed_settles_nothing(q, verb):
+@pytest.mark.parametrize("method", BY_LEASE)
+async def test_a_job_that_was_read_before_it_was_claimed_settles_nothing(q, method):
     id = await q.send("q")
     job = await q.get_job_by_id("q", id)
     await q.fetch("q")
 
     with pytest.raises(trioboss.LeaseLost):
-        await getattr(q, verb)("q", job)
+        await getattr(q, method)("q", job)
 
 
-@pytest.mark.parametrize("verb", BY_LEASE)
-async def test_a_plain_id_settles_whichever_attempt_is_active(q, verb):
+@pytest.mark.parametrize("method", BY_LEASE)
+async def test_a_plain_id_settles_whichever_attempt_is_active(q, method):
     (job,) = await take_some(q, 1)
     await lose(q, job)
 
-    assert (await getattr(q, verb)("q", job.id)).affected == 1
+    assert (await getattr(q, method)("q", job.id)).affected == 1
 
 
-@pytest.mark.parametrize("verb", BY_LEASE)
-async def test_a_stale_job_is_stale_even_if_its_id_is_given_too(q, verb):
+@pytest.mark.parametrize("method", BY_LEASE)
+async def test_a_stale_job_is_stale_even_if_its_id_is_given_too(q, method):
     (job,) = await take_some(q, 1)
     again = await lose(q, job)
 
     with pytest.raises(trioboss.LeaseLost):
-        await getattr(q, verb)("q", [job, job.id])
+        await getattr(q, method)("q", [job, job.id])
     assert await q.get_job_by_id("q", job.id) == again
 
 
-@pytest.mark.parametrize("verb", BY_LEASE)
-async def test_a_plain_id_of_a_job_that_is_not_active_is_not_found(q, verb):
+@pytest.mark.parametrize("method", BY_LEASE)
+async def test_a_plain_id_of_a_job_that_is_not_active_is_not_found(q, method):
     id = await q.send("q")
 
     with pytest.raises(trioboss.JobNotFound, match=f"no active job {id} in queue 'q'") as missing:
-        await getattr(q, verb)("q", id)
+        await getattr(q, method)("q", id)
     assert missing.value.ids == (id,)
 
 
-@pytest.mark.parametrize("verb", BY_LEASE)
-async def test_of_many_plain_ids_those_that_matched_are_settled(q, verb):
+@pytest.mark.parametrize("method", BY_LEASE)
+async def test_of_many_plain_ids_those_that_matched_are_settled(q, method):
     (job,) = await take_some(q, 1)
 
-    assert await getattr(q, verb)("q", [job.id, make_id()]) == Settled(2, 1, (job.id,))
+    assert await getattr(q, method)("q", [job.id, make_id()]) == Settled(2, 1, (job.id,))
 
 
-@pytest.mark.parametrize("verb", [*BY_LEASE, *BY_ID])
-async def test_a_job_of_another_queue_is_refused_before_any_sql(boss, verb):
+@pytest.mark.parametrize("method", [*BY_LEASE, *BY_ID])
+async def test_a_job_of_another_queue_is_refused_before_any_sql(boss, method):
     await boss.create_queue("mine")
     await boss.create_queue("theirs")
     await boss.send("theirs")
     job = await take(boss, "theirs")
 
     with pytest.raises(trioboss.UsageError, match=f"queue: job {job.id} is of queue 'theirs', not 'mine'"):
-        await getattr(boss, verb)("mine", [job])
+        await getattr(boss, method)("mine", [job])
 
 
-@pytest.mark.parametrize("verb", [*BY_LEASE, *BY_ID])
-async def test_an_id_of_another_queue_is_not_found(boss, verb):
+@pytest.mark.parametrize("method", [*BY_LEASE, *BY_ID])
+async def test_an_id_of_another_queue_is_not_found(boss, method):
     await boss.create_queue("mine")
     await boss.create_queue("theirs")
     id = await boss.send("theirs")
 
     with pytest.raises(trioboss.JobNotFound):
-        await getattr(boss, verb)("mine", id)
+        await getattr(boss, method)("mine", id)
 
 
-@pytest.mark.parametrize("verb", [*BY_LEASE, *BY_ID])
-async def test_a_queue_that_does_not_exist_is_named(boss, verb):
+@pytest.mark.parametrize("method", [*BY_LEASE, *BY_ID])
+async def test_a_queue_that_does_not_exist_is_named(boss, method):
     with pytest.raises(trioboss.UnknownQueue, match="'nowhere'"):
-        await getattr(boss, verb)("nowhere", make_id())
+        await getattr(boss, method)("nowhere", make_id())
 
 
-@pytest.mark.parametrize("verb", [*BY_LEASE, *BY_ID])
-async def test_what_is_no_id_is_refused_before_any_sql(offline_boss, verb):
+@pytest.mark.parametrize("method", [*BY_LEASE, *BY_ID])
+async def test_an_invalid_id_is_refused_before_any_sql(offline_boss, method):
     with pytest.raises(ValueError, match=r"^id: 'x' is not a UUID"):
-        await getattr(offline_boss, verb)("q", ["x"])
+        await getattr(offline_boss, method)("q", ["x"])
 
 
 async def test_a_job_of_a_queue_that_was_deleted_lost_its_lease(q, dsn):
@@ -305,7 +306,7 @@ async def test_any_exception_is_kept_with_its_name_message_and_stack(q, error):
 @pytest.mark.parametrize(
     ("error", "kept"), [(None, None), ("text", {"message": "text"}), ({"a": [1]}, {"a": [1]})]
 )
-async def test_an_error_is_text_or_json_too(q, error, kept):
+async def test_an_error_may_be_text_or_json(q, error, kept):
     (job,) = await take_some(q, 1)
     await q.fail("q", job, error)
 
@@ -317,11 +318,11 @@ async def test_an_error_that_is_no_json_is_refused_before_any_sql(offline_boss):
         await offline_boss.fail("q", make_id(), [float("nan")])
 
 
-@pytest.mark.parametrize("verb", BY_LEASE)
-async def test_a_job_given_twice_is_one_job(q, verb):
+@pytest.mark.parametrize("method", BY_LEASE)
+async def test_a_job_given_twice_is_one_job(q, method):
     (job,) = await take_some(q, 1)
 
-    assert await getattr(q, verb)("q", [job, job]) == Settled(1, 1, (job.id,))
+    assert await getattr(q, method)("q", [job, job]) == Settled(1, 1, (job.id,))
 
 
 async def test_the_ids_of_settled_jobs_are_uuids(q):

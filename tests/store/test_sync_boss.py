@@ -1,4 +1,4 @@
-"""SyncBoss: the same verbs for blocking code."""
+"""SyncBoss: the same methods for blocking code."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ import trioboss
 from trioboss import JobState, Settled
 from trioboss.model.job import make_id
 
-VERBS = [
+METHODS = [
     *("create_queue", "update_queue", "delete_queue", "get_queue", "get_queues", "get_queue_stats"),
     *("get_queue_size", "get_blocked_keys", "pause", "resume_queue"),
     *("send", "send_after", "send_throttled", "send_debounced", "send_once", "send_singleton", "insert"),
@@ -36,7 +36,7 @@ def take(boss, queue="q"):
     return job
 
 
-def hang_up(boss, database):
+def end_sessions(boss, database):
     """Let the server end the sessions of a boss, and wait until they are gone."""
     database.execute(
         "select pg_terminate_backend(pid, 10000) from pg_stat_activity "
@@ -47,7 +47,7 @@ def hang_up(boss, database):
 # -- queues
 
 
-def test_queues_are_made_changed_read_and_deleted(sync_boss):
+def test_queues_are_created_changed_read_and_deleted(sync_boss):
     sync_boss.create_queue("q", policy="short")
     sync_boss.update_queue("q", retry_limit=9)
 
@@ -206,18 +206,18 @@ def test_jobs_are_deleted_by_the_queue(q):
     assert q.delete_all_jobs() == 0
 
 
-def test_every_verb_of_the_contract_is_there_and_takes_what_boss_takes():
+def test_every_method_of_the_contract_takes_what_that_of_boss_takes():
     blocking = dict(inspect.getmembers(trioboss.SyncBoss, inspect.isfunction))
-    for verb in VERBS:
-        expected = inspect.signature(getattr(trioboss.Boss, verb)).parameters
-        assert list(inspect.signature(blocking[verb]).parameters) == list(expected), verb
+    for method in METHODS:
+        expected = inspect.signature(getattr(trioboss.Boss, method)).parameters
+        assert list(inspect.signature(blocking[method]).parameters) == list(expected), method
 
 
 # -- transactions
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_what_is_done_on_the_callers_connection_happens_if_it_commits(q, dsn, commit):
+def test_a_change_on_the_callers_connection_happens_if_it_commits(q, dsn, commit):
     with psycopg.connect(dsn) as conn:
         q.send("q", 1, conn=conn)
         q.insert("q", [{"data": 2}, {"data": 3, "id": make_id()}], conn=conn)
@@ -227,7 +227,7 @@ def test_what_is_done_on_the_callers_connection_happens_if_it_commits(q, dsn, co
     assert [job.data for job in q.fetch("q", batch_size=9)] == ([1, 2, 3] if commit else [])
 
 
-def test_a_transaction_of_ours_is_apart_from_what_else_the_boss_does(q):
+def test_a_transaction_of_the_boss_is_apart_from_its_other_calls(q):
     with contextlib.suppress(ZeroDivisionError), q.transaction() as conn:
         q.send("q", "rolled back", conn=conn)
         q.send("q", "sent")
@@ -236,7 +236,7 @@ def test_a_transaction_of_ours_is_apart_from_what_else_the_boss_does(q):
     assert [job.data for job in q.fetch("q", batch_size=9)] == ["sent"]
 
 
-def test_transactions_of_ours_can_be_nested_and_used_again(q):
+def test_transactions_of_the_boss_can_be_nested_and_used_again(q):
     for _ in range(2):
         with q.transaction() as outer, q.transaction() as inner:
             q.send("q", "outer", conn=outer)
@@ -246,17 +246,17 @@ def test_transactions_of_ours_can_be_nested_and_used_again(q):
     assert len(q._spare) == 2
 
 
-def test_a_fetch_in_a_transaction_does_not_keep_others_from_fetching(sync_boss, dsn):
+def test_an_open_fetch_blocks_no_other_fetch(sync_boss, dsn):
     sync_boss.create_queue("q", policy="singleton")
     sync_boss.insert("q", [{"singleton_key": "a"}, {"singleton_key": "b"}])
-    impatient = trioboss.SyncBoss(dsn + " options='-c lock_timeout=5s'", migrate=False)
-    with impatient as other, sync_boss.transaction() as conn:
+    with_timeout = trioboss.SyncBoss(dsn + " options='-c lock_timeout=5s'", migrate=False)
+    with with_timeout as other, sync_boss.transaction() as conn:
         assert len(sync_boss.fetch("q", conn=conn)) == 1
 
         assert len(other.fetch("q")) == 1
 
 
-def test_a_connection_of_asyncio_is_refused(q, dsn):
+def test_an_asyncio_connection_is_refused(q, dsn):
     async def connect():
         connection = await psycopg.AsyncConnection.connect(dsn)
         await connection.close()
@@ -275,7 +275,7 @@ def test_a_connection_that_the_server_closed_is_replaced(q, database):
     q.send("q", 1)
     with q.transaction():
         pass
-    hang_up(q, database)
+    end_sessions(q, database)
 
     assert q.send("q", 2) is not None
     with q.transaction() as conn:
@@ -291,16 +291,18 @@ def test_a_connection_that_breaks_under_a_statement_leaves_its_outcome_open(q, d
         with psycopg.connect(dsn, autocommit=True) as nemesis:
             nemesis.execute("set lock_timeout = '10s'")
             nemesis.execute(
-                "create or replace procedure public.hang_up(pid int) language plpgsql as $$ begin "
-                "while not exists (select from pg_locks l where l.pid = hang_up.pid and not granted) loop "
+                "create or replace procedure public.end_when_blocked(pid int) language plpgsql as $$ begin "
+                "while not exists (select from pg_locks l where l.pid = end_when_blocked.pid and not granted) loop "
                 "perform pg_sleep(0.01); end loop; perform pg_terminate_backend(pid); end $$"
             )
-            thread = threading.Thread(target=nemesis.execute, args=("call public.hang_up(%s)", [backend]))
+            thread = threading.Thread(
+                target=nemesis.execute, args=("call public.end_when_blocked(%s)", [backend])
+            )
             thread.start()
             with pytest.raises(trioboss.OutcomeUnknown, match="connection to Postgres is lost"):
                 q.send("q", 1)
             thread.join()
-            nemesis.execute("drop procedure public.hang_up")
+            nemesis.execute("drop procedure public.end_when_blocked")
 
     assert q.send("q", 2) is not None
 
@@ -332,7 +334,7 @@ def test_leaving_it_closes_its_connections(dsn, database):
     assert all(connection.closed for connection in connections)
 
 
-def test_it_opens_with_the_first_verb_where_its_dsn_says(dsn, monkeypatch):
+def test_it_connects_at_the_first_call_where_its_dsn_says(dsn, monkeypatch):
     monkeypatch.setenv("PGDATABASE", "elsewhere")
     boss = trioboss.SyncBoss(dsn)
     boss.create_queue("q")

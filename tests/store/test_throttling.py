@@ -17,7 +17,7 @@ async def slots(boss, database):
     return sorted(rows.fetchall())
 
 
-async def test_one_job_gets_in_and_the_next_has_to_wait_for_the_next_slot(boss, clock):
+async def test_one_job_is_accepted_in_each_slot(boss, clock):
     await boss.create_queue("q")
 
     first = await boss.send_throttled("q", 1, 60)
@@ -66,11 +66,11 @@ async def test_each_queue_has_slots_of_its_own(boss, clock):
     assert await boss.send_throttled("b", 1, 60) is not None
 
 
-@pytest.mark.parametrize("verb", ["complete", "fail"])
-async def test_a_job_that_has_ended_still_occupies_its_slot(boss, clock, verb):
+@pytest.mark.parametrize("method", ["complete", "fail"])
+async def test_a_job_that_has_ended_still_occupies_its_slot(boss, clock, method):
     await boss.create_queue("q", retry_limit=0)
     await boss.send_throttled("q", 1, 60)
-    await getattr(boss, verb)("q", await boss.fetch("q"))
+    await getattr(boss, method)("q", await boss.fetch("q"))
 
     assert await boss.send_throttled("q", 2, 60) is None
 
@@ -83,20 +83,20 @@ async def test_a_job_that_left_no_row_still_occupies_its_slot(boss, clock):
     assert await boss.send_throttled("q", 2, 60) is None
 
 
-@pytest.mark.parametrize("verb", ["cancel", "delete_job"])
-async def test_a_job_that_was_cancelled_or_deleted_frees_its_slot(boss, clock, verb):
+@pytest.mark.parametrize("method", ["cancel", "delete_job"])
+async def test_a_job_that_was_cancelled_or_deleted_frees_its_slot(boss, clock, method):
     await boss.create_queue("q")
     id = await boss.send_throttled("q", 1, 60)
-    await getattr(boss, verb)("q", id)
+    await getattr(boss, method)("q", id)
 
     assert await boss.send_throttled("q", 2, 60) is not None
 
 
-@pytest.mark.parametrize("verb", ["delete_queued_jobs", "delete_all_jobs"])
-async def test_deleting_all_jobs_frees_their_slots(boss, clock, verb):
+@pytest.mark.parametrize("method", ["delete_queued_jobs", "delete_all_jobs"])
+async def test_deleting_all_jobs_frees_their_slots(boss, clock, method):
     await boss.create_queue("q")
     await boss.send_throttled("q", 1, 60)
-    await getattr(boss, verb)("q")
+    await getattr(boss, method)("q")
 
     assert await boss.send_throttled("q", 2, 60) is not None
 
@@ -135,7 +135,7 @@ async def test_a_debounced_job_that_is_deferred_anyway_starts_as_late_as_it_aske
     assert (await boss.get_job_by_id("q", id)).start_after == clock.now + timedelta(seconds=600)
 
 
-async def test_the_options_of_send_do_the_same(boss, clock):
+async def test_the_options_of_send_throttle_in_the_same_way(boss, clock):
     await boss.create_queue("q")
     slot = {"singleton_seconds": timedelta(minutes=1), "singleton_key": "k"}
 
@@ -155,17 +155,17 @@ async def test_the_slot_is_written_in_the_job(boss, clock, database):
     )
 
 
-@pytest.mark.parametrize("verb", ["send_throttled", "send_debounced"])
-async def test_a_job_that_the_policy_refuses_gives_its_slot_back(boss, clock, verb):
+@pytest.mark.parametrize("method", ["send_throttled", "send_debounced"])
+async def test_a_job_that_the_policy_refuses_returns_its_slot(boss, clock, method):
     await boss.create_queue("q", policy="short")
     id = await boss.send("q", "in the way")
 
-    assert await getattr(boss, verb)("q", 1, 60) is None
+    assert await getattr(boss, method)("q", 1, 60) is None
     await boss.cancel("q", id)
-    assert await getattr(boss, verb)("q", 2, 60) is not None
+    assert await getattr(boss, method)("q", 2, 60) is not None
 
 
-async def test_a_published_job_that_a_policy_refuses_gives_its_slot_back(boss, clock, database):
+async def test_a_published_job_that_a_policy_refuses_returns_its_slot(boss, clock, database):
     await boss.create_queue("open")
     await boss.create_queue("full", policy="short")
     await boss.subscribe("event", "open")
@@ -173,10 +173,10 @@ async def test_a_published_job_that_a_policy_refuses_gives_its_slot_back(boss, c
     await boss.send("full")
 
     assert len(await boss.publish("event", singleton_seconds=60)) == 1
-    assert database.execute("select array_agg(name) from trioboss.throttle").fetchone() == (["open"],)
+    assert database.execute("select array_agg(queue) from trioboss.throttle").fetchone() == (["open"],)
 
 
-async def test_sending_a_living_job_again_takes_no_other_slot(boss, clock, database):
+async def test_sending_a_live_job_again_takes_no_other_slot(boss, clock, database):
     await boss.create_queue("q")
     id = await boss.send_throttled("q", 1, 60)
     clock.advance(60)
@@ -224,7 +224,7 @@ async def test_a_throttled_job_of_strict_fifo_needs_a_key(boss):
         await boss.send_throttled("q", 1, 60)
 
 
-async def test_a_key_among_the_options_counts_too(boss, clock):
+async def test_a_key_among_the_options_counts(boss, clock):
     await boss.create_queue("q")
 
     assert await boss.send_throttled("q", 1, 60, singleton_key="a") is not None
@@ -238,10 +238,10 @@ async def test_a_slot_without_length_is_refused_by_name(offline_boss, seconds):
         await offline_boss.send_throttled("q", 1, seconds)
 
 
-@pytest.mark.parametrize("verb", ["send_throttled", "send_debounced"])
-async def test_a_bad_key_is_refused_by_name(offline_boss, verb):
+@pytest.mark.parametrize("method", ["send_throttled", "send_debounced"])
+async def test_a_bad_key_is_refused_by_name(offline_boss, method):
     with pytest.raises(ValueError, match=r"^key: "):
-        await getattr(offline_boss, verb)("q", 1, 60, "")
+        await getattr(offline_boss, method)("q", 1, 60, "")
 
 
 async def test_throttling_in_a_queue_that_does_not_exist_names_it(boss):
@@ -249,13 +249,13 @@ async def test_throttling_in_a_queue_that_does_not_exist_names_it(boss):
         await boss.send_throttled("nowhere", 1, 60)
 
 
-async def test_a_hundred_sends_at_once_are_one_job_a_slot_and_key(boss, clock, database):
+async def test_of_a_hundred_concurrent_sends_one_is_accepted_for_each_slot_and_key(boss, clock, database):
     await boss.create_queue("q")
     accepted = []
 
-    async def send(verb, key):
-        if await verb("q", key, 60, key) is not None:
-            accepted.append((verb.__name__, key))
+    async def send(method, key):
+        if await method("q", key, 60, key) is not None:
+            accepted.append((method.__name__, key))
 
     for _ in range(2):
         async with trio.open_nursery() as nursery:
@@ -272,7 +272,7 @@ async def test_a_hundred_sends_at_once_are_one_job_a_slot_and_key(boss, clock, d
     assert database.execute("select count(*) from trioboss.job").fetchone() == (10,)
 
 
-async def test_sends_across_a_boundary_are_one_job_a_slot(boss, database):
+async def test_of_concurrent_sends_across_a_boundary_one_is_accepted_in_each_slot(boss, database):
     await boss.create_queue("q")
     await boss.get_queue("q")  # so that each send below is one statement, made when its task begins
     boundary = datetime(2030, 1, 1, 12, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""The ledger of ticks: whoever comes first fires a tick, and nobody fires it again."""
+"""The ledger of ticks: the boss that writes a tick fires it, and no other boss does."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -20,7 +20,7 @@ async def schedule(boss, clock):
 
 
 async def fire(boss, schedule, due):
-    """Fire a tick as the scheduler does; whether it was ours."""
+    """Fire a tick as the scheduler does; return whether this call fired it."""
     async with boss.transaction() as conn:
         ours, _, _ = await execute_in(conn, boss._store.maintenance.fire(schedule, due, uuid4()), boss._pool)
     return ours
@@ -67,11 +67,11 @@ async def test_a_schedule_made_half_a_minute_past_does_not_fire_for_the_minute(b
 async def test_a_tick_whose_job_cannot_be_sent_is_not_in_the_ledger(boss, database, clock, schedule):
     due = clock.now + timedelta(minutes=1)
     clock.advance(60)
-    database.execute("alter table trioboss.job_common add constraint closed check (false) not valid")
+    database.execute("alter table trioboss.live_job_common add constraint closed check (false) not valid")
     try:
         with pytest.raises(Exception, match="closed"):
             await fire(boss, schedule, due)
     finally:
-        database.execute("alter table trioboss.job_common drop constraint closed")
+        database.execute("alter table trioboss.live_job_common drop constraint closed")
 
     assert await fire(boss, schedule, due)

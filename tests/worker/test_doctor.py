@@ -23,7 +23,7 @@ def test_doctor_finds_no_fault_in_a_good_database(run, queue, server_dsn):
         "clock",
         "encryption",
         "vacuum",
-        "table job_common",
+        "table live_job_common",
     ):
         assert f"ok       {check}: " in printed
 

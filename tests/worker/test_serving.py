@@ -102,7 +102,7 @@ async def test_metrics_have_the_size_and_age_of_queues(boss, dsn):
     await boss.insert("long", [{}, {"start_after": 3600}])
     with psycopg.connect(dsn) as connection:
         connection.execute(
-            "update trioboss.job set start_after = now() - interval '90 s' where start_after < now()"
+            "update trioboss.live_job set start_after = now() - interval '90 s' where start_after < now()"
         )
     await boss.send("short")
 

@@ -166,7 +166,7 @@ async def test_notify_worker_makes_it_claim_now(boss, dsn, handle, handled):
             await trio.sleep(0.01)
     with psycopg.connect(dsn, autocommit=True) as connection:
         # Without the idle marker the sender does not notify.
-        connection.execute("DELETE FROM trioboss.sleeper")
+        connection.execute("DELETE FROM trioboss.idle_dispatcher")
     await boss.send("q", 1)
 
     boss.notify_worker(worker)

@@ -13,7 +13,7 @@ import attrs
 
 from trioboss.model.job import Lease
 from trioboss.model.payload import Json
-from trioboss.model.polling import PollResult, Watch
+from trioboss.model.polling import PollResult, Rescue
 from trioboss.model.queue import Queue
 from trioboss.model.schedule import Schedule
 from trioboss.model.settle_and_claim import ClaimRequest, SettledAndClaimed, Settlements
@@ -122,7 +122,7 @@ class ListenPort(Protocol):
 class MaintenancePort(Protocol):
     """What maintenance needs."""
 
-    async def rescue_leases(self, grace: float, margin: float, *, full: bool) -> Watch:
+    async def rescue_leases(self, grace: float, margin: float, *, full: bool) -> Rescue:
         """End leases that expired ``margin`` seconds ago, or whose worker is gone for ``grace`` seconds. ``full``: look
         for warnings, too.
         """

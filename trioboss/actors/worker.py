@@ -267,8 +267,7 @@ class Worker:
                 dispatcher.set_deadline(self._deadline)
 
     async def _settle_when_cancelled(self) -> None:
-        """Wait for the cancellation of the worker's nursery. Statements are shielded from it, so they get a deadline.
-        """
+        """Give statements a deadline when the nursery of the worker is cancelled: they are shielded from it."""
         try:
             await trio.sleep_forever()
         finally:

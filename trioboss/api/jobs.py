@@ -52,7 +52,7 @@ class JobsMixin(ApiBase):
         They are sent from the first call of this method, or of `on_complete`, on; also for jobs that ended before and
         are still archived.
         """
-        completions = await self._execute(self._store.queues.tell_completions(queue, history=True), conn)
+        completions = await self._execute(self._store.queues.copy_completions(queue, history=True), conn)
         return await self.fetch(completions, batch_size=batch_size, conn=conn, **options)
 
     async def complete(
@@ -82,19 +82,19 @@ class JobsMixin(ApiBase):
     async def cancel(self, queue: str, id_or_ids: Targets, *, conn: AnyConnection | None = None) -> Settled:
         """Cancel queued or active jobs; the handler of a running one is cancelled, wherever it runs."""
         return await self._execute_with(
-            lambda own: self._store.settling.cancel(queue, id_or_ids, own=own), conn
+            lambda own: self._store.changing.cancel(queue, id_or_ids, own=own), conn
         )
 
     async def resume(self, queue: str, id_or_ids: Targets, *, conn: AnyConnection | None = None) -> Settled:
         """Queue cancelled jobs again, in their old position."""
         return await self._execute_with(
-            lambda own: self._store.settling.resume(queue, id_or_ids, own=own), conn
+            lambda own: self._store.changing.resume(queue, id_or_ids, own=own), conn
         )
 
     async def retry(self, queue: str, id_or_ids: Targets, *, conn: AnyConnection | None = None) -> Settled:
         """Retry failed jobs once more. This unblocks a key of strict FIFO."""
         return await self._execute_with(
-            lambda own: self._store.settling.retry(queue, id_or_ids, own=own), conn
+            lambda own: self._store.changing.retry(queue, id_or_ids, own=own), conn
         )
 
     async def delete_job(
@@ -102,37 +102,38 @@ class JobsMixin(ApiBase):
     ) -> Settled:
         """Delete jobs in any state. This also unblocks a key of strict FIFO."""
         return await self._execute_with(
-            lambda own: self._store.settling.delete(queue, id_or_ids, own=own), conn
+            lambda own: self._store.changing.delete(queue, id_or_ids, own=own), conn
         )
 
     async def delete_queued_jobs(self, queue: str, *, conn: AnyConnection | None = None) -> int:
         """Delete all queued jobs of a queue, and return how many."""
-        delete = self._store.settling.delete_many
+        delete = self._store.changing.delete_many
         return await self._execute_with(lambda own: delete(queue, ["delete_queued_jobs"], own=own), conn)
 
     async def delete_stored_jobs(self, queue: str, *, conn: AnyConnection | None = None) -> int:
         """Delete all ended jobs of a queue, and return how many."""
-        delete = self._store.settling.delete_many
+        delete = self._store.changing.delete_many
         return await self._execute_with(lambda own: delete(queue, ["delete_stored_jobs"], own=own), conn)
 
     async def delete_all_jobs(self, queue: str | None = None, *, conn: AnyConnection | None = None) -> int:
         """Delete all jobs of a queue, or of all queues, and return how many."""
-        delete = self._store.settling.delete_all
+        delete = self._store.changing.delete_all
         return await self._execute_with(lambda own: delete(queue, own=own), conn)
 
     async def clear_storage(self, *, conn: AnyConnection | None = None) -> None:
         """Delete all jobs of all queues with their history, at once (TRUNCATE)."""
-        await self._execute(self._store.settling.clear_storage(), conn)
+        await self._execute(self._store.changing.clear_storage(), conn)
 
     async def get_job_by_id(self, queue: str, id: UUID | str) -> Job | None:
         """One job, live or ended, or None."""
         return await self._execute(self._store.reading.get_job(queue, id))
 
     async def find_jobs(self, queue: str, **filters: Any) -> list[Job]:
-        """Jobs, live and ended, in order of sending.
+        """Jobs, live and ended, in order of their ids, which is the order of sending.
 
-        Filters: id, state, singleton_key, data (which the job's data contains), source_id (of dead letters),
-        limit (1000), after (the seq of the last job of the page before).
+        Filters: id, state, singleton_key, data (which the job's data contains), source_id (of dead letters), since and
+        until (when live jobs were sent and ended ones ended), newest (True: the newest first), limit (1000), after
+        (the id of the last job of the page before).
         """
         return await self._execute(self._store.reading.find_jobs(queue, filters))
 

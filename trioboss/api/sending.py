@@ -175,11 +175,11 @@ class SendingMixin(ApiBase):
         if conn is not None:
             async with ensure_transaction(conn):
                 loaded = await execute_in(conn, insert, self._pool)
-                await self._execute_with(lambda own: self._store.sending.ring(queue, own=own), conn)
+                await self._execute_with(lambda own: self._store.sending.notify(queue, own=own), conn)
         else:
             async with self.transaction() as own_conn:
                 loaded = await execute_in(own_conn, insert, self._pool)
-            await self._execute_with(lambda own: self._store.sending.ring(queue, own=own), None)
+            await self._execute_with(lambda own: self._store.sending.notify(queue, own=own), None)
         return loaded.count if loaded.ids is None else loaded.ids
 
     async def publish(

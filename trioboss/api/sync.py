@@ -145,7 +145,7 @@ class SyncBoss(BlockingBase):
         """Insert any number of jobs, all or none; return how many the policy accepted, or their ids."""
         insert = self._store.loading.insert(queue, jobs, keep_ids=return_ids)
         loaded = self._execute_atomically(insert, conn)
-        self._execute_with(lambda own: self._store.sending.ring(queue, own=own), conn)
+        self._execute_with(lambda own: self._store.sending.notify(queue, own=own), conn)
         return loaded.count if loaded.ids is None else loaded.ids
 
     def publish(
@@ -194,7 +194,7 @@ class SyncBoss(BlockingBase):
         self, queue: str, *, batch_size: int = 1, conn: AnyConn = None, **options: Any
     ) -> list[Job]:
         """Claim completion jobs of a queue."""
-        completions = self._execute(self._store.queues.tell_completions(queue, history=True), conn)
+        completions = self._execute(self._store.queues.copy_completions(queue, history=True), conn)
         return self.fetch(completions, batch_size=batch_size, conn=conn, **options)
 
     def complete(
@@ -215,37 +215,37 @@ class SyncBoss(BlockingBase):
 
     def cancel(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
         """Cancel queued or active jobs."""
-        return self._execute_with(lambda own: self._store.settling.cancel(queue, id_or_ids, own=own), conn)
+        return self._execute_with(lambda own: self._store.changing.cancel(queue, id_or_ids, own=own), conn)
 
     def resume(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
         """Queue cancelled jobs again."""
-        return self._execute_with(lambda own: self._store.settling.resume(queue, id_or_ids, own=own), conn)
+        return self._execute_with(lambda own: self._store.changing.resume(queue, id_or_ids, own=own), conn)
 
     def retry(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
         """Retry failed jobs once more."""
-        return self._execute_with(lambda own: self._store.settling.retry(queue, id_or_ids, own=own), conn)
+        return self._execute_with(lambda own: self._store.changing.retry(queue, id_or_ids, own=own), conn)
 
     def delete_job(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
         """Delete jobs in any state."""
-        return self._execute_with(lambda own: self._store.settling.delete(queue, id_or_ids, own=own), conn)
+        return self._execute_with(lambda own: self._store.changing.delete(queue, id_or_ids, own=own), conn)
 
     def delete_queued_jobs(self, queue: str, *, conn: AnyConn = None) -> int:
         """Delete all queued jobs of a queue."""
-        delete = self._store.settling.delete_many
+        delete = self._store.changing.delete_many
         return self._execute_with(lambda own: delete(queue, ["delete_queued_jobs"], own=own), conn)
 
     def delete_stored_jobs(self, queue: str, *, conn: AnyConn = None) -> int:
         """Delete all ended jobs of a queue."""
-        delete = self._store.settling.delete_many
+        delete = self._store.changing.delete_many
         return self._execute_with(lambda own: delete(queue, ["delete_stored_jobs"], own=own), conn)
 
     def delete_all_jobs(self, queue: str | None = None, *, conn: AnyConn = None) -> int:
         """Delete all jobs of a queue, or of all queues."""
-        return self._execute_with(lambda own: self._store.settling.delete_all(queue, own=own), conn)
+        return self._execute_with(lambda own: self._store.changing.delete_all(queue, own=own), conn)
 
     def clear_storage(self, *, conn: AnyConn = None) -> None:
         """Delete all jobs of all queues."""
-        self._execute(self._store.settling.clear_storage(), conn)
+        self._execute(self._store.changing.clear_storage(), conn)
 
     def get_job_by_id(self, queue: str, id: UUID | str) -> Job | None:
         """One job, live or ended, or None."""

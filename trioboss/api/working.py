@@ -115,7 +115,7 @@ class WorkingMixin(ApiBase):
         The data of a completion job has the job's data (``request``) and its output (``response``). With ``history``
         also for jobs that ended before the first call and are still archived. Other options as in `work`.
         """
-        completions = await self._execute(self._store.queues.tell_completions(queue, history=history))
+        completions = await self._execute(self._store.queues.copy_completions(queue, history=history))
         return await self.work(completions, handler, **options)
 
     async def off_complete(self, queue: str) -> None:
@@ -142,16 +142,16 @@ class WorkingMixin(ApiBase):
         waiter = uuid4()
         ended = self._runtime.router.add_waiter(id)
         try:
-            await execute(self._change_waiter("watch", id, waiter), self._pool)
+            await execute(self._change_waiter("add_waiter", id, waiter), self._pool)
             yield ended
         finally:
             self._runtime.router.remove_waiter(id, ended)
             # A row that cannot be removed now is pruned after a day.
             with trio.move_on_after(1, shield=True), suppress(DatabaseUnavailable):
-                await execute(self._change_waiter("unwatch", id, waiter), self._pool)
+                await execute(self._change_waiter("remove_waiter", id, waiter), self._pool)
 
     def _change_waiter(self, statement: str, id: UUID, waiter: UUID) -> Operation[None]:
-        yield Batch((self._store.context.step(statement, id=id, watcher=waiter),))
+        yield Batch((self._store.context.bind(statement, id=id, waiter=waiter),))
 
     async def _wait_ended(self, queue: str, id: UUID, ended: Doorbell) -> Job:
         while True:

@@ -15,6 +15,7 @@ __all__ = [
     "check_duration",
     "check_flag",
     "check_fraction",
+    "check_instant",
     "check_key",
     "check_name",
     "check_priority",
@@ -24,12 +25,13 @@ __all__ = [
     "shown",
 ]
 
-# The queue of a queue's completion jobs (see tell_completions.sql) may have a name that much longer.
+# The queue of a queue's completion jobs (see copy_completions.sql) may have a name that much longer.
 _NAME = re.compile(r"(__state__completed__)?[\w.\-/]{1,200}", re.ASCII)
 _LONGEST = 100 * 365.25 * 86400.0  # seconds; more is a unit mistaken for another
-_EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)  # before that, something else was meant
+_EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)  # an earlier instant is a mistake
 _LATEST = datetime(2200, 1, 1, tzinfo=UTC)  # later instants do not survive 64-bit nanoseconds
 _INT4 = 2**31 - 1
+_MOST = 10**9  # as the domain `amount` of the database: sums of two counts never overflow
 _SHOWN = 200  # characters of a value that an error shows
 _KEY_BYTES = 1000  # keys are indexed, and an index entry has at most 2704 bytes
 
@@ -77,26 +79,26 @@ def check_uuid(field: str, value: object) -> UUID:
 
 
 def check_flag(field: str, value: object) -> bool:
-    """A yes or no."""
-    if isinstance(value, bool):
+    """True or False, and nothing that is only equal to them."""
+    if isinstance(value, bool):  # not 0 or 1: a count in the place of a flag is a mistake
         return value
     raise UsageError(f"{field}: {shown(value)} is not True or False")
 
 
-def _check_int(field: str, value: object, low: int) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and low <= value <= _INT4:
+def _check_int(field: str, value: object, low: int, high: int) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
         return int(value)
-    raise UsageError(f"{field}: {shown(value)} is not a whole number from {low} to {_INT4}")
+    raise UsageError(f"{field}: {shown(value)} is not a whole number from {low} to {high}")
 
 
 def check_count(field: str, value: object, low: int = 0) -> int:
     """A whole number that is not negative."""
-    return _check_int(field, value, low)
+    return _check_int(field, value, low, _MOST)
 
 
 def check_priority(field: str, value: object) -> int:
     """A priority: higher runs first."""
-    return _check_int(field, value, -_INT4 - 1)
+    return _check_int(field, value, -_INT4 - 1, _INT4)
 
 
 def check_fraction(field: str, value: object) -> float:
@@ -108,10 +110,11 @@ def check_fraction(field: str, value: object) -> float:
 
 def check_duration(field: str, value: object, low: float = 0.0, above: bool = False) -> float:
     """A length of time in seconds, from a number or a timedelta; ``above`` excludes ``low`` itself."""
+    # bool is an int, and NaN fails every comparison: both are refused.
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     if not isinstance(seconds, int | float) or isinstance(seconds, bool):
         raise UsageError(f"{field}: {shown(value)} is not a duration: use seconds or a timedelta")
-    # Postgres keeps microseconds. What it would round is rounded here, so that it comes back as it was given.
+    # Postgres keeps microseconds. The value is rounded here, so that it is read as it was checked.
     seconds = round(float(seconds), 6) if low <= seconds <= _LONGEST else -1.0
     if seconds < low or (above and seconds == low):
         bound = f"more than {low:g}" if above else f"at least {low:g}"
@@ -123,14 +126,19 @@ def check_duration(field: str, value: object, low: float = 0.0, above: bool = Fa
 
 def check_start(field: str, value: object) -> float | datetime:
     """When to start: seconds from now (number, timedelta), or an instant (datetime, ISO 8601 text)."""
+    if isinstance(value, datetime | str):
+        return check_instant(field, value)
+    return check_duration(field, value)
+
+
+def check_instant(field: str, value: object) -> datetime:
+    """An instant: an aware datetime, or ISO 8601 text."""
     if isinstance(value, str):
         value = _parse_instant(field, value)
     if not isinstance(value, datetime):
-        return check_duration(field, value)
+        raise UsageError(f"{field}: {shown(value)} is not an instant: use a datetime, or ISO 8601 text")
     if value.tzinfo is None:
-        raise UsageError(
-            f"{field}: {shown(value)} has no time zone: say which is meant, e.g. with tzinfo=UTC"
-        )
+        raise UsageError(f"{field}: {shown(value)} has no time zone: give it one, e.g. tzinfo=UTC")
     if value < _EARLIEST:
         raise UsageError(f"{field}: {shown(value)} is too long ago: use an instant after {_EARLIEST.year}")
     if value >= _LATEST:
@@ -149,7 +157,7 @@ def _parse_instant(field: str, text: str) -> datetime:
 def checked(
     check: Callable[..., object], *, default: Any = None, optional: bool = True, **limits: Any
 ) -> Any:
-    """An attrs field that passes ``check``, which is told the field's name for its message."""
+    """An attrs field whose value is converted by ``check``, which gets the name of the field for its message."""
 
     def convert(value: object, _: Any, field: "attrs.Attribute[Any]") -> object:
         return None if value is None and optional else check(field.name, value, **limits)

@@ -1,14 +1,13 @@
-"""When a cron expression ticks, in a time zone with summer time.
+"""The ticks of a cron expression, in a time zone with summer time.
 
 The rules, on the two days a year when they matter:
 
 - A fixed time that falls into the gap when clocks go forward ticks once, at the moment of the change.
 - A fixed time in the hour that comes twice when clocks go back ticks once, the first time.
-- An expression for every hour (its hour field is ``*``, or says the same) follows the clock on the wall as it
-  really runs: it has no tick in the gap, and ticks in both of the two equal hours, so that its interval is kept.
+- An expression for every hour (its hour field is ``*``, or equal to that) keeps its interval: it has no tick in the
+  gap, and ticks in both of the two equal hours.
 
-The work is done on the time that a clock on the wall shows ("local", without a zone), in stretches between
-changes of the zone's offset.
+All computation is in local time (without a zone), in periods between changes of the zone's offset.
 """
 
 import re
@@ -28,7 +27,7 @@ __all__ = ["Cron", "due_ticks"]
 _SECOND = timedelta(seconds=1)
 _NEAR = timedelta(hours=4)  # no zone changes twice within this time, and none by as much
 _LATE = timedelta(seconds=60)  # a tick that is later than this was missed
-_MOST_TICKS = 1000  # that are made up for at once
+_MOST_TICKS = 1000  # missed ticks that are fired at once
 
 
 @attrs.frozen
@@ -40,6 +39,7 @@ class Cron:
 
     def next_after(self, instant: datetime) -> datetime:
         """The first tick after an instant; both are in UTC."""
+        # Far from a change of the offset, local time runs as UTC does. Near one, the two sides are computed apart.
         change = _find_change(ZoneInfo(self.timezone), instant)
         if change is None:
             return self._far_from_change(instant)
@@ -59,7 +59,7 @@ class Cron:
 
     @property
     def _plain(self) -> str:
-        """The expression with ``3-3`` as ``3``: croniter takes a range of one for all there is."""
+        """The expression with ``3-3`` as ``3``: croniter takes a range of one value for the whole range."""
         return re.sub(r"\b(\w+)-\1\b(?:/\d+)?", r"\1", self.expression)
 
     @property
@@ -68,7 +68,7 @@ class Cron:
         return hours == ["*"] or len(hours) == 24
 
     def _next_local(self, local: datetime) -> datetime:
-        """The first time after ``local`` that the expression names, on the wall's clock."""
+        """The first local time after ``local`` that the expression matches."""
         try:
             ticks = croniter(self._plain, local.replace(tzinfo=None), second_at_beginning=True)
             found: datetime = ticks.get_next(datetime)
@@ -81,14 +81,15 @@ class Cron:
         local = self._next_local(_local(zone, instant))
         tick = _from_local(zone, local)
         near = _find_change(zone, tick)
-        if near is None or tick <= (door := max(instant, near.at - _NEAR + _SECOND)):
+        if near is None or tick <= (start := max(instant, near.at - _NEAR + _SECOND)):
             return tick
-        # The tick itself is near a change: come up to that, and look again from there.
-        return self.next_after(door) if door > instant else tick
+        # The tick itself is near a change of the offset: compute it again from where that change is in reach.
+        return self.next_after(start) if start > instant else tick
 
     def _across(self, change: "_Change") -> datetime:
         """The first tick at or after a change of the clocks."""
         start = _local_at(change.at, change.after)
+        # Forward: a fixed time in the gap ticks at the change. Back: fixed times of the repeated hour have ticked.
         if change.forward:
             gap = _local_at(change.at, change.before)
             if not self._is_hourly and self._next_local(gap - _SECOND) < start:
@@ -134,7 +135,7 @@ def _local(zone: ZoneInfo, instant: datetime) -> datetime:
 
 
 def _local_at(instant: datetime, offset: timedelta) -> datetime:
-    """What the wall's clock shows, without a zone."""
+    """The local time under an offset."""
     return (instant + offset).replace(tzinfo=None)
 
 
@@ -152,7 +153,7 @@ def _find_change(zone: ZoneInfo, instant: datetime) -> _Change | None:
     before, after = _offset(zone, low), _offset(zone, high)
     if before == after:
         return None
-    while high - low > _SECOND:
+    while high - low > _SECOND:  # bisection: zoneinfo does not list its transitions
         middle = low + (high - low) / 2
         if _offset(zone, middle) == before:
             low = middle
@@ -162,21 +163,21 @@ def _find_change(zone: ZoneInfo, instant: datetime) -> _Change | None:
 
 
 def due_ticks(cron: Cron, missed: Missed, last: datetime, now: datetime) -> list[datetime]:
-    """The ticks to fire now, of those after ``last``: what is late by more than a minute was missed."""
+    """The ticks to fire now, of those after ``last``. A tick that is late by more than a minute was missed."""
     if missed is Missed.ALL:
         return _last_ticks(cron, _MOST_TICKS, last, now)
     return _last_ticks(cron, 1, max(last, now - _LATE) if missed is Missed.SKIP else last, now)
 
 
 def _last_ticks(cron: Cron, most: int, after: datetime, until: datetime) -> list[datetime]:
-    """The last so many ticks of a stretch, found from its end: what is not fired need not be reckoned."""
+    """The last ticks of a period, at most so many. Found from its end, so that a long absence costs no more."""
     found: list[datetime] = []
     width = _LATE
     while after < until and len(found) < most:
         start = max(after, until - width)
         ticks = list(islice(cron.ticks(start, until), most + 1))
         if len(ticks) > most:
-            width /= 2  # there is at most one tick a second, so this has an end
+            width /= 2  # ends, because there is at most one tick a second
             continue
         found, until = ticks + found, start
         width *= 2

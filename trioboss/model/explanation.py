@@ -1,4 +1,4 @@
-"""Why a job is not running."""
+"""The reason why a job is not running."""
 
 import enum
 from datetime import datetime
@@ -10,7 +10,7 @@ __all__ = ["Explanation", "Reason"]
 
 
 class Reason(enum.StrEnum):
-    """The first thing that stands between a job and its start."""
+    """The first obstacle between a job and its start."""
 
     UNKNOWN = "unknown"
     ENDED = "ended"
@@ -25,7 +25,7 @@ class Reason(enum.StrEnum):
 
 @attrs.frozen
 class Explanation:
-    """The answer of `why`: a reason for programs, a sentence for people, and what it hangs on."""
+    """The answer of `why`: a reason for programs, a sentence for people, and the job or time that it depends on."""
 
     reason: Reason
     text: str

@@ -1,11 +1,11 @@
-"""A job: as it is sent, and as it stands in the database."""
+"""A job: as it is sent, and as it is read from the database."""
 
 import abc
 import os
 import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 from uuid import UUID
 
 import attrs
@@ -24,9 +24,20 @@ from trioboss.model.check import (
     checked,
 )
 from trioboss.model.payload import Json
-from trioboss.model.states import JobState
+from trioboss.model.states import JobState, Readiness
 
-__all__ = ["Duration", "HandedJob", "Job", "Lease", "NewJob", "SendOptions", "Settled", "Start", "make_id"]
+__all__ = [
+    "OPTIONS",
+    "Duration",
+    "HandedJob",
+    "Job",
+    "Lease",
+    "NewJob",
+    "SendOptions",
+    "Settled",
+    "Start",
+    "make_id",
+]
 
 
 Duration = float | timedelta
@@ -36,28 +47,21 @@ Start = float | timedelta | datetime | str
 """When a job may start: seconds from now, a timedelta, an aware datetime, or ISO 8601 text."""
 
 
-_STATES = {state.value: state for state in JobState}
-
-
-def _as_state(text: str) -> JobState:
-    return _STATES[text]
-
-
 def make_id() -> UUID:
-    """Return a new UUIDv7: ids made one after the other stand side by side in the index."""
-    random = int.from_bytes(os.urandom(10), "big")
-    millis = time.time_ns() // 1_000_000
-    return UUID(
-        int=(millis & (1 << 48) - 1) << 80
-        | 0x7 << 76
-        | (random >> 62 & 0xFFF) << 64
-        | 0b10 << 62
-        | random & (1 << 62) - 1
-    )
+    """Return a new UUIDv7.
+
+    Ids that a process makes one after the other are in order: find_jobs reads in that order, and new index entries are
+    next to each other.
+    """
+    millis, nanos = divmod(time.time_ns(), 1_000_000)
+    # The 12 bits after the version are a fraction of a millisecond, 244 ns each (RFC 9562, section 6.2, method 3).
+    fraction = nanos * 4096 // 1_000_000
+    random = int.from_bytes(os.urandom(8), "big") & (1 << 62) - 1
+    return UUID(int=(millis & (1 << 48) - 1) << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | random)
 
 
 class SendOptions(TypedDict, total=False):
-    """What `send` accepts besides queue and data. What is left out comes from the queue."""
+    """The options of `send`. An option that is left out is that of the queue."""
 
     id: UUID | str | None
     priority: int | None
@@ -82,7 +86,7 @@ class SendOptions(TypedDict, total=False):
 
 @attrs.frozen
 class NewJob:
-    """A job to be sent. Options are checked and kept as seconds and instants; None: as the queue says."""
+    """A job to be sent. Options are checked and kept as seconds and instants; None: that of the queue."""
 
     data: Json = None
     id: UUID | str | None = checked(check_uuid)
@@ -106,6 +110,7 @@ class NewJob:
     delete_after: Duration | None = checked(check_duration)
 
     def __attrs_post_init__(self) -> None:
+        # The only rule between two options; all others are checked field by field.
         if self.singleton_next_slot and self.singleton_seconds is None:
             raise UsageError("singleton_next_slot: needs singleton_seconds, the length of a slot")
 
@@ -121,19 +126,43 @@ class NewJob:
 class Lease:
     """The right to settle one attempt of one job. No other attempt ever has the same lease."""
 
+    # With the start, too: after a crash of the server that lost a claim, the same number is issued again.
     id: UUID
     attempt: int
     started_on: datetime
 
 
+OPTIONS: Final = (
+    "retry_limit",
+    "retry_delay",
+    "retry_backoff",
+    "retry_delay_max",
+    "retry_jitter",
+    "retry_window",
+    "expire_in",
+    "heartbeat",
+    "auto_heartbeat",
+    "max_lease_extensions",
+    "retention",
+    "delete_after",
+    "dead_letter",
+)
+"""The options of a queue that a job can override. All others of a job are its own."""
+
+
 @attrs.frozen(slots=False)  # with slots, and frozen, reading a claim would take twice as long
 class Job:
-    """A job as it was when it was read. A claimed one carries its lease."""
+    """A job as it was when it was read. A claimed one carries its lease. Durations are seconds.
+
+    Options that the job does not override are those of its queue at the time of reading.
+    """
 
     id: UUID
     queue: str
     data: Json
-    state: JobState = attrs.field(converter=_as_state)
+    state: JobState
+    readiness: Readiness
+    """The thing it waits for; ENDED if it has ended."""
     priority: int
     attempt: int
     retry_count: int
@@ -141,21 +170,27 @@ class Job:
     retry_delay: float
     retry_backoff: bool
     retry_delay_max: float | None
+    retry_jitter: float
+    retry_window: float | None
     singleton_key: str | None
+    singleton_on: datetime | None
+    """The throttle slot that it occupies."""
     created_on: datetime
     start_after: datetime
     started_on: datetime | None
     completed_on: datetime | None
-    keep_until: datetime
     expire_in: float
     heartbeat: float | None
     heartbeat_on: datetime | None
     auto_heartbeat: bool
     max_lease_extensions: int
     lease_extensions: int
+    retention: float
+    delete_after: float
     output: Json
     progress: Json
     dead_letter: str | None
+    policy: str | None
     worker: UUID | None
     source_queue: str | None
     source_id: UUID | None
@@ -168,15 +203,21 @@ class Job:
         return hash((self.id, self.attempt))
 
     @property
+    def keep_until(self) -> datetime:
+        """When the job is deleted if it is still queued then."""
+        # A start in the past does not shorten it: retention counts time spent waiting.
+        return max(self.start_after, self.created_on) + timedelta(seconds=self.retention)
+
+    @property
     def lease(self) -> Lease | None:
-        """What settles this attempt, if the job was active when it was read."""
+        """The right to settle this attempt, if the job was active when it was read."""
         if self.state is JobState.ACTIVE and self.started_on is not None:
             return Lease(self.id, self.attempt, self.started_on)
         return None
 
 
 class HandedJob(abc.ABC):
-    """A job in the hands of its handler. Verbs take it for the job, and let it know what they have made of it."""
+    """A job that was passed to a handler. Operations accept it as the job, and report to it how they settled it."""
 
     __slots__ = ()
 
@@ -187,12 +228,12 @@ class HandedJob(abc.ABC):
 
     @abc.abstractmethod
     def settled_manually(self, state: JobState, error: str, *, certain: bool) -> None:
-        """A verb has settled the attempt; not for certain as long as the caller's transaction is open."""
+        """An operation has settled the attempt; not for certain as long as the caller's transaction is open."""
 
 
 @attrs.frozen
 class Settled:
-    """What a call did: how many jobs it was asked for, how many it changed, and which."""
+    """The answer to a call: how many jobs it was asked for, how many it changed, and which."""
 
     requested: int
     affected: int

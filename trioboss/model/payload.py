@@ -1,7 +1,7 @@
-"""JSON that comes back as it was sent, or is refused.
+"""JSON that Postgres returns as it was sent; any other is refused.
 
 ``jsonb`` alters some of what ``json.dumps`` writes: -0.0 loses its sign, 1e16 comes back as an integer, a
-tuple as a list, an integer key as a string. What cannot come back unchanged is refused here, with its path.
+tuple as a list, an integer key as a string. A value that would come back changed is refused here, with its path.
 """
 
 import json
@@ -19,17 +19,19 @@ __all__ = ["MAX_BYTES", "Json", "Unreadable", "describe_error", "encode", "error
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 MAX_BYTES = 10 * 1024 * 1024
-_MAX_DEPTH = 200
+_MAX_DEPTH = (
+    200  # json.dumps and Postgres recurse, and both have less stack than a hostile document has levels
+)
 _MAX_BITS = 13_000  # Python itself refuses to print much longer integers
 _EXACT_BELOW = 1e16  # from here on repr() writes an exponent, which jsonb turns into an integer
 _ERROR_CHARACTERS = 8000
 _LINE_CHARACTERS = 500
-_dumps = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode  # _check ends circles
+_dumps = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode  # _check refuses circles
 
 
 @attrs.frozen
 class Unreadable:
-    """Stands for JSON that Postgres holds and Python cannot: plain SQL put it there, `encode` would have refused it."""
+    """Stands for JSON that Postgres holds and Python cannot represent: plain SQL wrote it, `encode` would refuse it."""
 
     problem: str
 
@@ -39,7 +41,8 @@ def encode(value: object, path: str = "data", max_bytes: int = MAX_BYTES) -> str
     try:
         plain = _check(value, 0)
     except _Refused as refused:
-        raise PayloadError(path + "".join(reversed(refused.steps)), refused.problem) from None
+        raise PayloadError(path + "".join(reversed(refused.path)), refused.problem) from None
+    # The text is ASCII, so its length is its size in bytes.
     text = _dumps(value) if plain else _write(value)
     if len(text) > max_bytes:
         raise PayloadError(path, f"{len(text)} bytes of JSON, {max_bytes} are allowed")
@@ -47,18 +50,18 @@ def encode(value: object, path: str = "data", max_bytes: int = MAX_BYTES) -> str
 
 
 class _Refused(Exception):
-    """A problem on its way out: each container adds the step that leads to it."""
+    """A problem with a value. Each container adds its step of the path while the exception passes it."""
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
-        self.steps: list[str] = []
+        self.path: list[str] = []
 
 
 def _check(value: object, depth: int) -> bool:
-    """Raise for what JSON cannot hold; return whether json.dumps writes the rest exactly."""
+    """Raise for a value that JSON cannot hold; return whether json.dumps writes it exactly."""
     if isinstance(value, str):
         return _check_text(value)
-    if value is None or value is True or value is False:
+    if value is None or value is True or value is False:  # before int: a bool is one
         return True
     if isinstance(value, int):
         return _check_integer(value)
@@ -82,7 +85,7 @@ def _check_object(value: dict[object, object], depth: int) -> bool:
             _check_text(key)
             plain &= _check(item, depth + 1)
         except _Refused as refused:
-            refused.steps.append(f".{key}" if key.isidentifier() else f"[{key!r}]")
+            refused.path.append(f".{key}" if key.isidentifier() else f"[{key!r}]")
             raise
     return plain
 
@@ -93,7 +96,7 @@ def _check_array(value: list[object], depth: int) -> bool:
         try:
             plain &= _check(item, depth + 1)
         except _Refused as refused:
-            refused.steps.append(f"[{i}]")
+            refused.path.append(f"[{i}]")
             raise
     return plain
 
@@ -101,7 +104,7 @@ def _check_array(value: list[object], depth: int) -> bool:
 def _check_text(value: str) -> bool:
     if "\0" in value:
         raise _Refused("text with a NUL character")
-    if not value.isascii():
+    if not value.isascii():  # nearly all texts are, and need no second pass
         try:
             value.encode()
         except UnicodeEncodeError:
@@ -152,7 +155,7 @@ def describe_error(error: object) -> str | None:
 
 
 def error_line(error: object) -> str:
-    """What went wrong, in one line, as a log shows it."""
+    """An error in one line, for a log."""
     text = _message(error)
     if isinstance(error, BaseException):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -162,7 +165,7 @@ def error_line(error: object) -> str:
 def _message(error: object) -> str:
     try:
         return str(error)
-    except Exception:
+    except Exception:  # a handler's exception may raise in its own __str__
         return "<str() of the exception failed>"
 
 

@@ -1,4 +1,4 @@
-"""What a queue allows to stand side by side."""
+"""The policies: which jobs of a queue may exist at the same time."""
 
 import enum
 
@@ -9,7 +9,7 @@ __all__ = ["KEYED", "Policy"]
 
 
 class Policy(enum.StrEnum):
-    """The rule a queue keeps, for the whole queue or, with ``singleton_key``, for each key."""
+    """How many jobs of each state a queue allows: in all, or, with ``singleton_key``, for each key."""
 
     STANDARD = "standard"
     """No limit."""
@@ -40,9 +40,10 @@ class Policy(enum.StrEnum):
 
     @property
     def is_keyed(self) -> bool:
-        """True where jobs of one key take turns: such jobs are placed before they can be claimed."""
+        """True if jobs of one key run one at a time: each waits in the backlog of its key until it is admitted."""
         return self in KEYED
 
 
+# As the generated column `keyed` of the table queue.
 KEYED = frozenset({Policy.SINGLETON, Policy.STATELY, Policy.KEY_STRICT_FIFO})
-"""The policies, also by their names, under which jobs of one key take turns."""
+"""The policies, also by their names, under which jobs of one key run one at a time."""

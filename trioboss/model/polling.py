@@ -1,4 +1,4 @@
-"""What a boss sees when it looks around."""
+"""The answers to a poll of the database, and to a round of maintenance."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -7,21 +7,24 @@ from uuid import UUID
 
 import attrs
 
-__all__ = ["PollResult", "Watch"]
+__all__ = ["PollResult", "Rescue"]
 
 
 @attrs.frozen
 class PollResult:
-    """What a look found: in how many seconds each queue has something to claim; whether we lead now; the time."""
+    """The answer to a poll."""
 
     due: Mapping[str, float]
+    """In how many seconds a queue has something to claim, for those queues that have."""
     leads: bool
+    """Whether this boss leads now."""
     now: datetime
+    """The time of the database."""
 
 
 @attrs.frozen
-class Watch:
-    """What a round of maintenance saw and did."""
+class Rescue:
+    """The result of a round over all leases."""
 
     ended: Sequence[tuple[str, Literal["expired", "lost"], tuple[UUID, ...]]]
     """Attempts it ended: queue, why, ids."""

@@ -24,7 +24,7 @@ _DAY = 86400.0
 
 
 class QueueOptions(TypedDict, total=False):
-    """What `create_queue` accepts besides the name."""
+    """The options of `create_queue`."""
 
     policy: str
     partition: bool
@@ -74,15 +74,18 @@ class QueueSettings:
     keep_completed: bool = checked(check_flag, default=True, optional=False)
 
     def __attrs_post_init__(self) -> None:
+        # Without jitter, jobs that failed together are retried together, each time.
         if self.retry_jitter is None:
             object.__setattr__(self, "retry_jitter", 0.5 if self.retry_backoff else 0.0)
 
 
 def changed_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of `update_queue`, checked; policy and partition cannot change."""
+    # The rows of live jobs depend on both: their slots, backlogs and owners on the policy, their table on partition.
     for fixed in ("policy", "partition"):
         if fixed in options:
             raise UsageError(f"{fixed}: cannot be changed once the queue exists: create another queue")
+    # Checked as a whole, with defaults for the rest; only the options that were given are changed.
     settings = QueueSettings(**options)
     changed = {name: getattr(settings, name) for name in options}
     if "retry_backoff" in options and options.get("retry_jitter") is None:
@@ -98,6 +101,8 @@ class Queue:
     policy: Policy = attrs.field(converter=Policy)
     partition: bool
     table_name: str
+    revision: int
+    """Another one after every change, unique in the schema."""
     paused: bool
     on_complete: bool
     dead_letter: str | None
@@ -120,7 +125,7 @@ class Queue:
     updated_on: datetime
 
     def differences(self, settings: QueueSettings) -> dict[str, tuple[object, object]]:
-        """The options in which this queue is not as asked: name → (what it has, what was asked)."""
+        """The options in which this queue differs from the settings: name → (its value, that of the settings)."""
         pairs = {name: (getattr(self, name), value) for name, value in attrs.asdict(settings).items()}
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
@@ -132,7 +137,7 @@ class QueueStats:
     deferred: int
     """Queued, but not before their time."""
     queued: int
-    """All that wait: created or retry."""
+    """All queued jobs: created or retry."""
     ready: int
     """Queued and due."""
     active: int
@@ -140,7 +145,7 @@ class QueueStats:
     completed: int
     cancelled: int
     dead_letter: int
-    """Copies of this queue's jobs that wait in dead letter queues."""
+    """Queued dead letter jobs whose source is this queue."""
     retries: int
     """Jobs that wait for another try."""
     oldest_age: float
@@ -149,10 +154,10 @@ class QueueStats:
 
     @property
     def pending(self) -> int:
-        """The queue internals' name for queued."""
+        """Another name of queued."""
         return self.queued
 
     @property
     def inflight(self) -> int:
-        """The queue internals' name for active."""
+        """Another name of active."""
         return self.active

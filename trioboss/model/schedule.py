@@ -1,4 +1,4 @@
-"""Schedules: when cron says that a job is due."""
+"""Schedules: a job is sent at every tick of a cron expression."""
 
 import enum
 from datetime import datetime
@@ -16,7 +16,7 @@ __all__ = ["Missed", "Schedule", "check_cron", "check_missed", "check_timezone"]
 
 
 class Missed(enum.StrEnum):
-    """What to do about ticks that nobody was there to fire."""
+    """The rule for ticks that were due while no boss was running."""
 
     SKIP = "skip"
     LATEST = "latest"
@@ -43,6 +43,7 @@ def check_cron(value: object) -> str:
     fields = value.split() if isinstance(value, str) else []
     if len(fields) not in (5, 6):
         raise UsageError(f"cron: {shown(value)} is not a cron expression of five or six fields")
+    # croniter draws such a field at random, so each process would have another schedule.
     if any(field[0] in "HhRr" for field in fields):
         raise UsageError(f"cron: {shown(value)}: H and R would mean another time in each process")
     try:
@@ -61,7 +62,7 @@ def check_timezone(value: object) -> str:
 
 
 def check_missed(value: object) -> Missed:
-    """What to do about missed ticks."""
+    """The rule for missed ticks."""
     try:
         return Missed(value)  # type: ignore[arg-type]
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a worker and the store tell each other: what is wanted, what was claimed, what has ended."""
+"""Requests and answers between a dispatcher and the store: claims, and attempts that have ended."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ __all__ = ["Claim", "ClaimRequest", "Failure", "SettledAndClaimed", "Settlements
 
 @attrs.frozen
 class ClaimRequest:
-    """Which jobs a claim is for, and for whom."""
+    """The jobs that a claim may take, and the worker that gets them."""
 
     limit: int = 1
     worker: UUID | None = None
@@ -22,21 +22,25 @@ class ClaimRequest:
     min_priority: int | None = None
     max_priority: int | None = None
     find_next_due: bool = True
-    """Whether to say when the next job is due."""
+    """Whether to find the next due time, too."""
 
 
 @attrs.frozen
 class Claim:
-    """What a claim found: the jobs, and what to do when they are not enough."""
+    """The answer to a claim: the jobs, and when to claim again if they are too few."""
 
     jobs: Sequence[Job]
-    """Perhaps not read yet: their number is known sooner."""
+    """They may be read from the answer at first use; their number is there at once."""
     next_due: float | None
-    """Seconds until something waits to be made ready; None if nothing waits for time, or if nobody asked."""
+    """Seconds until the next deferred job is due; None if there is none, or if it was not requested."""
     policy: str | None
     """The policy of the queue now; None if there is no such queue."""
     more: bool = False
-    """Whether another look at once may find more."""
+    """Whether another claim at once may find more."""
+    more_after: str = ""
+    """The position in the backlogs after which that claim goes on; empty: from the beginning."""
+    outdated: bool = False
+    """Whether the queue was changed since the boss cached it, so that the claim may have been the wrong one."""
 
 
 @attrs.frozen
@@ -49,10 +53,11 @@ class Failure:
     dead: bool = False
     """Skip the retries."""
     outcome: str = "failed"
-    """What the history calls it: failed, expired or lost."""
+    """The outcome in the history: failed, expired or lost."""
 
     def as_json(self) -> str:
-        """The part of the fence that fail.sql reads."""
+        """The elements of the array that retry_failed.sql and fail.sql read."""
+        # The error is JSON text already: it is spliced in, and not encoded twice.
         rest = json.dumps([self.delay, self.dead, self.outcome])[1:-1]
         return f"{self.error or 'null'},{rest}"
 
@@ -71,7 +76,7 @@ class Settlements:
 
 @attrs.frozen
 class SettledAndClaimed:
-    """What settling and claiming did: the states of the jobs it settled, by id, and what it claimed."""
+    """The answer to settling and claiming: the states of the settled jobs, by id, and the claim."""
 
     settled: dict[UUID, JobState]
     claim: Claim | None

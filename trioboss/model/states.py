@@ -1,21 +1,23 @@
-"""The states of a job, and the one table that says how a job may move between them.
+"""The states of a job, and the two tables of its transitions.
 
-The order of the states matters: "queued" is everything before ACTIVE, "live" is everything up to ACTIVE.
-The database keeps the same order in the type job_state. tests/sql/test_transitions.py tries every verb on
-every state against Postgres and checks that it moves exactly as TRANSITIONS says.
+Users see the `JobState`. The database stores the `Readiness` of a live job: the thing that it waits for, one at a time.
+`TRANSITIONS` and `READINESS` are the only descriptions of a job's life; tests/sql/test_transitions.py tries every
+action on every state and every event on every readiness against Postgres, and compares.
 """
 
 import enum
 from typing import Final
 
-__all__ = ["TRANSITIONS", "JobState", "Verb"]
+__all__ = ["READINESS", "TRANSITIONS", "Action", "JobState", "Readiness", "ReadinessEvent", "state_of"]
 
 
 class JobState(enum.StrEnum):
-    """Where a job is in its life."""
+    """Where a job is in its life. The order matters: "queued" is everything before ACTIVE."""
 
     CREATED = "created"
+    """It waits, and was never attempted."""
     RETRY = "retry"
+    """It waits for another attempt."""
     ACTIVE = "active"
     COMPLETED = "completed"
     CANCELLED = "cancelled"
@@ -32,8 +34,8 @@ class JobState(enum.StrEnum):
         return self in (JobState.COMPLETED, JobState.CANCELLED, JobState.FAILED)
 
 
-class Verb(enum.StrEnum):
-    """What can be done to a job."""
+class Action(enum.StrEnum):
+    """An action on a job."""
 
     CLAIM = "claim"
     COMPLETE = "complete"
@@ -45,29 +47,112 @@ class Verb(enum.StrEnum):
     RETRY = "retry"
 
 
-# A released job waits as RETRY even if it never failed: its old place as CREATED may have been taken
-# meanwhile (policies short and stately count what is created), and RETRY keeps its turn.
+# A job that was attempted waits as RETRY, even if it was only released: another CREATED job may have its slot by then
+# (the policies short and stately count created jobs). A resumed job has the state that it had in its queue before.
 TRANSITIONS: Final = {
     JobState.CREATED: {
-        Verb.CLAIM: JobState.ACTIVE,
-        Verb.CANCEL: JobState.CANCELLED,
+        Action.CLAIM: JobState.ACTIVE,
+        Action.CANCEL: JobState.CANCELLED,
     },
     JobState.RETRY: {
-        Verb.CLAIM: JobState.ACTIVE,
-        Verb.CANCEL: JobState.CANCELLED,
+        Action.CLAIM: JobState.ACTIVE,
+        Action.CANCEL: JobState.CANCELLED,
     },
     JobState.ACTIVE: {
-        Verb.COMPLETE: JobState.COMPLETED,
-        Verb.FAIL: JobState.RETRY,
-        Verb.EXHAUST: JobState.FAILED,
-        Verb.RELEASE: JobState.RETRY,
-        Verb.CANCEL: JobState.CANCELLED,
+        Action.COMPLETE: JobState.COMPLETED,
+        Action.FAIL: JobState.RETRY,
+        Action.EXHAUST: JobState.FAILED,
+        Action.RELEASE: JobState.RETRY,
+        Action.CANCEL: JobState.CANCELLED,
     },
     JobState.COMPLETED: {},
     JobState.CANCELLED: {
-        Verb.RESUME: JobState.CREATED,
+        Action.RESUME: JobState.CREATED,  # or RETRY, if it was attempted before
     },
     JobState.FAILED: {
-        Verb.RETRY: JobState.RETRY,
+        Action.RETRY: JobState.RETRY,
     },
 }
+
+
+class Readiness(enum.StrEnum):
+    """The thing that a live job waits for. The database has the same order in its type readiness."""
+
+    DEFERRED = "deferred"
+    """A time: start_after."""
+    BLOCKED = "blocked"
+    """Other jobs, or a signal."""
+    WAITING = "waiting"
+    """To be admitted from its backlog: its key, or a limit, is taken."""
+    READY = "ready"
+    """Nothing: the next claim may take it."""
+    ACTIVE = "active"
+    """Nothing: a worker has leased it."""
+    ENDED = "ended"
+    """A person: it failed, and blocks its key until it is retried or deleted."""
+
+
+class ReadinessEvent(enum.StrEnum):
+    """An event that changes the readiness of a live job. Each is named after its statement."""
+
+    PROMOTE_DUE = "promote_due"  # its time has come
+    UNBLOCK = "unblock"  # the jobs or the signal that it waited for are there
+    ADMIT = "admit"  # it is the first of a backlog without an owner; a claim may admit and take it at once
+    CLAIM = "claim"
+    RETRY_FAILED = "retry_failed"  # its attempt failed, and it has retries left
+    FAIL = "fail"  # its attempt failed, and it has none
+    RELEASE = "release"
+    RETRY = "retry"
+    COMPLETE = "complete"
+    CANCEL = "cancel"
+    DELETE = "delete_job"
+
+
+_GONE = None
+"""The job leaves the live table."""
+
+_OUT: Final = {ReadinessEvent.CANCEL: (_GONE,), ReadinessEvent.DELETE: (_GONE,)}
+
+# Several next states: which one it is depends on the queue. A job of a keyed queue waits in its backlog where one of
+# another queue is ready; a job of key_strict_fifo that was attempted owns its key, and is ready at once. Events that
+# are not listed leave the job alone.
+READINESS: Final[dict[Readiness, dict[ReadinessEvent, tuple[Readiness | None, ...]]]] = {
+    Readiness.DEFERRED: {
+        ReadinessEvent.PROMOTE_DUE: (Readiness.WAITING, Readiness.READY),
+        **_OUT,
+    },
+    Readiness.BLOCKED: {
+        ReadinessEvent.UNBLOCK: (Readiness.DEFERRED, Readiness.WAITING, Readiness.READY),
+        **_OUT,
+    },
+    Readiness.WAITING: {
+        ReadinessEvent.ADMIT: (Readiness.READY,),
+        ReadinessEvent.CLAIM: (Readiness.ACTIVE,),
+        **_OUT,
+    },
+    Readiness.READY: {
+        ReadinessEvent.CLAIM: (Readiness.ACTIVE,),
+        **_OUT,
+    },
+    Readiness.ACTIVE: {
+        ReadinessEvent.RETRY_FAILED: (Readiness.DEFERRED, Readiness.WAITING, Readiness.READY),
+        ReadinessEvent.FAIL: (Readiness.ENDED, _GONE),
+        ReadinessEvent.RELEASE: (Readiness.WAITING, Readiness.READY),
+        ReadinessEvent.COMPLETE: (_GONE,),
+        **_OUT,
+    },
+    Readiness.ENDED: {
+        ReadinessEvent.RETRY: (Readiness.READY,),
+        ReadinessEvent.DELETE: (_GONE,),
+    },
+}
+
+
+def state_of(readiness: Readiness, attempt: int) -> JobState:
+    """The state that users see of a live job."""
+    # As the view all_jobs derives it. The difference between created and retry is not stored.
+    if readiness is Readiness.ACTIVE:
+        return JobState.ACTIVE
+    if readiness is Readiness.ENDED:
+        return JobState.FAILED
+    return JobState.RETRY if attempt > 0 else JobState.CREATED

@@ -13,11 +13,11 @@ from trioboss.postgres.errors import is_lock_not_available, translate_errors
 from trioboss.postgres.wire.results import read_rows
 from trioboss.sql import COMMON_LEAF, Catalog, Statement
 from trioboss.sql.plans import LATEST
-from trioboss.store.parameters import step
+from trioboss.store.parameters import bind
 
 __all__ = ["Answer", "Database", "open_database"]
 
-_RELATION = re.compile(r"archive|attempt|job|(archive|attempt)_(\d{8}|default)|stage_[0-9a-f]{32}")
+_RELATION = re.compile(r"archive|attempt|live_job|(archive|attempt)_(\d{8}|default)|stage_[0-9a-f]{32}")
 
 
 @attrs.frozen
@@ -48,7 +48,7 @@ class Database:
         statement = _address(self.catalog.get(name, leaf), of or {})
         commits = self.connection.info.transaction_status.name == "IDLE"
         with translate_errors(self.connection, commits=commits):
-            results = run_blocking(self.connection, [[step(statement, values)]], prepare=False)
+            results = run_blocking(self.connection, [[bind(statement, values)]], prepare=False)
         result = results[0][0]
         return Answer(read_rows(result) if result.nfields else [], result.command_tuples or 0)
 

@@ -71,7 +71,7 @@ def release(options: WriteOptions, stages: Sequence[Staged]) -> Load:
         load = find_load(database, options.load)
         assert load is not None
         if load.released:
-            database.run("wake", queue=options.queue)
+            database.run("notify_idle", queue=options.queue)
         drop_stages(database, options.load)
         if load.state == "refused":
             raise refusal(database, load.id)
@@ -155,18 +155,22 @@ class _Release:
             self._database.run("gather_stage", source=stage.table, target=first.table, ahead=rows)
             rows += stage.rows
         if self._queue.policy is Policy.KEY_STRICT_FIFO and self._queue.commit_order:
-            self._run("lock_turns_of_stage", first)
+            self._run("lock_keys_of_stage", first)
         return [attrs.evolve(first, rows=rows)]
 
     def _release(self, stage: Staged, ahead: int, now: datetime) -> int:
         values = {"ahead": ahead, "rate": self._options.rate, "now": now}
         by_key = self._queue.policy in _BY_KEY
         if not by_key and not self._options.has_ids:
-            return self._run("release_stage", stage, **values).written
-        released = self._run("release_stage_unless_taken", stage, by_key=by_key, **values).written
+            return self._released("release_stage", stage, **values)
+        released = self._released("release_stage_unless_taken", stage, by_key=by_key, **values)
         if self._options.has_ids:
             released -= self._run("drop_ended_of_stage", stage).written
         return released
+
+    def _released(self, name: str, stage: Staged, **values: object) -> int:
+        ((count,),) = self._run(name, stage, **values).rows
+        return int(count)
 
     def _run(self, name: str, stage: Staged, **values: object) -> Answer:
         of = {"stage_row": stage.table}

@@ -5,7 +5,7 @@ database to judge, because it reads it anyway; see `judge_texts` for when it doe
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -20,7 +20,7 @@ from trioboss.model.job import NewJob, SendOptions
 from trioboss.model.payload import MAX_BYTES, encode
 from trioboss.pipeline.ids import Ids
 from trioboss.pipeline.json_values import as_came, to_json_value
-from trioboss.store.sending import job_options
+from trioboss.store.sending import overrides
 
 __all__ = ["JOB_COLUMNS", "STAGE", "Problems", "Shape", "judge_texts", "reject", "to_stage"]
 
@@ -245,11 +245,10 @@ def _options(batch: pa.RecordBatch, shape: Shape, problems: Problems) -> pa.Arra
 def _encode_options(names: Sequence[str], values: Sequence[Any]) -> tuple[bytes | None, str | None]:
     given = {name: _read(name, value) for name, value in zip(names, values, strict=True) if value is not None}
     try:
-        options: Mapping[str, Any] = job_options(NewJob.from_options(None, given))
+        options = overrides(NewJob.from_options(None, given))
     except UsageError as error:
         return None, str(error)
-    said = {name: value for name, value in options.items() if value is not None}
-    return (b"\x01" + json.dumps(said).encode() if said else None), None
+    return (None if options is None else b"\x01" + options.encode()), None
 
 
 def _read(name: str, value: Any) -> Any:

@@ -12,7 +12,7 @@ from trioboss.actors.ports import Registration
 from trioboss.errors import DatabaseUnavailable
 from trioboss.model.job import Lease
 from trioboss.model.payload import Json
-from trioboss.model.polling import Watch
+from trioboss.model.polling import Rescue
 from trioboss.model.queue import Queue
 from trioboss.model.schedule import Schedule
 from trioboss.model.settle_and_claim import ClaimRequest, SettledAndClaimed, Settlements
@@ -57,7 +57,7 @@ class StoreAdapter:
         notify: str | None,
     ) -> SettledAndClaimed:
         """Settle outcomes and claim jobs. The dispatcher limits the time."""
-        operation = self._store.working.settle_and_claim(
+        operation = self._store.settle_and_claim.settle_and_claim(
             queue, settlements, request, promote_due=promote_due, idle=idle, notify=notify
         )
         with transient_as_unavailable():
@@ -65,25 +65,25 @@ class StoreAdapter:
 
     async def recover_unseen(self, queue: str, worker: UUID, known: Sequence[UUID]) -> None:
         """Queue unknown jobs of a worker again."""
-        await self._execute(self._store.maintenance.recover_unseen(queue, worker, known))
+        await self._execute(self._store.presence.recover_unseen(queue, worker, known))
 
     async def bulk_poll(self, worker: UUID, queues: Sequence[str]) -> Mapping[str, float]:
         """Set idle markers, then poll."""
-        return await self._execute(self._store.maintenance.bulk_poll(worker, queues))
+        return await self._execute(self._store.presence.bulk_poll(worker, queues))
 
     async def check(self, leases: Mapping[str, Sequence[Lease]]) -> set[UUID]:
         """Check leases."""
-        return await self._execute(self._store.claiming.check(leases))
+        return await self._execute(self._store.leases.check(leases))
 
     async def register(self, registration: Registration) -> None:
         """Register a worker."""
         worker, name, queue = registration.worker, registration.name, registration.queue
         lock = self._identity.lock
-        await self._execute(self._store.maintenance.register(worker, self._identity.id, name, queue, lock))
+        await self._execute(self._store.presence.register(worker, self._identity.id, name, queue, lock))
 
     async def unregister(self, worker: UUID) -> None:
         """Remove a worker."""
-        await self._execute(self._store.maintenance.unregister(worker))
+        await self._execute(self._store.presence.unregister(worker))
 
     async def get_queues(self) -> list[Queue]:
         """Read all queues."""
@@ -93,15 +93,15 @@ class StoreAdapter:
 
     async def extend(self, queue: str, lease: Lease, seconds: Any) -> float:
         """Extend a lease."""
-        return await self._execute(self._store.claiming.extend(queue, lease, seconds))
+        return await self._execute(self._store.leases.extend(queue, lease, seconds))
 
     async def report_progress(self, queue: str, lease: Lease, value: Json) -> None:
         """Record progress."""
-        await self._execute(self._store.claiming.report_progress(queue, lease, value))
+        await self._execute(self._store.leases.report_progress(queue, lease, value))
 
     async def renew(self, leases: Mapping[str, Sequence[Lease]]) -> set[UUID]:
         """Renew leases."""
-        return await self._execute(self._store.claiming.renew(leases))
+        return await self._execute(self._store.leases.renew(leases))
 
     async def complete(self, queue: str, lease: Lease, output: str) -> bool:
         """Complete one job."""
@@ -109,18 +109,18 @@ class StoreAdapter:
 
     # -- maintenance, the monitor and the scheduler
 
-    async def rescue_leases(self, grace: float, margin: float, *, full: bool) -> Watch:
+    async def rescue_leases(self, grace: float, margin: float, *, full: bool) -> Rescue:
         """End leases that expired, or whose worker is gone."""
-        return await self._execute(self._store.maintenance.watch(grace, margin, full=full))
+        return await self._execute(self._store.maintenance.rescue_leases(grace, margin, warnings=full))
 
     async def prune(self) -> None:
         """Retention. There may be much to delete, so the whole has no time limit; each statement is short."""
         with transient_as_unavailable():
-            await execute(self._store.maintenance.tidy(), self.pool)
+            await execute(self._store.retention.prune(), self.pool)
 
     async def notify(self, message: str) -> None:
         """Send a notification."""
-        await self._execute(self._store.maintenance.announce(message))
+        await self._execute(self._store.presence.notify(message))
 
     async def count_states(self) -> dict[str, dict[str, int]]:
         """Count jobs by state."""

@@ -65,13 +65,13 @@ class ListenAdapter:
             yield _PollingConnection(self._identity, self._pool, self._store)
             return
         context = self._store.context
-        presence = context.step("hold_presence", lock=self._identity.lock)
+        presence = context.bind("hold_presence", lock=self._identity.lock)
         register = _register(self._store, self._identity, registrations)
         settings = OWN_SETTINGS | _SHORT_KEEPALIVES
         with transient_as_unavailable():
             async with open_connection(self._dsn, settings=settings) as conn:
                 connection = _ListeningConnection(self._identity, conn, self._store)
-                await connection.run(context.step("listen"), presence, *register)
+                await connection.run(context.bind("listen"), presence, *register)
                 yield connection
 
 
@@ -99,8 +99,8 @@ class _ListeningConnection:
     ) -> PollResult:
         """Poll. The registrations are in force as long as the session is."""
         boss = self._identity.id if candidate else None
-        poll = self._store.maintenance.looking(queues, token, boss, _LEADERSHIP, session=True)
-        return self._store.maintenance.read_look(await self.run(poll))
+        poll = self._store.presence.poll_statement(queues, token, boss, _LEADERSHIP, session=True)
+        return self._store.presence.read_poll(await self.run(poll))
 
     async def run(self, *statements: BoundStatement) -> Results:
         """Run statements, each in a transaction of its own."""
@@ -129,11 +129,11 @@ class _PollingConnection:
     ) -> PollResult:
         """Poll, and renew the times of our presence."""
         boss = self._identity.id if candidate else None
-        poll = self._store.maintenance.looking(queues, token, boss, _POLLED_LEADERSHIP)
+        poll = self._store.presence.poll_statement(queues, token, boss, _POLLED_LEADERSHIP)
         statements = [poll, *_register(self._store, self._identity, registrations)]
         with transient_as_unavailable(), trio.move_on_after(_TIMEOUT):
             results = await self._pool.run([[statement] for statement in statements])
-            return self._store.maintenance.read_look(results)
+            return self._store.presence.read_poll(results)
         raise DatabaseUnavailable(_NO_ANSWER)
 
 
@@ -141,6 +141,6 @@ def _register(
     store: Store, identity: BossIdentity, registrations: Sequence[Registration]
 ) -> list[BoundStatement]:
     return [
-        store.maintenance.introducing(each.worker, identity.id, each.name, each.queue, identity.lock)
+        store.presence.register_statement(each.worker, identity.id, each.name, each.queue, identity.lock)
         for each in registrations
     ]

@@ -87,7 +87,7 @@ async def _prepare_schema(
                 await execute_in(conn, migrate_schema(catalog), pool)
         else:
             await execute_in(conn, check_version(catalog), pool)
-        supervise, schedule = await execute_in(conn, store.maintenance.get_rights(), pool)
+        supervise, schedule = await execute_in(conn, store.presence.get_rights(), pool)
         settings = attrs.evolve(
             settings, supervise=settings.supervise and supervise, schedule=settings.schedule and schedule
         )

@@ -121,7 +121,7 @@ class SendBatcher:
     def _make_operation(self, queue: str, sends: list[_PendingSend]) -> Operation[bool]:
         is_single = len(sends) == len(self._waiting) == 1
         if is_single and trio.current_time() - self._ended_at >= _PAUSE:
-            return self._store.sending.send_and_wake(queue, sends[0])
+            return self._store.sending.send_and_notify(queue, sends[0])
         return self._store.sending.send_plain(queue, sends)
 
     def _end_lead(self, queue: str) -> None:

@@ -1,10 +1,12 @@
 """The statements, as they stand in their files.
 
-A file in ``statements/`` holds one statement. Parameters are psql variables (``:queue``), so that a file
-can be pasted into psql after ``\\set queue '''email'''``; here they become ``$1``, ``$2``, …
-The schema is spelled ``trioboss`` and the job table ``trioboss.job_common``; a boss in another schema, or
-a queue with a table of its own, gets the same text with those two names replaced. Nothing else is ever
-spliced into SQL.
+A file in ``statements/`` holds one statement. Parts that several statements share are in ``statements/fragments/``, and
+a line ``\\ir fragments/NAME.sql`` stands for one of them. Parameters are psql variables (``:queue``): here they become
+``$1``, ``$2``, …, and psql runs what ``python -m trioboss.sql NAME`` prints, after ``\\set queue '''email'''``. (psql
+itself includes files only between statements.)
+The schema is spelled ``trioboss`` and the table of live jobs ``trioboss.live_job_common``; a boss in another schema, or
+a queue with a table of its own, gets the same text with those two names replaced. Nothing else is ever spliced
+into SQL.
 """
 
 import re
@@ -12,14 +14,15 @@ from importlib import resources
 
 import attrs
 
-__all__ = ["COMMON_LEAF", "Catalog", "Statement", "check_schema", "qualify"]
+__all__ = ["COMMON_LEAF", "Catalog", "Statement", "check_schema", "qualify", "read_source"]
 
-COMMON_LEAF = "job_common"
+COMMON_LEAF = "live_job_common"
 
 _SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
-_LEAF = re.compile(r"job_common|j[0-9a-f]{32}")
+_LEAF = re.compile(r"live_job_common|j[0-9a-f]{32}")
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
 _COMMENT = re.compile(r"--[^\n]*")
+_INCLUDE = re.compile(r"^\\ir (fragments/\w+\.sql)$", re.MULTILINE)
 
 
 @attrs.frozen
@@ -51,6 +54,13 @@ def qualify(text: str, schema: str) -> str:
     return re.sub(r"'trioboss'", f"'{schema}'", text)
 
 
+def read_source(name: str) -> str:
+    """The text of ``statements/<name>.sql`` with its fragments in place."""
+    folder = resources.files(__name__).joinpath("statements")
+    source = folder.joinpath(f"{name}.sql").read_text("utf-8")
+    return _INCLUDE.sub(lambda match: folder.joinpath(match[1]).read_text("utf-8").rstrip("\n"), source)
+
+
 def _number_parameters(text: str) -> tuple[str, tuple[str, ...]]:
     names: dict[str, int] = {}
 
@@ -77,8 +87,8 @@ class Catalog:
     def _load(self, name: str, leaf: str) -> Statement:
         if not _LEAF.fullmatch(leaf):
             raise ValueError(f"leaf: {leaf!r} is not a job table")
-        source = resources.files(__name__).joinpath("statements", f"{name}.sql").read_text("utf-8")
-        text = qualify(_COMMENT.sub("", source), self.schema).strip().rstrip(";")
-        text = re.sub(rf"(?<=\.){COMMON_LEAF}\b", leaf, text)
+        # The table before the schema: a schema may have the name of the table.
+        text = re.sub(rf"(?<=[.']){COMMON_LEAF}\b", leaf, _COMMENT.sub("", read_source(name)))
+        text = qualify(text, self.schema).strip().rstrip(";")
         text, parameters = _number_parameters(text)
         return Statement(name if leaf == COMMON_LEAF else f"{name}@{leaf}", text, parameters)

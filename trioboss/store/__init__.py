@@ -1,7 +1,26 @@
-"""The verbs: one method for each thing that can be done to jobs, queues and schedules.
+"""The operations: one method for each thing that can be done to jobs, queues and schedules.
 
-Each is a conversation (postgres/conversation.py): it says what to run and reads the results, but never waits.
-Whoever drives it brings the connection.
+Each is a generator (postgres/operation.py): it yields batches of statements and reads their results, but never waits.
+The function that executes it brings the connection, so each operation is written once, for trio and for blocking code.
+
+context           the statements of one schema, and a cache of its queues
+parameters        Python values as parameters of statements
+rows              rows become model values
+targets           the jobs that a call is to settle
+sending           send one job, publish events
+loading           send many jobs
+copying           rows in the binary format of COPY
+claiming          lease jobs
+settling          complete, fail and release attempts
+settle_and_claim  both in one round trip, for the dispatchers
+leases            heartbeats, extensions, progress
+changing          cancel, resume, retry, delete
+queues            create, change and delete queues
+reading           find jobs, explain why one is not running
+schedules         create and remove schedules
+presence          polls, leadership, workers
+maintenance       leases that ran out, the ledger of cron
+retention         delete old jobs and old history
 """
 
 import attrs
@@ -10,16 +29,20 @@ from trioboss.postgres.operation import Batch as Batch
 from trioboss.postgres.operation import Copy as Copy
 from trioboss.postgres.operation import OnOwnConnection as OnOwnConnection
 from trioboss.postgres.operation import Operation as Operation
-from trioboss.store.claiming import ClaimOperations as ClaimOperations
+from trioboss.store.changing import ChangeOperations
+from trioboss.store.claiming import ClaimOperations
 from trioboss.store.context import Context as Context
-from trioboss.store.loading import LoadOperations as LoadOperations
-from trioboss.store.maintenance import MaintenanceOperations as MaintenanceOperations
-from trioboss.store.queues import QueueOperations as QueueOperations
-from trioboss.store.reading import ReadOperations as ReadOperations
-from trioboss.store.schedules import ScheduleOperations as ScheduleOperations
-from trioboss.store.sending import SendOperations as SendOperations
-from trioboss.store.settle_and_claim import SettleAndClaimOperations as SettleAndClaimOperations
-from trioboss.store.settling import SettleOperations as SettleOperations
+from trioboss.store.leases import LeaseOperations
+from trioboss.store.loading import LoadOperations
+from trioboss.store.maintenance import MaintenanceOperations
+from trioboss.store.presence import PresenceOperations
+from trioboss.store.queues import QueueOperations
+from trioboss.store.reading import ReadOperations
+from trioboss.store.retention import RetentionOperations
+from trioboss.store.schedules import ScheduleOperations
+from trioboss.store.sending import SendOperations
+from trioboss.store.settle_and_claim import SettleAndClaimOperations
+from trioboss.store.settling import SettleOperations
 from trioboss.store.targets import Target as Target
 from trioboss.store.targets import Targets as Targets
 
@@ -38,31 +61,39 @@ __all__ = [
 
 @attrs.frozen
 class Store:
-    """All verbs of one schema."""
+    """All operations of one schema, by subject."""
 
     context: Context
     queues: QueueOperations
     sending: SendOperations
     loading: LoadOperations
     claiming: ClaimOperations
-    working: SettleAndClaimOperations
     settling: SettleOperations
+    settle_and_claim: SettleAndClaimOperations
+    leases: LeaseOperations
+    changing: ChangeOperations
     reading: ReadOperations
     schedules: ScheduleOperations
+    presence: PresenceOperations
     maintenance: MaintenanceOperations
+    retention: RetentionOperations
 
 
 def make_store(context: Context) -> Store:
-    """Put the verbs together."""
+    """The operations of the schema of that context."""
     return Store(
         context,
         QueueOperations(context),
         SendOperations(context),
         LoadOperations(context),
         ClaimOperations(context),
-        SettleAndClaimOperations(context),
         SettleOperations(context),
+        SettleAndClaimOperations(context),
+        LeaseOperations(context),
+        ChangeOperations(context),
         ReadOperations(context),
         ScheduleOperations(context),
+        PresenceOperations(context),
         MaintenanceOperations(context),
+        RetentionOperations(context),
     )

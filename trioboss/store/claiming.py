@@ -1,34 +1,89 @@
-"""Verbs that lease jobs, and that keep or give back leases."""
+"""Operations that lease jobs."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from uuid import UUID
+from collections.abc import Iterable, Sequence
 
 import attrs
 
-from trioboss.errors import LeaseLost, PayloadError, UnknownQueue, UsageError
-from trioboss.model.check import check_count, check_duration, check_flag, check_name, check_priority
+from trioboss.errors import PayloadError, UnknownQueue, UsageError
+from trioboss.model.check import check_count, check_flag, check_name, check_priority
 from trioboss.model.job import Job, Lease
-from trioboss.model.payload import Json, Unreadable, describe_error, encode
-from trioboss.model.policy import Policy
+from trioboss.model.payload import Unreadable, describe_error
 from trioboss.model.queue import Queue
 from trioboss.model.settle_and_claim import Claim, ClaimRequest, Failure
 from trioboss.postgres import BoundStatement
-from trioboss.postgres.errors import is_table_gone
 from trioboss.postgres.operation import Batch, OnOwnConnection, Operation
-from trioboss.postgres.wire.results import PGresult, read_rows
+from trioboss.postgres.wire.results import PGresult, read_row
 from trioboss.store.context import Context
-from trioboss.store.parameters import fence, text_array
-from trioboss.store.rows import read_claim, read_due, read_first
+from trioboss.store.rows import ClaimAnswer, read_claim, read_next_due, with_options
 from trioboss.store.settling import SettleOperations
 
-__all__ = ["ClaimOperations"]
+__all__ = ["ClaimOperations", "ClaimPlan"]
 
-_RETRY_PLACING = 0.05  # seconds until a key is tried again whose next job somebody was just changing
+_RETRY_ADMISSION = 0.05  # seconds until a backlog is tried again whose first job somebody was just changing
+_CHECKS = 100  # backlog checks that a claim reads at least
+_MOST_CHECKS = 5_000  # at most: about 10 ms under the lock of admission
+_LAST = 2**63 - 1  # a position after all others of a priority
+
+
+@attrs.frozen
+class ClaimPlan:
+    """The transactions of one claim, and how to read their results."""
+
+    queue: Queue
+    request: ClaimRequest
+    promote: tuple[BoundStatement, ...]
+    """Promotes due jobs. For a keyed queue in a transaction of its own, which joins their backlogs before the claim."""
+    claim: tuple[BoundStatement, ...]
+    checks: int
+
+    @property
+    def transactions(self) -> tuple[tuple[BoundStatement, ...], ...]:
+        """In order. A keyed queue's claim holds the lock of admission, and is as short as possible."""
+        if self.queue.policy.is_keyed:
+            return tuple(filter(None, (self.promote, self.claim)))
+        return ((*self.promote, *self.claim),)
+
+    def read(self, context: Context, results: Sequence[PGresult]) -> Claim:
+        """The claim in the results of its statements."""
+        # The results are those of promote, then of lock_admission and admit where they ran, then of the statement that
+        # leases, then of find_next_due.
+        promoted = results[: len(self.promote)]
+        more_due = any(read_row(result, 0)[0] for result in promoted)
+        rest = list(results[len(self.promote) :])
+        next_due = read_next_due(rest.pop()) if self.request.find_next_due else None
+        answer = read_claim(rest[-1])
+        admission = read_row(rest[-2], 0) if len(rest) == 3 else (False, None)  # admit.sql, if it ran
+        if answer.again or admission[0]:
+            # Without a lock of admission the job may be claimed at once; else it is locked for a moment longer.
+            delay = _RETRY_ADMISSION if self.queue.policy.is_keyed else 0.0
+            next_due = delay if next_due is None else min(delay, next_due)
+        claim = _check_revision(context, self.queue, self.request, answer, next_due)
+        return _with_more(claim, admission[1] if answer.more_after is None else answer.more_after, more_due)
+
+
+def _with_more(claim: Claim, more_after: str | None, more_due: bool) -> Claim:
+    """The claim, and whether another one at once may find more: backlogs after a position, or jobs that are due."""
+    if more_after is not None:
+        return attrs.evolve(claim, more=True, more_after=more_after)
+    return attrs.evolve(claim, more=True) if more_due else claim
+
+
+def _check_revision(
+    context: Context, queue: Queue, request: ClaimRequest, answer: ClaimAnswer, next_due: float | None
+) -> Claim:
+    jobs = answer.jobs(queue, request.worker)
+    if answer.revision == queue.revision:
+        return Claim(jobs, next_due, queue.policy)
+    context.forget(queue.name)
+    if answer.revision is None:
+        return Claim(jobs, next_due, None)
+    # The queue was changed, or created again, perhaps with another policy: the statements may have been the wrong ones.
+    return Claim(jobs, 0.0, queue.policy, outdated=True)
 
 
 @attrs.frozen
 class ClaimOperations:
-    """Take jobs, keep them, give them back."""
+    """Lease jobs, manually or for a worker."""
 
     _context: Context
 
@@ -43,41 +98,37 @@ class ClaimOperations:
         min_priority: int | None,
         max_priority: int | None,
     ) -> Operation[list[Job]]:
-        """Take jobs by hand."""
+        """Lease jobs manually. ``own``: in a transaction of ours, not the caller's."""
         check_name("queue", name)
         check_flag("ignore_start_after", ignore_start_after)
-        wanted = ClaimRequest(
+        request = ClaimRequest(
             limit=check_count("batch_size", batch_size, low=1),
             by_priority=check_flag("priority", priority),
             min_priority=None if min_priority is None else check_priority("min_priority", min_priority),
             max_priority=None if max_priority is None else check_priority("max_priority", max_priority),
             find_next_due=False,
         )
-        claim = yield from self.claim(name, wanted, own=own)
-        if not claim.jobs and (yield from self._context.has_moved((yield from self._context.know(name)))):
-            claim = yield from self.claim(name, wanted, own=own)
+        claim = yield from self.claim(name, request, own=own)
+        # A table that is empty may be the old one of a queue that was created again: nothing in the answer tells.
+        if not claim.jobs and (yield from self._context.has_moved((yield from self._context.find(name)))):
+            claim = yield from self.claim(name, request, own=own)
         jobs = list(claim.jobs)
-        if ignore_start_after and len(jobs) < wanted.limit:
-            rest = attrs.evolve(wanted, limit=wanted.limit - len(jobs))
+        if ignore_start_after and len(jobs) < request.limit:
+            rest = attrs.evolve(request, limit=request.limit - len(jobs))
             jobs = jobs + (yield from self._claim_early(name, rest, own=own))
         yield from self._fail_unreadable(name, jobs)
         return [job for job in jobs if not isinstance(job.data, Unreadable)]
 
-    def claim(self, name: str, wanted: ClaimRequest, *, own: bool = True) -> Operation[Claim]:
-        """Make ready what can be ready, and lease what is wanted, in one round trip if that is enough."""
+    def claim(self, name: str, request: ClaimRequest, *, own: bool = True) -> Operation[Claim]:
+        """Lease as many jobs as requested, or all there are, in one round trip if that is enough."""
 
         def take(queue: Queue) -> Operation[Claim]:
-            first = yield from self._take(queue, wanted, own)
-            claim = yield from self.look_again(queue, wanted, first, own=own)
-            if claim.jobs or claim.policy in (None, queue.policy):
-                return claim
-            # It was made anew, with another policy: what we made ready was not what had to be.
-            queue = yield from self._context.look(name)
-            return (
-                yield from self.look_again(
-                    queue, wanted, (yield from self._take(queue, wanted, own)), own=own
-                )
-            )
+            claim = yield from self._claim_once(queue, request, own)
+            if not claim.outdated or claim.jobs:
+                return (yield from self.claim_again(queue, request, claim, own=own))
+            queue = yield from self._context.reload(name)
+            claim = yield from self._claim_once(queue, request, own)
+            return (yield from self.claim_again(queue, request, claim, own=own))
 
         claim: Claim = yield from self._context.on_queue(name, take)
         if claim.policy is None:
@@ -85,32 +136,138 @@ class ClaimOperations:
             raise UnknownQueue(name)
         return claim
 
-    def look_again(
-        self, queue: Queue, wanted: ClaimRequest, claim: Claim, *, own: bool = True, patient: bool = True
+    def claim_again(
+        self, queue: Queue, request: ClaimRequest, claim: Claim, *, own: bool = True, fill: bool = True
     ) -> Operation[Claim]:
-        """Add to a claim what was not ready at once; unless ``patient``, only if there is no job at all in it.
+        """Add the jobs to a claim that one round did not reach; unless ``fill``, only if it has no job at all.
 
-        What is due, or has arrived, is made ready in bites, so that nobody holds the right to decide for long.
+        Due jobs are promoted, and checks of backlogs answered, in chunks, so that nobody holds the lock of admission
+        for long. Each round goes on after the checks that the one before has read, and reads ten times as many: it ends
+        even if somebody is just changing the first jobs of all backlogs, and their checks stay.
         """
-        while claim.more and len(claim.jobs) < (wanted.limit if patient else 1):
-            rest = attrs.evolve(wanted, limit=wanted.limit - len(claim.jobs))
-            found = yield from self._take(queue, rest, own)
+        checks = _CHECKS
+        soonest = claim.next_due
+        while claim.more and len(claim.jobs) < (request.limit if fill else 1):
+            checks = min(10 * checks, _MOST_CHECKS)
+            rest = attrs.evolve(request, limit=request.limit - len(claim.jobs))
+            found = yield from self._claim_once(queue, rest, own, checks=checks, after=claim.more_after)
             claim = attrs.evolve(found, jobs=[*claim.jobs, *found.jobs])
+            # A first job that was being changed in an earlier round has to be tried again, too.
+            if soonest is not None and soonest <= _RETRY_ADMISSION:
+                claim = attrs.evolve(claim, next_due=min(soonest, claim.next_due or soonest))
+            soonest = claim.next_due
         return claim
 
-    def _take(self, queue: Queue, wanted: ClaimRequest, own: bool) -> Operation[Claim]:
-        prepare = self.preparing(queue, wanted)
-        steps = self.claiming(queue, wanted, lazy=own)
+    def refresh_options(self, queue: Queue, claim: Claim) -> Operation[Claim]:
+        """The same claim, with the options of the queue as it is now, if it was changed since it was cached.
+
+        The leases have the terms of now already: a worker that took the old ones would let its jobs expire.
+        """
+        if not claim.outdated or not claim.jobs:
+            return claim
+        try:
+            now = yield from self._context.reload(queue.name)
+        except UnknownQueue:
+            return claim  # the jobs are gone with it
+        return attrs.evolve(claim, jobs=with_options(claim.jobs, now))
+
+    def plan(
+        self,
+        queue: Queue,
+        request: ClaimRequest,
+        *,
+        promote_due: bool,
+        async_commit: bool,
+        checks: int = _CHECKS,
+        after: str = "",
+    ) -> ClaimPlan:
+        """The statements of a claim. A dispatcher repeats the same request: its last statements are kept."""
+        promote: tuple[BoundStatement, ...] = ()
+        if promote_due:
+            promote = (
+                self._context.bind("promote_due", queue.table_name, queue=queue.name, limit=request.limit),
+            )
+        # Under load a dispatcher claims thousands of times a second, always with the same parameters.
+        kept = self._context.claims.get(queue.name)
+        terms = (queue.table_name, queue.policy, request, async_commit, checks, after, self._context.now)
+        if kept is None or kept[0] != terms:
+            admission = _admission(request, checks, after)
+            claim = self._claim_statements(queue, request, admission, async_commit=async_commit)
+            kept = self._context.claims[queue.name] = (terms, claim)
+        return ClaimPlan(queue, request, promote, kept[1], checks)
+
+    def _claim_statements(
+        self, queue: Queue, request: ClaimRequest, admission: dict[str, object], *, async_commit: bool
+    ) -> tuple[BoundStatement, ...]:
+        values = admission | {"queue": queue.name, "worker": request.worker, "async_commit": async_commit}
+
+        def bind(*names: str) -> tuple[BoundStatement, ...]:
+            return tuple(self._context.bind(name, queue.table_name, **values) for name in names)
+
+        claim = "claim" if request.by_priority else "claim_in_order"
+        bounded = request.min_priority is not None or request.max_priority is not None
+        if not queue.policy.is_keyed:
+            statements = bind(claim)
+        elif bounded or not request.by_priority:
+            # admit_and_claim.sql knows neither bounds nor the order of sending: admit first, and claim what is ready.
+            statements = bind("lock_admission", "admit", claim)
+        else:
+            statements = bind("lock_admission", "admit_and_claim")
+        return statements + (bind("find_next_due") if request.find_next_due else ())
+
+    def _claim_once(
+        self, queue: Queue, request: ClaimRequest, own: bool, *, checks: int = _CHECKS, after: str = ""
+    ) -> Operation[Claim]:
         if own:
-            return self.read(queue, wanted, (yield Batch((*prepare, *steps)))[-1])
-        # Neither the right to decide whose turn it is, nor jobs that are due and not among those
-        # claimed, must stay with the caller until they commit.
-        prepared = yield OnOwnConnection(Batch(tuple(prepare)))
-        results = yield Batch(steps)
-        return self.read(queue, wanted, [*prepared[-1], *results[-1]])
+            plan = self.plan(queue, request, promote_due=True, async_commit=True, checks=checks, after=after)
+            results = yield Batch(*plan.transactions)
+            claim = plan.read(self._context, [result for transaction in results for result in transaction])
+            return (yield from self.refresh_options(queue, claim))
+        # Neither the lock of admission, nor jobs that are due and not among those claimed, must stay with the caller
+        # until they commit: promotion and admission are done on a connection of our own.
+        limit = {"queue": queue.name, "limit": request.limit}
+        promote = self._context.bind("promote_due", queue.table_name, **limit)
+        prepare: list[tuple[BoundStatement, ...]] = [(promote,)]
+        if queue.policy.is_keyed:
+            values = _admission(request, checks, after) | {"queue": queue.name}
+            lock = self._context.bind("lock_admission", queue=queue.name)
+            prepare.append((lock, self._context.bind("admit", queue.table_name, **values)))
+        prepared = yield OnOwnConnection(Batch(*prepare))
+        name = "claim" if request.by_priority else "claim_in_order"
+        values = _criteria(request) | {"queue": queue.name, "worker": request.worker, "async_commit": False}
+        results = yield Batch((self._context.bind(name, queue.table_name, **values),))
+        answer = read_claim(results[0][0])
+        claim = _check_revision(self._context, queue, request, answer, 0.0 if answer.again else None)
+        claim = yield from self.refresh_options(queue, claim)
+        more_after = read_row(prepared[1][1], 0)[1] if len(prepared) > 1 else None
+        return _with_more(claim, more_after, read_row(prepared[0][0], 0)[0])
+
+    def _claim_early(self, name: str, request: ClaimRequest, *, own: bool) -> Operation[list[Job]]:
+        """Lease deferred jobs. Those it does not get stay deferred."""
+
+        def take(queue: Queue) -> Operation[list[Job]]:
+            keyed = queue.policy.is_keyed
+            # It leases from the backlog under the lock of admission, which must not stay with the caller.
+            if keyed and not own:
+                raise UsageError(
+                    "ignore_start_after: jobs of a keyed queue cannot be started early in a transaction"
+                )
+            values = _criteria(request) | {"queue": name, "worker": request.worker, "async_commit": own}
+            claim = self._context.bind("claim_early", queue.table_name, **values)
+            prepare: tuple[BoundStatement, ...] = ()
+            if keyed:
+                admission = _admission(request, _CHECKS) | {"queue": name}
+                prepare = (
+                    self._context.bind("lock_admission", queue=name),
+                    self._context.bind("admit", queue.table_name, **admission),
+                )
+            results = yield Batch((*prepare, claim))
+            return list(read_claim(results[-1][-1]).jobs(queue, request.worker))
+
+        return (yield from self._context.on_queue(name, take))
 
     def _fail_unreadable(self, name: str, jobs: Iterable[Job]) -> Operation[None]:
-        """Fail for good what nobody can work on, now or later."""
+        """Fail for good jobs whose data Python cannot represent: no attempt would ever succeed."""
         failed: list[tuple[Lease, Failure]] = []
         for job in jobs:
             data: object = job.data
@@ -120,146 +277,22 @@ class ClaimOperations:
         if failed:
             yield from SettleOperations(self._context).fail_leases(name, failed)
 
-    def _claim_early(self, name: str, wanted: ClaimRequest, *, own: bool) -> Operation[list[Job]]:
-        """Lease deferred jobs. Those it does not get stay deferred."""
 
-        def take(queue: Queue) -> Operation[list[Job]]:
-            keyed = queue.policy.is_keyed
-            if keyed and not own:
-                raise UsageError(
-                    "ignore_start_after: jobs that take turns cannot be moved up in a transaction"
-                )
-            values = _criteria(wanted) | {"queue": name, "worker": wanted.worker, "lazy": own}
-            step = self._context.step("claim_early", queue.table_name, **values)
-            prepare = self.preparing(queue, wanted) if keyed else ()
-            return list(read_claim((yield Batch((*prepare, step)))[-1][-1]).jobs)
-
-        return (yield from self._context.on_queue(name, take))
-
-    def preparing(self, queue: Queue, wanted: ClaimRequest) -> list[BoundStatement]:
-        """The steps that make jobs ready whose time or turn has come."""
-
-        def step(name: str, **values: object) -> BoundStatement:
-            return self._context.step(name, queue.table_name, queue=queue.name, **values)
-
-        if not queue.policy.is_keyed:
-            return [step("ripen", limit=wanted.limit)]
-        by_rank = queue.policy is not Policy.KEY_STRICT_FIFO
-        limits = {"limit": wanted.limit, "max_priority": wanted.max_priority if by_rank else None}
-        aside = [] if limits["max_priority"] is None else [step("step_aside", **limits)]
-        after = self._context.places.get(queue.name)
-        return [step("lock_key_order"), *aside, step("place", **limits, after=after)]
-
-    def claiming(self, queue: Queue, wanted: ClaimRequest, *, lazy: bool) -> tuple[BoundStatement, ...]:
-        """The steps that lease ready jobs and, if wanted, find what is due. A dispatcher at rest wants the same each
-        time: its last ones are kept.
-        """
-        kept = self._context.claims.get(queue.name)
-        terms = (queue.table_name, wanted, lazy, self._context.now)
-        if kept is not None and kept[0] == terms:
-            return kept[1]
-        name = "claim" if wanted.by_priority else "claim_in_order"
-        values = _criteria(wanted) | {"queue": queue.name, "worker": wanted.worker, "lazy": lazy}
-        steps: tuple[BoundStatement, ...] = (self._context.step(name, queue.table_name, **values),)
-        if _looks(queue, wanted):
-            steps += (self._context.step("find_due", queue.table_name, queue=queue.name),)
-        self._context.claims[queue.name] = (terms, steps)
-        return steps
-
-    def read(self, queue: Queue, wanted: ClaimRequest, results: Sequence[PGresult]) -> Claim:
-        """The claim in the results of its transaction, which began with the preparing steps if any."""
-        next_due = None
-        if _looks(queue, wanted):
-            *results, due = results
-            next_due = read_due(due)
-        claim = read_claim(results[-1])
-        if claim.next_due is None and next_due is not None:
-            claim = attrs.evolve(claim, next_due=next_due)
-        if claim.policy != queue.policy:
-            self._context.forget(queue.name)
-            if claim.policy is not None:
-                # It was made anew: neither what was made ready nor what was looked for was what had to be.
-                claim = attrs.evolve(claim, next_due=0.0)
-        if len(results) < 2:
-            return claim
-        ((again, more, place),) = read_rows(results[-2])
-        self._context.places.pop(queue.name, None)
-        if place is not None:
-            self._context.places[queue.name] = place
-        if again:
-            claim = attrs.evolve(claim, next_due=min(claim.next_due or _RETRY_PLACING, _RETRY_PLACING))
-        return attrs.evolve(claim, more=more) if more else claim
-
-    def renew(self, leases: Mapping[str, Sequence[Lease]]) -> Operation[set[UUID]]:
-        """Renew leases, given by queue. Return the ids of those still held."""
-        return (yield from self._on_leases("touch", leases))
-
-    def check(self, leases: Mapping[str, Sequence[Lease]]) -> Operation[set[UUID]]:
-        """The ids of those leases, given by queue, that are still held."""
-        return (yield from self._on_leases("check_leases", leases))
-
-    def _on_leases(self, statement: str, leases: Mapping[str, Sequence[Lease]]) -> Operation[set[UUID]]:
-        """One statement for each job table."""
-        try:
-            return (yield from self._on_tables(statement, leases))
-        except Exception as error:
-            if not is_table_gone(error):
-                raise
-            for name in leases:
-                self._context.forget(name)
-        return (yield from self._on_tables(statement, leases))
-
-    def _on_tables(self, statement: str, leases: Mapping[str, Sequence[Lease]]) -> Operation[set[UUID]]:
-        steps = []
-        for table, names in (yield from self._find_tables(leases)).items():
-            entries = [lease for name in names for lease in leases[name]]
-            values = fence((lease.id, lease.attempt, lease.started_on, "null") for lease in entries)
-            step = self._context.step(statement, table, queues=text_array(names), lazy=True, **values)
-            steps.append((step,))
-        results = (yield Batch(*steps)) if steps else []
-        return {row[0] for transaction in results for row in read_rows(transaction[0])}
-
-    def _find_tables(self, names: Iterable[str]) -> Operation[dict[str, list[str]]]:
-        tables: dict[str, list[str]] = {}
-        for name in names:
-            try:
-                queue = yield from self._context.know(name)
-            except UnknownQueue:
-                continue  # its jobs are gone with it
-            tables.setdefault(queue.table_name, []).append(name)
-        return tables
-
-    def extend(self, name: str, lease: Lease, seconds: object) -> Operation[float]:
-        """Let a lease expire later; return how long it is now."""
-        more = check_duration("seconds", seconds, above=True)
-        rows = yield from self._on_lease("extend", name, lease, seconds=more)
-        if rows[0][0] is None:
-            raise UsageError(f"extend: the lease of job {lease.id} was extended max_lease_extensions times")
-        return float(rows[0][0])
-
-    def report_progress(self, name: str, lease: Lease, value: Json) -> Operation[None]:
-        """Note how far a job has come."""
-        text = encode(value, "progress", self._context.max_bytes)
-        yield from self._on_lease("progress", name, lease, progress=text)
-
-    def _on_lease(
-        self, statement: str, name: str, lease: Lease, **values: object
-    ) -> Operation[list[tuple[float | None]]]:
-        def change(queue: Queue) -> Operation[list[tuple[float | None]]]:
-            own = {"queue": name, "id": lease.id, "attempt": lease.attempt, "started_on": lease.started_on}
-            step = self._context.step(statement, queue.table_name, **own, **values)
-            return read_first((yield Batch((step,))))
-
-        rows = yield from self._context.on_queue(name, change, may_miss=True)
-        if not rows:
-            raise LeaseLost(name, [lease.id])
-        return rows
+def _criteria(request: ClaimRequest) -> dict[str, object]:
+    return {
+        "limit": request.limit,
+        "min_priority": request.min_priority,
+        "max_priority": request.max_priority,
+    }
 
 
-def _looks(queue: Queue, wanted: ClaimRequest) -> bool:
-    """Whether a claim finds what is due. Where jobs take turns, that may change with each of them."""
-    return wanted.find_next_due or queue.policy.is_keyed
-
-
-def _criteria(wanted: ClaimRequest) -> dict[str, object]:
-    return {"limit": wanted.limit, "min_priority": wanted.min_priority, "max_priority": wanted.max_priority}
+def _admission(request: ClaimRequest, checks: int, after: str = "") -> dict[str, object]:
+    """The parameters of admission: which checks to read, after which position."""
+    values = _criteria(request) | {"by_priority": request.by_priority, "checks": max(checks, request.limit)}
+    if not request.by_priority:
+        values["checks"] = max(_MOST_CHECKS, request.limit)  # checks are in the order of priorities
+    if after:
+        values["after_rank"], values["after_seq"] = after.split()
+    elif request.max_priority is not None:
+        values["after_rank"], values["after_seq"] = -request.max_priority - 1, _LAST
+    return values

@@ -24,8 +24,8 @@ from trioboss.store.sending import SendOperations, require_key
 __all__ = ["LoadOperations", "Loaded"]
 
 
-class _Road(enum.Enum):
-    """How a job gets in: by COPY where nothing is unique, else through staging; throttled ones one by one."""
+class _Path(enum.Enum):
+    """How a job is loaded: by COPY where nothing is unique, else through staging; throttled ones one by one."""
 
     COPY = enum.auto()
     STAGING = enum.auto()
@@ -34,7 +34,7 @@ class _Road(enum.Enum):
 
 @attrs.frozen
 class _Item:
-    road: _Road
+    path: _Path
     id: UUID
     data: str | None
     job: NewJob | None
@@ -43,13 +43,13 @@ class _Item:
 
 @attrs.define
 class Loaded:
-    """What a load brought in. Ids only if they were asked for: a million of them need not be held."""
+    """The jobs that a load inserted. Ids only if they were asked for: a million of them need not be held."""
 
     count: int = 0
     ids: list[UUID] | None = None
 
     def add(self, id: UUID) -> None:
-        """Count a job that came in."""
+        """Count a job that was inserted."""
         self.count += 1
         if self.ids is not None:
             self.ids.append(id)
@@ -57,7 +57,7 @@ class Loaded:
 
 @attrs.frozen
 class LoadOperations:
-    """Insert many jobs. The conversation needs a transaction that is open around it."""
+    """Insert many jobs. The operation needs a transaction that is open around it."""
 
     _context: Context
 
@@ -66,34 +66,36 @@ class LoadOperations:
     ) -> Operation[Loaded]:
         """Insert all jobs, or none if one of them is bad; the policy may leave some out."""
         check_name("queue", name)
-        # Read anew, because COPY writes the queue's options into the rows as they are known here.
-        queue = yield from self._context.look(name)
+        # Read again, because COPY is only for a queue whose policy is standard now.
+        queue = yield from self._context.reload(name)
         dead_letters: set[str] = set()
+        # Dead letter queues are checked at the end, once each: a lookup for every job would be a round trip for each.
         loaded = Loaded(ids=[] if keep_ids else None)
         items = self._items(queue, jobs, dead_letters)
-        roads = {_Road.COPY: self._copy, _Road.STAGING: self._stage, _Road.SEND: self._send}
-        for road, group in groupby(items, key=lambda item: item.road):
-            yield from roads[road](queue, group, loaded)
+        paths = {_Path.COPY: self._copy, _Path.STAGING: self._stage, _Path.SEND: self._send}
+        # Jobs are read and sent as a stream. Consecutive jobs of one path are one COPY, so that their order is kept.
+        for path, group in groupby(items, key=lambda item: item.path):
+            yield from paths[path](queue, group, loaded)
         for dead_letter in sorted(dead_letters):
-            yield from self._context.look(dead_letter)
+            yield from self._context.reload(dead_letter)
         return loaded
 
     def _items(
         self, queue: Queue, jobs: Iterable[NewJob | Mapping[str, Any]], dead_letters: set[str]
     ) -> Iterator[_Item]:
         staged = False
-        for place, given in enumerate(jobs):
+        for position, given in enumerate(jobs):
             try:
                 item = self._item(queue, given)
             except PayloadError as error:
-                raise PayloadError(f"jobs[{place}].{error.path}", error.problem) from None
+                raise PayloadError(f"jobs[{position}].{error.path}", error.problem) from None
             except (UsageError, TypeError) as error:
-                raise UsageError(f"jobs[{place}]: {error}") from None
+                raise UsageError(f"jobs[{position}]: {error}") from None
             if item.job is not None and item.job.dead_letter is not None:
                 dead_letters.add(item.job.dead_letter)
             # Staging takes any job, and one long COPY there is better than many short ones here and there.
-            staged = staged or item.road is _Road.STAGING
-            yield attrs.evolve(item, road=_Road.STAGING) if staged and item.road is _Road.COPY else item
+            staged = staged or item.path is _Path.STAGING
+            yield attrs.evolve(item, path=_Path.STAGING) if staged and item.path is _Path.COPY else item
 
     def _item(self, queue: Queue, given: NewJob | Mapping[str, Any]) -> _Item:
         if isinstance(given, NewJob):
@@ -107,13 +109,15 @@ class LoadOperations:
             raise UsageError(
                 f"{type(given).__name__} is not a job: use a NewJob, or a dict with data and options"
             )
+        # Checked here and not by the database, so that the error names the job.
         require_key(queue, job or _PLAIN)
         text = None if data is None else encode(data, "data", self._context.max_bytes)
         id = UUID(str(job.id)) if job is not None and job.id else make_id()
-        return _Item(_road(queue, job), id, text, job)
+        return _Item(_path(queue, job), id, text, job)
 
     def _copy(self, queue: Queue, items: Iterable[_Item], loaded: Loaded) -> Operation[None]:
-        ((now,),) = read_first((yield Batch((self._context.step("read_clock"),))))
+        # The time of the database, because COPY takes values and no expressions.
+        ((now,),) = read_first((yield Batch((self._context.bind("read_clock"),))))
         rows = JobRows(queue, now)
 
         def written() -> Iterator[bytes]:
@@ -127,7 +131,7 @@ class LoadOperations:
     def _stage(self, queue: Queue, items: Iterable[_Item], loaded: Loaded) -> Operation[None]:
         load = make_id()
         rows = StagingRows(load)
-        given: list[UUID] = []
+        given: list[UUID] = []  # ids of the caller: jobs of these ids may have ended before
 
         def written() -> Iterator[bytes]:
             for item in items:
@@ -137,7 +141,7 @@ class LoadOperations:
 
         yield Copy(self._context.catalog.get("copy_staging").text, blocks(written()))
         values = {"queue": queue.name, "load": load, "keep_ids": loaded.ids is not None}
-        release = self._context.step("release_staged", queue.table_name, **values)
+        release = self._context.bind("release_staged", queue.table_name, **values)
         unless_ended = SendOperations(self._context).drop_if_ended(queue, given)
         results = yield Batch((release, unless_ended))
         ((count, ids),) = read_rows(results[0][0])
@@ -147,10 +151,10 @@ class LoadOperations:
             loaded.ids += [id for id in ids or () if id not in dropped]
 
     def _send(self, queue: Queue, items: Iterable[_Item], loaded: Loaded) -> Operation[None]:
-        verbs = SendOperations(self._context)
+        sends = SendOperations(self._context)
         for item in items:
             job = item.job or _PLAIN
-            sent = yield from verbs.send_encoded(queue.name, job, item.id, item.data, own=False)
+            sent = yield from sends.send_encoded(queue.name, job, item.id, item.data, own=False)
             if sent is not None:
                 loaded.add(sent)
 
@@ -158,9 +162,11 @@ class LoadOperations:
 _PLAIN = NewJob()
 
 
-def _road(queue: Queue, job: NewJob | None) -> _Road:
+def _path(queue: Queue, job: NewJob | None) -> _Path:
+    # Throttle slots are decided job by job. Ids of the caller may exist already, and other policies have slots: COPY
+    # would fail as a whole where staging leaves out single jobs.
     if job is not None and job.singleton_seconds is not None:
-        return _Road.SEND
+        return _Path.SEND
     if queue.policy is Policy.STANDARD and (job is None or job.id is None):
-        return _Road.COPY
-    return _Road.STAGING
+        return _Path.COPY
+    return _Path.STAGING

@@ -1,18 +1,19 @@
-"""Python values as Postgres reads them in a statement's parameters."""
+"""Python values in the server's text format, as parameters of statements."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from trioboss.model.job import Lease
 from trioboss.postgres import BoundStatement
 from trioboss.sql import Statement
 
-__all__ = ["fence", "step", "text_array", "uuid_array"]
+__all__ = ["bind", "lease_arrays", "text_array", "uuid_array"]
 
 
-def step(statement: Statement, values: Mapping[str, object]) -> BoundStatement:
-    """A statement with its parameters; those that are not among the values are null."""
+def bind(statement: Statement, values: Mapping[str, object]) -> BoundStatement:
+    """A statement with its parameters; a parameter that is not among the values is null."""
     get = values.get
     return BoundStatement(
         statement, [None if (v := get(name)) is None else _text(v) for name in statement.parameters]
@@ -20,6 +21,7 @@ def step(statement: Statement, values: Mapping[str, object]) -> BoundStatement:
 
 
 def _text(value: Any) -> bytes:
+    # All parameters are text: their types are in the casts of the statements.
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, bool):
@@ -43,19 +45,20 @@ def _quoted(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def fence(entries: Iterable[tuple[UUID, int | None, datetime | None, str]]) -> dict[str, str]:
-    """The parameters that fence a statement: the ids, and id → [attempt, started_on, …] as JSON.
-
-    The last item of an entry is the … as JSON text already.
-    """
+def lease_arrays(leases: Iterable[Lease], unfenced: Iterable[UUID] = ()) -> dict[str, str]:
+    """The parameters that fence a statement: leases as three arrays, and ids that stand for whatever is active."""
     ids: list[str] = []
-    leases: list[str] = []
+    attempts: list[str] = []
+    starts: list[str] = []
     times: dict[datetime, str] = {}  # the jobs of one claim have started at the same time
-    for id, attempt, started_on, rest in entries:
-        ids.append(text := str(id))
-        if started_on is None:
-            leases.append(f'"{text}":[null,null,{rest}]')
-            continue
-        time = times.get(started_on) or times.setdefault(started_on, started_on.isoformat())
-        leases.append(f'"{text}":[{attempt},"{time}",{rest}]')
-    return {"ids": "{" + ",".join(ids) + "}", "leases": "{" + ",".join(leases) + "}"}
+    for lease in leases:
+        ids.append(str(lease.id))
+        attempts.append(str(lease.attempt))
+        started_on = lease.started_on
+        starts.append(times.get(started_on) or times.setdefault(started_on, f'"{started_on.isoformat()}"'))
+    values = {"attempts": "{" + ",".join(attempts) + "}", "starts": "{" + ",".join(starts) + "}"}
+    if any_active := [str(id) for id in unfenced]:
+        # In both arrays: `ids` finds the rows, `unfenced` lets them pass the fence.
+        ids += any_active
+        values["unfenced"] = "{" + ",".join(any_active) + "}"
+    return values | {"ids": "{" + ",".join(ids) + "}"}

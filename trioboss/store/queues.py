@@ -1,4 +1,4 @@
-"""Verbs on queues."""
+"""Operations on queues."""
 
 import hashlib
 from collections.abc import Mapping
@@ -40,58 +40,61 @@ class QueueOperations:
         yield from self._check_dead_letter(name, settings.dead_letter)
         table = f"j{hashlib.md5(name.encode()).hexdigest()}" if settings.partition else COMMON_LEAF
         values = attrs.asdict(settings) | {"queue": name, "table_name": table}
-        steps = self._context.step("drop_leftovers", queue=name), self._context.step("create_queue", **values)
-        made = yield from self._rebuild(name, "created", *steps)
+        # A send that was open while an older queue of that name was deleted may have left jobs in the common table.
+        drop_leftovers = self._context.bind("drop_leftovers", queue=name)
+        create = self._context.bind("create_queue", **values)
+        made = yield from self._rebuild(name, "created", drop_leftovers, create)
         self._context.forget(name)
         if not made:
-            existing = yield from self._context.know(name)
+            existing = yield from self._context.find(name)
             if differing := existing.differences(settings):
                 raise QueueExists(name, differing)
 
     def update(self, name: str, options: Mapping[str, Any]) -> Operation[None]:
-        """Change the options given."""
+        """Change the options given. They apply to queued jobs, too, but not to attempts that are running."""
         check_name("queue", name)
         changed = changed_settings(options)
         yield from self._check_dead_letter(name, changed.get("dead_letter"))
-        step = self._context.step("update_queue", queue=name, given=text_array(changed), **changed)
-        yield from self._expect_queue(name, Batch((step,)))
+        update = self._context.bind("update_queue", queue=name, given=text_array(changed), **changed)
+        yield from self._expect_queue(name, Batch((update,)))
 
     def delete(self, name: str) -> Operation[None]:
         """Remove a queue with its live jobs. A queue that does not exist is fine."""
         check_name("queue", name)
-        users = read_first((yield Batch((self._context.step("dead_letter_users", queue=name),))))
+        # The database refuses it for queues by a foreign key, but not for jobs that override the option.
+        users = read_first((yield Batch((self._context.bind("dead_letter_users", queue=name),))))
         if users:
             by_jobs = users[0][1]
             raise QueueInUse(name, [user for user, kind in users if kind == by_jobs], by_jobs=by_jobs)
-        yield from self._rebuild(name, "deleted", self._context.step("delete_queue", queue=name))
+        yield from self._rebuild(name, "deleted", self._context.bind("delete_queue", queue=name))
         self._context.forget(name)
 
     def pause(self, name: str, paused: bool) -> Operation[None]:
         """Stop or resume handing out the queue's jobs."""
         check_name("queue", name)
-        yield from self._expect_queue(name, Batch((self._context.step("pause", queue=name, paused=paused),)))
+        yield from self._expect_queue(name, Batch((self._context.bind("pause", queue=name, paused=paused),)))
 
     def get(self, name: str) -> Operation[Queue | None]:
-        """The queue of that name, read anew."""
+        """The queue of that name, as it is now."""
         check_name("queue", name)
-        found = read_queues((yield Batch((self._context.step("get_queues", queue=name),))))
+        found = read_queues((yield Batch((self._context.bind("get_queues", queue=name),))))
         self._context.forget(name)
         self._context.remember(found)
         return found[0] if found else None
 
     def get_all(self) -> Operation[list[Queue]]:
         """All queues, by name."""
-        found = read_queues((yield Batch((self._context.step("get_queues"),))))
-        self._context.forget()
+        found = read_queues((yield Batch((self._context.bind("get_queues"),))))
+        self._context.forget()  # also the queues that no longer exist
         self._context.remember(found)
         return found
 
     def get_stats(self, name: str) -> Operation[QueueStats]:
         """Count the queue's jobs now."""
         check_name("queue", name)
-        queue = yield from self._context.look(name)
-        step = self._context.step("get_queue_stats", queue.table_name, queue=name)
-        stats = read_stats((yield Batch((step,))))
+        queue = yield from self._context.reload(name)
+        count = self._context.bind("get_queue_stats", queue.table_name, queue=name)
+        stats = read_stats((yield Batch((count,))))
         if stats is None:
             raise UnknownQueue(name)
         return stats
@@ -101,9 +104,9 @@ class QueueOperations:
         check_name("queue", name)
         if before not in list(JobState):
             raise UsageError(f"before: {before!r} is not a state: use one of {', '.join(JobState)}")
-        queue = yield from self._context.look(name)
-        step = self._context.step("get_queue_size", queue.table_name, queue=name, before=before)
-        rows = read_first((yield Batch((step,))))
+        queue = yield from self._context.reload(name)
+        count = self._context.bind("get_queue_size", queue.table_name, queue=name, before=before)
+        rows = read_first((yield Batch((count,))))
         if not rows:
             raise UnknownQueue(name)
         return int(rows[0][0])
@@ -111,44 +114,45 @@ class QueueOperations:
     def get_blocked_keys(self, name: str) -> Operation[list[str]]:
         """The keys of a strict FIFO queue that a failed job blocks."""
         check_name("queue", name)
-        queue = yield from self._context.look(name)
+        queue = yield from self._context.reload(name)
         if queue.policy is not Policy.KEY_STRICT_FIFO:
             raise UsageError(f"queue: {name!r} has policy {queue.policy}: only key_strict_fifo blocks keys")
-        step = self._context.step("get_blocked_keys", queue.table_name, queue=name)
-        return [key for (key,) in read_first((yield Batch((step,))))]
+        find = self._context.bind("get_blocked_keys", queue.table_name, queue=name)
+        return [key for (key,) in read_first((yield Batch((find,))))]
 
-    def tell_completions(self, name: str, *, history: bool) -> Operation[str]:
-        """Have the queue's completions told, and return the name of the queue where they are."""
+    def copy_completions(self, name: str, *, history: bool) -> Operation[str]:
+        """Have a completion job made for each job that ends; return the name of the queue where they are."""
         check_name("queue", name)
-        step = self._context.step("tell_completions", queue=name, history=history)
-        rows = read_first((yield Batch((step,))))
+        copy = self._context.bind("copy_completions", queue=name, history=history)
+        rows = read_first((yield Batch((copy,))))
         self._context.forget(name)
         if not rows:
             raise UnknownQueue(name)
         return str(rows[0][0])
 
-    def _rebuild(self, name: str, how: str, *steps: BoundStatement) -> Operation[list[tuple[Any, ...]]]:
-        """Run steps of which the last needs tables for itself, if the queue has one of its own."""
+    def _rebuild(self, name: str, how: str, *statements: BoundStatement) -> Operation[list[tuple[Any, ...]]]:
+        """Run statements of which the last locks tables, if the queue has a table of its own."""
         try:
-            return read_rows((yield Batch(steps))[0][-1])
+            return read_rows((yield Batch(statements))[0][-1])
         except Exception as error:
             if is_lock_not_available(error):
                 raise QueueBusy(name, how) from error
             raise
 
     def _check_dead_letter(self, name: str, dead_letter: str | None) -> Operation[None]:
-        """The dead letter queue exists, and dead letters sent there never come back here."""
-        step = dead_letter
-        while step is not None:
-            if step == name:
+        """Check that the dead letter queue exists, and that its chain never leads back to this queue."""
+        # A trigger refuses cycles, too, whoever makes them. This one names the queue in an error of ours.
+        link = dead_letter
+        while link is not None:
+            if link == name:
                 raise UsageError(f"dead_letter: {dead_letter!r} would lead back to {name!r}")
-            found = read_queues((yield Batch((self._context.step("get_queues", queue=step),))))
+            found = read_queues((yield Batch((self._context.bind("get_queues", queue=link),))))
             if not found:
-                raise UnknownQueue(step)
-            step = found[0].dead_letter
+                raise UnknownQueue(link)
+            link = found[0].dead_letter
 
-    def _expect_queue(self, name: str, flush: Batch) -> Operation[None]:
-        rows = read_first((yield flush))
+    def _expect_queue(self, name: str, batch: Batch) -> Operation[None]:
+        rows = read_first((yield batch))
         self._context.forget(name)
         if not rows:
             raise UnknownQueue(name)

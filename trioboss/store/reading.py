@@ -1,4 +1,4 @@
-"""Verbs that only look."""
+"""Operations that only read."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -8,54 +8,58 @@ from uuid import UUID
 import attrs
 
 from trioboss.errors import UsageError
-from trioboss.model.check import check_count, check_key, check_name, check_uuid
+from trioboss.model.check import check_count, check_flag, check_instant, check_key, check_name, check_uuid
 from trioboss.model.explanation import Explanation, Reason
 from trioboss.model.job import Job
 from trioboss.model.payload import encode
-from trioboss.model.states import JobState
+from trioboss.model.states import JobState, Readiness
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.store.context import Context
 from trioboss.store.rows import read_first, read_jobs
 
 __all__ = ["ReadOperations"]
 
-_LIVE = (JobState.CREATED, JobState.RETRY, JobState.ACTIVE)
-_FILTERS = ("id", "state", "singleton_key", "data", "source_id", "after", "limit")
+_FILTERS = ("id", "state", "singleton_key", "data", "source_id", "since", "until", "newest", "after", "limit")
 
 
 @attrs.frozen
 class ReadOperations:
-    """Find jobs, and say why one is not running."""
+    """Find jobs, and explain why one is not running."""
 
     _context: Context
 
     def get_job(self, name: str, id: object) -> Operation[Job | None]:
         """One job by id, live or ended."""
         check_name("queue", name)
-        step = self._context.step("get_job", queue=name, id=check_uuid("id", id))
-        jobs = read_jobs((yield Batch((step,))))
+        get = self._context.bind("get_job", queue=name, id=check_uuid("id", id))
+        jobs = read_jobs((yield Batch((get,)))[0][0])
         return jobs[0] if jobs else None
 
     def find_jobs(self, name: str, filters: Mapping[str, Any]) -> Operation[list[Job]]:
-        """Jobs that pass all filters given, in order of sending."""
+        """Jobs that pass all filters given, in order of their ids, or newest first."""
         check_name("queue", name)
         if unknown := set(filters) - set(_FILTERS):
             raise TypeError(f"find_jobs() got an unexpected filter {min(unknown)!r}; there are {_FILTERS}")
         values = _checked_filters(filters)
-        statement = "find_jobs"
-        if "id" in values:
-            statement = "find_jobs_by_id"
-        elif values.get("state") in _LIVE:
-            statement = "find_live_jobs"
-        return read_jobs((yield Batch((self._context.step(statement, queue=name, **values),))))
+        newest = "newest_" if values.pop("newest", False) else ""
+        names = ["find_job_by_id"]
+        if "id" not in values:
+            names = [f"find_{newest}{half}_jobs" for half in _halves(values.get("state"))]
+        # Both halves in one transaction. Each returns a page of its own, sorted by id, so their merged beginning is
+        # the page.
+        results = yield Batch(tuple(self._context.bind(each, queue=name, **values) for each in names))
+        jobs = [job for result in results[0] for job in read_jobs(result)]
+        jobs.sort(key=lambda job: job.id, reverse=bool(newest))
+        return jobs[: int(str(values["limit"]))]
 
     def why(self, name: str, id: object) -> Operation[Explanation]:
-        """What stands between a job and its start."""
+        """Explain why a job is not running."""
         check_name("queue", name)
         wanted = check_uuid("id", id)
-        queue = yield from self._context.look(name)
-        step = self._context.step("explain_job", queue.table_name, queue=name, id=wanted)
-        rows = read_first((yield Batch((step,))))
+        # Read again: an explanation of a table that the queue has left would be wrong.
+        queue = yield from self._context.reload(name)
+        explain = self._context.bind("explain_job", queue.table_name, queue=name, id=wanted)
+        rows = read_first((yield Batch((explain,))))
         if rows:
             return _explain(*rows[0])
         job = yield from self.get_job(name, wanted)
@@ -64,65 +68,71 @@ class ReadOperations:
         return Explanation(Reason.ENDED, f"it is {job.state} since {_clock(job.completed_on)}")
 
 
+def _halves(state: object) -> list[str]:
+    """Where jobs of a state are: in the live table, in the archive, or, if they failed, in either."""
+    if state is None or state == JobState.FAILED:
+        return ["live", "ended"]
+    return ["ended"] if JobState(str(state)).is_ended else ["live"]
+
+
 def _checked_filters(filters: Mapping[str, Any]) -> dict[str, object]:
     given = {name: value for name, value in filters.items() if value is not None}
     values: dict[str, object] = {"limit": check_count("limit", given.get("limit", 1000), low=1)}
-    for name in ("id", "source_id"):
+    for name in ("id", "source_id", "after"):
         if name in given:
             values[name] = check_uuid(name, given[name])
+    for name in ("since", "until"):
+        if name in given:
+            values[name] = check_instant(name, given[name])
+    if "newest" in given:
+        values["newest"] = check_flag("newest", given["newest"])
     if "state" in given:
         if given["state"] not in list(JobState):
             raise UsageError(f"state: {given['state']!r} is not a state: use one of {', '.join(JobState)}")
-        values["state"] = given["state"]
+        values["state"] = str(given["state"])
+        if given["state"] in (JobState.FAILED, JobState.CANCELLED):
+            values["outcome"] = values["state"]
     if "singleton_key" in given:
         values["singleton_key"] = check_key("singleton_key", given["singleton_key"])
     if "data" in given:
         values["data"] = encode(given["data"])
-    if "after" in given:
-        values["after"] = _check_after(given["after"])
     return values
 
 
-def _check_after(seq: object) -> int:
-    if isinstance(seq, int) and not isinstance(seq, bool) and 0 <= seq < 2**63:
-        return seq
-    raise UsageError(f"after: {seq!r} is not the seq of a job")
-
-
 def _explain(
-    state: str,
-    gate: int,
+    readiness: str,
     start_after: datetime,
     started_on: datetime | None,
     worker: UUID | None,
     key: str | None,
     policy: str,
     paused: bool,
-    sleepers: int,
+    idle: int,
     workers: int,
     ahead: int,
-    holder: UUID | None,
-    holder_state: str | None,
+    behind: UUID | None,
+    behind_state: str | None,
     now: datetime,
 ) -> Explanation:
-    """The first obstacle, from the one that outlasts all others to the one that goes away by itself."""
-    if state == "active":
-        who = f"worker {worker}" if worker else "somebody who fetched it by hand"
-        return Explanation(Reason.RUNNING, f"it runs since {_clock(started_on)}, with {who}")
-    if state == "failed":
+    """The first obstacle, from the one that lasts longest to the one that goes away by itself."""
+    if readiness == Readiness.ACTIVE:
+        runner = f"worker {worker}" if worker else "a caller that fetched it"
+        return Explanation(Reason.RUNNING, f"it runs since {_clock(started_on)}, with {runner}")
+    if readiness == Readiness.ENDED:
         return Explanation(Reason.ENDED, f"it failed and blocks key {key!r}: retry it or delete it")
     if paused:
         return Explanation(Reason.PAUSED, "its queue is paused: resume_queue lets it go on")
+    # By the time and not by the readiness: a job that is due is promoted by the next claim, so it is not deferred.
     if start_after > now:
         return Explanation(Reason.DEFERRED, f"it is deferred until {_clock(start_after)}", until=start_after)
-    if holder is not None and holder_state == "failed":
-        text = f"key {key!r} is blocked by job {holder}, which failed: retry or delete that one"
-        return Explanation(Reason.BLOCKED_KEY, text, behind=holder)
-    if holder is not None:
-        what = f"of key {key!r}" if key is not None else "of its queue"
-        text = f"it is behind job {holder} {what}, which is {holder_state} (policy {policy})"
-        return Explanation(Reason.BEHIND, text, behind=holder)
-    if not sleepers and not workers:
+    if behind is not None and behind_state == JobState.FAILED:
+        text = f"key {key!r} is blocked by job {behind}, which failed: retry or delete that one"
+        return Explanation(Reason.BLOCKED_KEY, text, behind=behind)
+    if behind is not None:
+        backlog = f"of key {key!r}" if key is not None else "of its queue"
+        text = f"it is behind job {behind} {backlog}, which is {behind_state} (policy {policy})"
+        return Explanation(Reason.BEHIND, text, behind=behind)
+    if not idle and not workers:
         return Explanation(Reason.NO_WORKER, "no worker takes jobs of its queue")
     return Explanation(Reason.QUEUED, f"it is due, and {ahead} jobs of its queue go first")
 

@@ -1,4 +1,4 @@
-"""Verbs on schedules."""
+"""Operations on schedules."""
 
 import json
 from collections.abc import Mapping
@@ -40,23 +40,23 @@ class ScheduleOperations:
             "data": None if data is None else encode(data, "data", self._context.max_bytes),
             "options": json.dumps(_send_options(job)),
         }
-        # What would go wrong at every tick goes wrong here.
-        require_key((yield from self._context.look(name)), job)
+        # A mistake that would fail every tick is refused here.
+        require_key((yield from self._context.reload(name)), job)
         if job.dead_letter is not None:
-            yield from self._context.look(job.dead_letter)
-        if not read_first((yield Batch((self._context.step("schedule", **values),)))):
+            yield from self._context.reload(job.dead_letter)
+        if not read_first((yield Batch((self._context.bind("schedule", **values),)))):
             raise UnknownQueue(name)
 
     def unschedule(self, name: str, key: str) -> Operation[None]:
         """Remove the schedule of that key; one that does not exist is fine."""
         check_name("queue", name)
-        yield Batch((self._context.step("unschedule", queue=name, key=_check_key(key)),))
+        yield Batch((self._context.bind("unschedule", queue=name, key=_check_key(key)),))
 
     def get_all(self, name: str | None) -> Operation[list[Schedule]]:
         """The schedules of one queue, or all of them."""
         if name is not None:
             check_name("queue", name)
-        return read_schedules((yield Batch((self._context.step("get_schedules", queue=name),))))
+        return read_schedules((yield Batch((self._context.bind("get_schedules", queue=name),))))
 
 
 def _check_key(key: object) -> str:

@@ -1,5 +1,6 @@
-"""Verbs that make jobs, one at a time. Bulk loads are in loading.py."""
+"""Operations that send jobs, one at a time. Bulk loads are in loading.py."""
 
+import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Protocol
@@ -9,7 +10,7 @@ import attrs
 
 from trioboss.errors import UnknownQueue, UsageError
 from trioboss.model.check import check_name
-from trioboss.model.job import NewJob, make_id
+from trioboss.model.job import OPTIONS, NewJob, make_id
 from trioboss.model.payload import Json, encode
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
@@ -18,21 +19,25 @@ from trioboss.postgres.operation import Batch, Operation
 from trioboss.postgres.wire.results import PGresult, read_rows
 from trioboss.store.context import Context
 from trioboss.store.parameters import text_array, uuid_array
-from trioboss.store.rows import read_first, read_queues
+from trioboss.store.rows import read_first
 
-__all__ = ["SendOperations", "job_options", "require_key"]
-
-_OPTIONS = [field.name for field in attrs.fields(NewJob) if field.name not in ("data", "id", "start_after")]
+__all__ = ["PendingSend", "SendOperations", "overrides", "require_key", "start"]
 
 
-def job_options(job: NewJob) -> dict[str, Any]:
-    """The options of a job as parameters of send.sql; a backoff of its own brings its own jitter."""
-    options = {name: getattr(job, name) for name in _OPTIONS}
+def overrides(job: NewJob) -> str | None:
+    """The options of its queue that a job overrides, as JSON text; None if there are none."""
+    options = {name: value for name in OPTIONS if (value := getattr(job, name)) is not None}
+    if not options:
+        return None
     if job.retry_backoff is not None and job.retry_jitter is None:
+        # The jitter of the queue belongs to the backoff of the queue, which the job overrides.
         options["retry_jitter"] = 0.5 if job.retry_backoff else 0.0
-    key = "start_after" if isinstance(job.start_after, datetime) else "delay"
-    options[key] = job.start_after
-    return options
+    return json.dumps(options)
+
+
+def start(job: NewJob) -> dict[str, Any]:
+    """When a job may start, as parameters of send.sql: an instant, or a delay in seconds."""
+    return {"start_after" if isinstance(job.start_after, datetime) else "delay": job.start_after}
 
 
 def require_key(queue: Queue, job: NewJob) -> None:
@@ -43,7 +48,7 @@ def require_key(queue: Queue, job: NewJob) -> None:
 
 @attrs.frozen
 class _Sent:
-    """The answer of send.sql or send_throttled.sql. Nothing at all: the queue is not what we thought."""
+    """The answer of send.sql or send_throttled.sql. No id: the job was refused, or the cached queue is outdated."""
 
     id: UUID | None = None
     slot: datetime | None = None
@@ -54,13 +59,16 @@ def _read_sent(result: PGresult) -> _Sent:
     return _Sent(rows[0][0], *rows[0][2:]) if rows else _Sent()
 
 
-class Letter(Protocol):
-    """A job that brings nothing but its data, as JSON text."""
+class PendingSend(Protocol):
+    """A send of a job that brings nothing but its data, as JSON text."""
 
     @property
-    def id(self) -> UUID: ...
+    def id(self) -> UUID:
+        """The id of the job."""
+
     @property
-    def data(self) -> str | None: ...
+    def data(self) -> str | None:
+        """Its data."""
 
 
 @attrs.frozen
@@ -83,26 +91,28 @@ class SendOperations:
         return None if data is None else encode(data, "data", self._context.max_bytes)
 
     def is_plain(self, name: str) -> bool:
-        """Whether this is known as a queue without any rule: all its jobs need is their data."""
-        queue = self._context.recall(name)
+        """Whether this is cached as a standard queue: its jobs need nothing but their data."""
+        queue = self._context.cached(name)
         return queue is not None and queue.policy is Policy.STANDARD
 
-    def send_plain(self, name: str, letters: Sequence[Letter]) -> Operation[bool]:
+    def send_plain(self, name: str, sends: Sequence[PendingSend]) -> Operation[bool]:
         """Put jobs that bring nothing but their data into a standard queue: all, or none if it is another now."""
-        queue = yield from self._context.know(name)
-        ids, data = uuid_array(letter.id for letter in letters), text_array(letter.data for letter in letters)
-        step = self._context.step("send_plain", queue.table_name, queue=name, ids=ids, data=data)
-        results = yield Batch((step,), follow_up=(self._context.wake(name, ready=True),))
+        # The statement inserts nothing unless the queue is a standard one now: then the sends go one by one.
+        queue = yield from self._context.find(name)
+        ids, data = uuid_array(send.id for send in sends), text_array(send.data for send in sends)
+        send_all = self._context.bind("send_plain", queue.table_name, queue=name, ids=ids, data=data)
+        results = yield Batch((send_all,), follow_up=(self._context.notify_idle(name, ready=True),))
         return results[0][0].command_tuples != 0
 
-    def send_and_wake(self, name: str, letter: Letter) -> Operation[bool]:
-        """The same for one, which wakes who sleeps by its own commit, unless others are at it."""
-        queue = yield from self._context.know(name)
-        values = {"queue": name, "id": letter.id, "data": letter.data}
-        results = yield Batch((self._context.step("send_and_wake", queue.table_name, **values),))
+    def send_and_notify(self, name: str, send: PendingSend) -> Operation[bool]:
+        """The same for one, which notifies idle dispatchers by its own commit, unless another sender is doing so."""
+        queue = yield from self._context.find(name)
+        values = {"queue": name, "id": send.id, "data": send.data}
+        results = yield Batch((self._context.bind("send_and_notify", queue.table_name, **values),))
         answer = read_first(results)
+        # No row: it is no standard queue. False: committed, but nobody was notified yet.
         if answer == [(False,)]:
-            yield Batch(follow_up=(self._context.wake(name, ready=True),))
+            yield Batch(follow_up=(self._context.notify_idle(name, ready=True),))
         return bool(answer)
 
     def send_encoded(
@@ -118,11 +128,12 @@ class SendOperations:
         """Send a job whose id is chosen and whose data is JSON text already."""
 
         def send(queue: Queue) -> Operation[UUID | None]:
-            step = self._step(queue, job, id, data, ring=not own, unique_until=unique_until)
+            # In the caller's transaction the notification is part of the statement; on ours it follows the commit.
+            statement = self._bind(queue, job, id, data, notify=not own, unique_until=unique_until)
             # An id of the caller's own may be one that was sent, and has ended, before.
             unless_ended = (self.drop_if_ended(queue, [id]),) if job.id else ()
-            wake = (self.wake(name, job),) if own else ()
-            results = yield Batch((step, *unless_ended), follow_up=wake)
+            notify = (self.notify_idle(name, job),) if own else ()
+            results = yield Batch((statement, *unless_ended), follow_up=notify)
             sent = _read_sent(results[0][0])
             if sent.id is not None and not (unless_ended and read_rows(results[0][1])):
                 return id
@@ -130,40 +141,44 @@ class SendOperations:
 
         return (yield from self._context.on_queue(name, send))
 
-    def _step(
-        self, queue: Queue, job: NewJob, id: UUID, data: str | None, *, ring: bool, unique_until: str | None
+    def _bind(
+        self, queue: Queue, job: NewJob, id: UUID, data: str | None, *, notify: bool, unique_until: str | None
     ) -> BoundStatement:
         require_key(queue, job)
-        statement = "send" if job.singleton_seconds is None else "send_throttled"
-        values = job_options(job) | {"queue": queue.name, "id": id, "data": data}
-        values |= {"ring": ring, "unique_until": unique_until}
+        key = job.singleton_key
+        values = start(job) | {"queue": queue.name, "id": id, "data": data, "notify": notify}
+        values |= {"priority": job.priority, "singleton_key": key, "options": overrides(job)}
+        values["once"] = None if unique_until is None else f"{unique_until}:{key or ''}"
+        if job.singleton_seconds is None:
+            return self._context.bind("send", queue.table_name, **values)
+        values["singleton_seconds"] = job.singleton_seconds
         values["singleton_next_slot"] = bool(job.singleton_next_slot)
-        return self._context.step(statement, queue.table_name, **values)
+        return self._context.bind("send_throttled", queue.table_name, **values)
 
-    def wake(self, name: str, job: NewJob | None = None) -> BoundStatement:
-        """The step that wakes who sleeps past the job's time; for a transaction of its own."""
+    def notify_idle(self, name: str, job: NewJob | None = None) -> BoundStatement:
+        """The statement that notifies dispatchers which are idle past the job's time; for a transaction of its own."""
         if job is None or job.start_after is None:
             # A throttled job may have got a later slot.
-            return self._context.wake(name, ready=job is not None and job.singleton_seconds is None)
-        start = job.start_after
-        due = {"due": start} if isinstance(start, datetime) else {"delay": start}
-        return self._context.step("wake", queue=name, **due)
+            return self._context.notify_idle(name, ready=job is not None and job.singleton_seconds is None)
+        due = {"due" if isinstance(job.start_after, datetime) else "delay": job.start_after}
+        return self._context.bind("notify_idle", queue=name, **due)
 
     def drop_if_ended(self, queue: Queue, ids: Iterable[UUID]) -> BoundStatement:
-        """The step that takes back jobs just sent whose ids ended before."""
-        return self._context.step("drop_if_ended", queue.table_name, queue=queue.name, ids=uuid_array(ids))
+        """The statement that removes jobs just sent whose ids ended before."""
+        return self._context.bind("drop_if_ended", queue.table_name, queue=queue.name, ids=uuid_array(ids))
 
-    def ring(self, name: str, *, own: bool) -> Operation[None]:
-        """The word to the workers that the queue has jobs: at once, or when the caller commits."""
-        yield Batch((self.wake(name) if own else self._context.step("ring", queue=name),))
+    def notify(self, name: str, *, own: bool) -> Operation[None]:
+        """Notify the workers that the queue has jobs: at once, or when the caller commits."""
+        yield Batch((self.notify_idle(name) if own else self._context.bind("notify_queue", queue=name),))
 
     def _refused(self, queue: Queue, job: NewJob, id: UUID, slot: datetime | None) -> Operation[UUID | None]:
-        """Nothing was sent. Whose fault is it? None: the policy said no. The id: it was sent before."""
-        step = self._context.step(
+        """Nothing was sent: find out why. None: the policy refused the job. The id: it was sent before."""
+        explain = self._context.bind(
             "explain_refusal", queue.table_name, queue=queue.name, id=id, dead_letter=job.dead_letter
         )
-        results = yield Batch((*self._give_back(queue.name, id, slot), step))
+        results = yield Batch((*self._return_slot(queue.name, id, slot), explain))
         policy, dead_letter_exists, sent_before = read_rows(results[0][-1])[0]
+        # From the cause that is certain to the one that remains: a refusal by the policy or a throttle.
         if policy is None:
             self._context.forget(queue.name)
             raise UnknownQueue(queue.name)
@@ -171,14 +186,14 @@ class SendOperations:
             raise UnknownQueue(job.dead_letter)
         if policy != queue.policy:
             self._context.forget(queue.name)
-            require_key((yield from self._context.know(queue.name)), job)
+            require_key((yield from self._context.find(queue.name)), job)
         return id if sent_before else None
 
-    def _give_back(self, name: str, id: UUID, slot: datetime | None) -> tuple[BoundStatement, ...]:
-        """The step, if any, that frees the throttle slot which a job took before it was refused."""
+    def _return_slot(self, name: str, id: UUID, slot: datetime | None) -> tuple[BoundStatement, ...]:
+        """The statement, if any, that returns the throttle slot which a job took before it was refused."""
         if slot is None:
             return ()
-        return (self._context.step("give_back_slot", queue=name, id=id, slot=slot),)
+        return (self._context.bind("return_throttle_slot", queue=name, id=id, slot=slot),)
 
     def publish(self, event: str, job: NewJob, *, own: bool) -> Operation[list[UUID]]:
         """Send the job to every queue that subscribed to the event: to all of them, or to none."""
@@ -186,24 +201,28 @@ class SendOperations:
         if job.id is not None:
             raise UsageError("id: an event becomes a job in each queue, so it cannot have one id")
         data = self.write_data(job.data)
-        queues = read_queues((yield Batch((self._context.step("get_subscribers", event=event),))))
-        self._context.remember(queues)
+        names = read_first((yield Batch((self._context.bind("get_subscribers", event=event),))))
+        queues: list[Queue] = []
+        # Read again, and all before the first send: a mistake in one of them must be found while nothing is sent.
+        for (name,) in names:
+            queues.append((yield from self._context.reload(name)))
         if job.dead_letter is not None:
-            yield from self._context.look(job.dead_letter)
+            yield from self._context.reload(job.dead_letter)
         if not queues:
             return []
+        # One transaction, in the order of the names: two publishers of strict FIFO keys never wait in a cycle.
         ids = [make_id() for _ in queues]
-        steps = [
-            self._step(queue, job, id, data, ring=not own, unique_until=None)
+        statements = [
+            self._bind(queue, job, id, data, notify=not own, unique_until=None)
             for queue, id in zip(queues, ids, strict=True)
         ]
-        wakes = tuple((self.wake(queue.name, job),) for queue in queues) if own else ()
-        results = yield Batch(tuple(steps), *wakes)
+        notify = tuple((self.notify_idle(queue.name, job),) for queue in queues) if own else ()
+        results = yield Batch(tuple(statements), *notify)
         answers = [
             (queue, id, _read_sent(result)) for queue, id, result in zip(queues, ids, results[0], strict=True)
         ]
-        freed = [self._give_back(q.name, id, sent.slot) for q, id, sent in answers if sent.id is None]
-        if slots := [step for steps in freed for step in steps]:
+        refused = [self._return_slot(q.name, id, sent.slot) for q, id, sent in answers if sent.id is None]
+        if slots := [statement for statements in refused for statement in statements]:
             yield Batch(tuple(slots))
         return [id for _, id, sent in answers if sent.id is not None]
 
@@ -211,11 +230,11 @@ class SendOperations:
         """Let a queue get a job for each event of that name."""
         check_name("event", event)
         check_name("queue", name)
-        if not read_first((yield Batch((self._context.step("subscribe", event=event, queue=name),)))):
+        if not read_first((yield Batch((self._context.bind("subscribe", event=event, queue=name),)))):
             raise UnknownQueue(name)
 
     def unsubscribe(self, event: str, name: str) -> Operation[None]:
         """End a subscription; one that does not exist is fine."""
         check_name("event", event)
         check_name("queue", name)
-        yield Batch((self._context.step("unsubscribe", event=event, queue=name),))
+        yield Batch((self._context.bind("unsubscribe", event=event, queue=name),))

@@ -1,7 +1,6 @@
-"""What verbs are asked to settle: jobs, jobs in the hands of their handlers, or ids; one or many."""
+"""The jobs that a call is to settle: jobs, jobs that were passed to handlers, or ids; one or many."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from uuid import UUID
 
 import attrs
@@ -11,21 +10,17 @@ from trioboss.model.check import check_name, check_uuid, shown
 from trioboss.model.job import HandedJob, Job, Lease, Settled
 from trioboss.model.states import JobState
 
-__all__ = ["Asked", "Entry", "Target", "Targets", "ids_of", "lease_entries", "parse_targets"]
+__all__ = ["Target", "TargetSet", "Targets", "parse_targets"]
 
 Target = Job | HandedJob | UUID | str
 Targets = Target | Iterable[Target]
 
-Entry = tuple[UUID, int | None, datetime | None, str]
-"""An attempt to be settled, for `fence`: id, attempt, start, and what the statement is to know of it."""
-
 
 @attrs.frozen
-class Asked:
-    """What one call is about. Job objects stand for their attempt, ids for whatever attempt is active."""
+class TargetSet:
+    """The targets of one call. A job object stands for its attempt, an id for whatever attempt is active."""
 
-    name: str
-    """The queue."""
+    queue: str
     jobs: Sequence[Job]
     plain: Sequence[UUID]
     handed: Sequence[HandedJob]
@@ -40,37 +35,44 @@ class Asked:
         """The job objects, and of several attempts of one job the last: the others are stale in any case."""
         return {job.id: job for job in sorted(self.jobs, key=lambda job: job.attempt)}
 
-    def entries(self, rest: str) -> list[Entry]:
-        """Fence each job object by its lease, a plain id not at all. In order, as above."""
-        entries: dict[UUID, Entry] = {id: (id, None, None, rest) for id in self.plain}
-        for job in self._latest.values():
-            # A job that was not active when it was read has no lease, and never matches.
-            attempt = job.attempt if job.lease else -1
-            entries[job.id] = (job.id, attempt, job.started_on or job.created_on, rest)
-        return sorted(entries.values())
+    @property
+    def leases(self) -> list[Lease]:
+        """The leases of the job objects, in order, as above."""
+        # A job that was not active when it was read has no lease, and never matches.
+        leases = [
+            job.lease or Lease(job.id, -1, job.started_on or job.created_on) for job in self._latest.values()
+        ]
+        return sorted(leases, key=lambda lease: lease.id)
 
-    def tell(self, states: Mapping[UUID, JobState], error: str = "", *, own: bool) -> None:
-        """Let handlers that settled their own jobs know of it. In the caller's transaction it may come to nothing."""
+    @property
+    def unfenced(self) -> list[UUID]:
+        """The plain ids, in order, without those that are also given as a job."""
+        return sorted(set(self.plain) - {job.id for job in self.jobs})
+
+    def report(self, states: Mapping[UUID, JobState], error: str = "", *, own: bool) -> None:
+        """Report to handlers that they settled their own jobs. The caller's transaction may still be rolled back."""
+        # Of two attempts of one job only the last was settled: the handler of the other has lost its lease.
         latest = self._latest
         for handed in self.handed:
             if handed.job.id in states and latest[handed.job.id].attempt == handed.job.attempt:
                 handed.settled_manually(states[handed.job.id], error, certain=own)
 
-    def judge(self, done: set[UUID], wanted: str) -> Settled:
-        """Turn what was asked and what was done into the answer, or the error, that the caller gets."""
+    def answer(self, done: set[UUID], wanted: str) -> Settled:
+        """The answer, or the error, that the caller gets if these were settled."""
+        # Jobs that were given as objects have to be settled, all of them; of plain ids at least one has to exist.
         latest = self._latest
         stale = [job.id for job in self.jobs if job.id not in done or job.attempt < latest[job.id].attempt]
         if stale:
-            raise LeaseLost(self.name, stale)
-        asked = self.ids
-        if asked and not done:
-            raise JobNotFound(self.name, asked, wanted)
-        return Settled(len(asked), len(done), tuple(sorted(done)))
+            raise LeaseLost(self.queue, stale)
+        ids = self.ids
+        if ids and not done:
+            raise JobNotFound(self.queue, ids, wanted)
+        return Settled(len(ids), len(done), tuple(sorted(done)))
 
 
-def parse_targets(name: str, targets: Targets) -> Asked:
-    """What is meant, or a UsageError."""
-    check_name("queue", name)
+def parse_targets(queue: str, targets: Targets) -> TargetSet:
+    """The targets of a call, or a UsageError."""
+    check_name("queue", queue)
     if isinstance(targets, Job | HandedJob | UUID | str):
         targets = [targets]
     if not isinstance(targets, Iterable):
@@ -80,17 +82,7 @@ def parse_targets(name: str, targets: Targets) -> Asked:
     plain = [target.job if isinstance(target, HandedJob) else target for target in several]
     jobs = [target for target in plain if isinstance(target, Job)]
     for job in jobs:
-        if job.queue != name:
-            raise UsageError(f"queue: job {job.id} is of queue {job.queue!r}, not {name!r}")
+        if job.queue != queue:
+            raise UsageError(f"queue: job {job.id} is of queue {job.queue!r}, not {queue!r}")
     ids = [check_uuid("id", target) for target in plain if not isinstance(target, Job)]
-    return Asked(name, jobs, ids, handed)
-
-
-def lease_entries(settled: Iterable[tuple[Lease, str]]) -> list[Entry]:
-    """The same for leases, each with what the statement is to know of it."""
-    return sorted((lease.id, lease.attempt, lease.started_on, rest) for lease, rest in settled)
-
-
-def ids_of(entries: Sequence[Entry]) -> list[UUID]:
-    """The ids of these."""
-    return [entry[0] for entry in entries]
+    return TargetSet(queue, jobs, ids, handed)

@@ -21,7 +21,7 @@ from tests.chaos.harness.producer import LEDGER
 __all__ = ["NotDrained", "run"]
 
 _SETTINGS: dict[str, str | int | bool] = {"track_commit_timestamp": True, "shared_buffers": "128MB"}
-_LEFT = "select count(*) from trioboss.job where state <= 'active'"
+_LEFT = "select count(*) from trioboss.live_job where readiness <= 'active'"
 _STUCK = "select to_jsonb(job) - 'data' from trioboss.job limit 10"
 _BLOCKING = "select id from trioboss.job where name = 'chaos.fifo' and state = 'failed'"
 _POLL_INTERVAL = 0.2  # seconds

@@ -17,12 +17,12 @@ __all__ = ["collect"]
 
 # The columns are in the order of JobRow's and of EndedAttempt's fields.
 _ROWS = """
-    select id, name, singleton_key, state::text, attempt, extract(epoch from started_on)::float8,
+    select id, name, singleton_key, state, attempt, extract(epoch from started_on)::float8,
            extract(epoch from completed_on)::float8, output ->> 'token', retry_limit,
            extract(epoch from expire_in)::float8, source_id
     from trioboss.all_jobs"""
 _ENDED = """
-    select job_id, name, singleton_key, attempt, extract(epoch from started_on)::float8,
+    select job_id, queue, key, attempt, extract(epoch from started_on)::float8,
            extract(epoch from ended_on)::float8, outcome, error ->> 'message', worker::text
     from trioboss.attempt"""
 _LEDGER = "select id from ledger order by pg_xact_commit_timestamp(xmin), line"

@@ -31,8 +31,8 @@ _LISTENERS = """
       and database = (select oid from pg_database where datname = current_database())"""
 _BACKENDS = "select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
 _TERMINATE = "select pg_terminate_backend(%s)"
-_LOCK = "lock table trioboss.job in access exclusive mode"
-_SNAPSHOT = "set transaction isolation level repeatable read; select count(*) from trioboss.job"
+_LOCK = "lock table trioboss.live_job in access exclusive mode"
+_SNAPSHOT = "set transaction isolation level repeatable read; select count(*) from trioboss.live_job"
 _AFTER_RESUMING = (
     2.0  # seconds in which a resumed worker is not killed, so that it tries to settle its old jobs
 )

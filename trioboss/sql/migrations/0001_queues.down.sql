@@ -1,6 +1,9 @@
 DROP TABLE trioboss.queue;
-DROP TABLE trioboss.version;
-DROP FUNCTION trioboss.refuse_dead_letter_circle();
-DROP FUNCTION trioboss.announce_queues();
-DROP DOMAIN trioboss.instant, trioboss.span, trioboss.share;
-DROP SCHEMA "trioboss";
+DROP SEQUENCE trioboss.queue_revision;
+DROP TABLE trioboss.lock_seed, trioboss.version;
+DROP FUNCTION trioboss.lock_number(text, bigint), trioboss.make_id(), trioboss.refuse_dead_letter_cycle(), trioboss.renew_revision(),
+              trioboss.notify_queues_changed();
+DROP TYPE trioboss.policy;
+DROP DOMAIN trioboss.instant, trioboss.seconds, trioboss.fraction, trioboss.amount;
+-- A schema that holds anything else stays.
+DO $$ BEGIN DROP SCHEMA "trioboss"; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END $$;

@@ -1,56 +1,89 @@
--- Queues: their policy, and the options that jobs inherit when they are sent.
+-- Queues: their policies, and the options of the jobs that do not override them.
 
 CREATE SCHEMA IF NOT EXISTS "trioboss";
 
--- Whoever writes: instants that every program can read, and lengths of time that can be added to them. Types of their own
--- are checked where a value is new; the CHECK of a table would be read and evaluated anew by every claim.
+-- Every value that a role may write is bounded, so that no later arithmetic on it can overflow. Domains are checked
+-- when a value is written; a CHECK of the job table would be parsed anew by every statement that writes a job.
 CREATE DOMAIN trioboss.instant AS timestamptz CHECK (VALUE >= '0001-01-02Z' AND VALUE < '9000-01-01Z');
-CREATE DOMAIN trioboss.span AS interval CHECK (VALUE <= interval '200 years');
-CREATE DOMAIN trioboss.share AS double precision CHECK (VALUE BETWEEN 0 AND 1);
+CREATE DOMAIN trioboss.seconds AS double precision CHECK (VALUE >= 0 AND VALUE <= 6311520000);   -- 200 years
+CREATE DOMAIN trioboss.fraction AS double precision CHECK (VALUE BETWEEN 0 AND 1);
+CREATE DOMAIN trioboss.amount AS integer CHECK (VALUE BETWEEN 0 AND 1000000000);
 
 CREATE TABLE trioboss.version (
     version     integer NOT NULL PRIMARY KEY,
     applied_on  timestamptz NOT NULL DEFAULT now()
 );
 
--- Every send reads this table, so nothing that changes often may live in it.
+-- The seed of all advisory locks of this schema. Lock numbers are visible to every role of the database in pg_locks
+-- only while they are held; without the seed a role that has no rights here cannot compute and take them beforehand.
+CREATE TABLE trioboss.lock_seed (
+    one   boolean PRIMARY KEY DEFAULT true CHECK (one),
+    seed  bigint NOT NULL
+);
+INSERT INTO trioboss.lock_seed (seed) SELECT ('x' || substr(replace(gen_random_uuid()::text, '-', ''), 17))::bit(64)::bigint;
+
+-- The number of the advisory lock of that name. The seed is an argument, because a function that reads a table is
+-- not inlined, and a call of it costs more than most statements.
+CREATE FUNCTION trioboss.lock_number(name text, seed bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT pg_catalog.hashtextextended(name, seed) $$;
+
+-- A new UUIDv7, as model/job.py makes them: its order is that of the making, to a microsecond. 48 bits are milliseconds,
+-- the next 12 bits the fraction of one; 512/125 is 4096/1000.
+CREATE FUNCTION trioboss.make_id() RETURNS uuid
+LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
+    SELECT (pg_catalog.overlay(
+                pg_catalog.lpad(pg_catalog.to_hex(
+                    (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8
+                        OPERATOR(pg_catalog.*) 512 OPERATOR(pg_catalog./) 125), 15, '0'),
+                '7', 13, 0)
+            OPERATOR(pg_catalog.||) pg_catalog.substr(pg_catalog.gen_random_uuid()::pg_catalog.text, 20))::pg_catalog.uuid
+$$;
+
+-- Revisions are unique in the schema: a queue that was deleted and created again never has an old one.
+CREATE SEQUENCE trioboss.queue_revision;
+
+-- For the history, where four bytes are better than a text. The policies are those of the CHECK of queue.
+CREATE TYPE trioboss.policy AS ENUM ('standard', 'short', 'singleton', 'stately', 'exclusive', 'key_strict_fifo');
+
+-- Every send reads this table, so no column may change often. Durations are in seconds.
 CREATE TABLE trioboss.queue (
     name                 text COLLATE "C" PRIMARY KEY,
     policy               text NOT NULL DEFAULT 'standard',
     partition            boolean NOT NULL DEFAULT false,
-    table_name           text NOT NULL DEFAULT 'job_common',     -- where its jobs are
+    table_name           text NOT NULL DEFAULT 'live_job_common',    -- the table that holds its live jobs
+    revision             bigint NOT NULL DEFAULT nextval('trioboss.queue_revision'),    -- new with every change
     paused               boolean NOT NULL DEFAULT false,
-    on_complete          boolean NOT NULL DEFAULT false,         -- ended jobs leave a completion job
+    on_complete          boolean NOT NULL DEFAULT false,             -- ended jobs are copied to a completion queue
     dead_letter          text COLLATE "C" REFERENCES trioboss.queue (name),
-    warning_queue_size   integer,
-    retry_limit          integer NOT NULL DEFAULT 2,
-    retry_delay          double precision NOT NULL DEFAULT 0,    -- seconds
+    warning_queue_size   trioboss.amount,
+    retry_limit          trioboss.amount NOT NULL DEFAULT 2,
+    retry_delay          trioboss.seconds NOT NULL DEFAULT 0,
     retry_backoff        boolean NOT NULL DEFAULT false,
-    retry_delay_max      double precision,                       -- seconds
-    retry_jitter         trioboss.share NOT NULL DEFAULT 0,      -- the random share of a delay, 0 to 1
-    retry_window         trioboss.span,
-    expire_in            trioboss.span NOT NULL DEFAULT interval '15 minutes',
-    heartbeat            trioboss.span,
+    retry_delay_max      trioboss.seconds,
+    retry_jitter         trioboss.fraction NOT NULL DEFAULT 0,       -- the random part of a delay
+    retry_window         trioboss.seconds,
+    expire_in            trioboss.seconds NOT NULL DEFAULT 900,
+    heartbeat            trioboss.seconds,
     auto_heartbeat       boolean NOT NULL DEFAULT true,
-    max_lease_extensions integer NOT NULL DEFAULT 3,
+    max_lease_extensions trioboss.amount NOT NULL DEFAULT 3,
     commit_order         boolean NOT NULL DEFAULT true,
-    retention            interval NOT NULL DEFAULT interval '14 days',
-    delete_after         trioboss.span NOT NULL DEFAULT interval '7 days',
+    retention            trioboss.seconds NOT NULL DEFAULT 1209600,  -- 14 days
+    delete_after         trioboss.seconds NOT NULL DEFAULT 604800,   -- 7 days
     keep_completed       boolean NOT NULL DEFAULT true,
     created_on           timestamptz NOT NULL DEFAULT now(),
     updated_on           timestamptz NOT NULL DEFAULT now(),
-    -- Keyed: jobs of one key take turns. Their jobs are placed before they can be claimed.
+    -- Keyed: at most one job of a key is active. Its jobs wait in the backlog of their key until they are admitted.
     keyed boolean GENERATED ALWAYS AS (policy IN ('singleton', 'stately', 'key_strict_fifo')) STORED,
     CONSTRAINT queue_name CHECK (name ~ '^[A-Za-z0-9_./-]{1,250}$'),
     CONSTRAINT queue_policy CHECK
         (policy IN ('standard', 'short', 'singleton', 'stately', 'exclusive', 'key_strict_fifo'))
 );
 
--- Dead letters must come to rest: a chain of dead letter queues never leads back to where it began.
-CREATE FUNCTION trioboss.refuse_dead_letter_circle() RETURNS trigger
+-- A chain of dead letter queues must end: it never leads back to a queue that is already in it.
+CREATE FUNCTION trioboss.refuse_dead_letter_cycle() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_advisory_xact_lock(hashtextextended('trioboss' || ' dead letter', 0));
+    PERFORM pg_advisory_xact_lock(trioboss.lock_number('dead letter', (SELECT seed FROM trioboss.lock_seed)));
     IF EXISTS (
         WITH RECURSIVE chain (name) AS (
             SELECT NEW.dead_letter
@@ -60,16 +93,26 @@ BEGIN
         SELECT FROM chain WHERE name = NEW.name
     ) THEN
         RAISE EXCEPTION 'dead_letter: % would lead back to %', NEW.dead_letter, NEW.name
-            USING ERRCODE = 'check_violation', CONSTRAINT = 'queue_dead_letter_circle';
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'queue_dead_letter_cycle';
     END IF;
     RETURN NEW;
 END $$;
 
-CREATE TRIGGER dead_letter_circle BEFORE INSERT OR UPDATE OF dead_letter ON trioboss.queue
-FOR EACH ROW WHEN (NEW.dead_letter IS NOT NULL) EXECUTE FUNCTION trioboss.refuse_dead_letter_circle();
+CREATE TRIGGER refuse_dead_letter_cycle BEFORE INSERT OR UPDATE OF dead_letter ON trioboss.queue
+FOR EACH ROW WHEN (NEW.dead_letter IS NOT NULL) EXECUTE FUNCTION trioboss.refuse_dead_letter_cycle();
 
--- Workers on a pattern learn of new queues, and senders of deleted ones, by a word on the channel.
-CREATE FUNCTION trioboss.announce_queues() RETURNS trigger
+-- A boss keeps what it has read of a queue until the revision in the answer to a claim differs from its own.
+CREATE FUNCTION trioboss.renew_revision() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    NEW.revision := nextval('trioboss.queue_revision');
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER renew_revision BEFORE UPDATE ON trioboss.queue FOR EACH ROW EXECUTE FUNCTION trioboss.renew_revision();
+
+-- Workers of a pattern learn of new queues, and senders of deleted ones, by a notification.
+CREATE FUNCTION trioboss.notify_queues_changed() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pg_notify('trioboss', '*queues');
@@ -77,7 +120,8 @@ BEGIN
 END $$;
 
 CREATE TRIGGER queues_changed AFTER INSERT OR UPDATE OR DELETE ON trioboss.queue
-FOR EACH STATEMENT EXECUTE FUNCTION trioboss.announce_queues();
+FOR EACH STATEMENT EXECUTE FUNCTION trioboss.notify_queues_changed();
 
--- Functions are for the roles they are granted to, not for everybody.
-REVOKE ALL ON FUNCTION trioboss.refuse_dead_letter_circle(), trioboss.announce_queues() FROM PUBLIC;
+-- Functions are for the roles that rights/*.sql grants them to, not for everybody.
+REVOKE ALL ON FUNCTION trioboss.lock_number(text, bigint), trioboss.make_id(), trioboss.refuse_dead_letter_cycle(),
+                       trioboss.renew_revision(), trioboss.notify_queues_changed() FROM PUBLIC;

@@ -1,12 +1,10 @@
-DROP FUNCTION trioboss.drop_job_table(text);
-DROP FUNCTION trioboss.add_job_table(text, text);
-DROP FUNCTION trioboss.run_between_others(text, interval);
-DROP FUNCTION trioboss.copy_rights(regclass, regclass);
-DROP TABLE trioboss.job;
-DROP TABLE trioboss.throttle;
-DROP TABLE trioboss.freed_key;
-DROP FUNCTION trioboss.complete_job();
-DROP FUNCTION trioboss.turn(text, text);
-DROP FUNCTION trioboss.free_key();
+DROP TABLE trioboss.live_job, trioboss.backlog_check, trioboss.throttle;
 DROP SEQUENCE trioboss.job_seq;
-DROP TYPE trioboss.job_state;
+DROP DOMAIN trioboss.job_options;
+DROP FUNCTION trioboss.check_job_options(jsonb), trioboss.queued_readiness(timestamptz, timestamptz, text),
+    trioboss.queued_slot(text, text, integer), trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer),
+    trioboss.retry_delay(double precision, boolean, double precision, double precision, integer, double precision),
+    trioboss.key_lock(text, text, bigint), trioboss.leave_check(), trioboss.follow_change(), trioboss.place_job(),
+    trioboss.copy_rights(regclass, regclass), trioboss.run_between_others(text, interval),
+    trioboss.add_job_table(text, text), trioboss.drop_job_table(text);
+DROP TYPE trioboss.readiness;

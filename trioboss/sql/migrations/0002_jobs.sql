@@ -1,220 +1,331 @@
--- Jobs: the hot table. It holds what is created, retry or active, and what failed and blocks its key.
--- Ended jobs move to archive (0003), so this table stays as small as the work at hand.
+-- Live jobs: the hot table. A job lives here until it has ended; then it moves to the archive (0003). Only a failed job
+-- of a key_strict_fifo queue stays, because it blocks its key.
 
-CREATE TYPE trioboss.job_state AS ENUM ('created', 'retry', 'active', 'completed', 'cancelled', 'failed');
+-- What a live job waits for, one thing at a time, in this order (model/states.py has the transitions):
+--   deferred  for a time: start_after
+--   blocked   for other jobs or a signal
+--   waiting   to be admitted from its backlog: the backlog of its key or of a limit
+--   ready     for nothing: the next claim may take it
+--   active    it is leased to a worker
+--   ended     it failed, and blocks its key until it is retried or deleted
+CREATE TYPE trioboss.readiness AS ENUM ('deferred', 'blocked', 'waiting', 'ready', 'active', 'ended');
 
--- CACHE 1: numbers taken in turn are numbers in order. Order is always seq, never created_on,
+-- CACHE 1: numbers that are taken one after the other are in order. Order is always seq, never created_on,
 -- which is the start of a transaction and the same for all jobs sent in it.
 CREATE SEQUENCE trioboss.job_seq CACHE 1;
 
--- gate says by which road a queued job is reached:
---   0  ready: can be claimed now
---   1  arrived, not yet placed (keyed policies)
---   2  waits behind another job of its key (keyed policies)
---   3  deferred until start_after
--- Only statements/place.sql moves jobs of keyed policies to 0, under a lock, so one key has one holder.
--- A plain INSERT or COPY leaves it null, and the trigger complete_job fills in the row: what it does not say, the
--- queue does.
-CREATE TABLE trioboss.job (
-    id                   uuid NOT NULL DEFAULT gen_random_uuid(),
-    name                 text COLLATE "C" NOT NULL,
-    priority             integer NOT NULL DEFAULT 0,
-    data                 jsonb,
-    state                trioboss.job_state NOT NULL DEFAULT 'created',
-    retry_limit          integer NOT NULL,
-    retry_count          integer NOT NULL DEFAULT 0,
-    retry_delay          double precision NOT NULL,
-    retry_backoff        boolean NOT NULL,
-    retry_delay_max      double precision,
-    retry_jitter         trioboss.share NOT NULL,
-    retry_window         trioboss.span,
-    backoff_count        integer NOT NULL DEFAULT 0,        -- failures since the backoff last began anew
-    failed_on            timestamptz,                       -- the last failure
-    start_after          trioboss.instant NOT NULL DEFAULT now(),
-    started_on           trioboss.instant,
-    singleton_key        text COLLATE "C",
-    singleton_on         timestamp,                         -- the throttle slot it occupies, in UTC
-    unique_until         text COLLATE "C",                  -- 'started' (send_singleton) or 'ended' (send_once)
-    expire_in            trioboss.span NOT NULL,
-    heartbeat            trioboss.span,
-    auto_heartbeat       boolean NOT NULL,
-    heartbeat_on         timestamptz,                       -- in no index, so that a heartbeat is a cheap update
-    max_lease_extensions integer NOT NULL,
-    lease_extensions     integer NOT NULL DEFAULT 0,
-    created_on           trioboss.instant NOT NULL DEFAULT now(),
-    completed_on         timestamptz,
-    keep_until           trioboss.instant NOT NULL,
-    delete_after         trioboss.span NOT NULL,
-    output               jsonb,
-    progress             jsonb,
-    dead_letter          text COLLATE "C",
-    policy               text COLLATE "C",
-    worker               uuid,                              -- who runs it; null for jobs fetched by hand
-    source_name          text COLLATE "C",                  -- for a dead letter: the job it is a copy of
-    source_id            uuid,
-    source_created_on    timestamptz,
-    source_retry_count   integer,
-    seq                  bigint NOT NULL DEFAULT nextval('trioboss.job_seq'),
-    -- The fence: grows by one with every claim and is never given back. Together with started_on it names
-    -- one lease for ever, even if a crash of the server loses a claim and its number is issued again.
-    attempt              integer NOT NULL DEFAULT 0,
-    gate                 smallint,
-    CONSTRAINT job_pkey PRIMARY KEY (name, id)
-) PARTITION BY LIST (name);
+-- The options by which a job may differ from its queue: known names, each with a value that the queue's column accepts.
+-- True, or an error that names the option.
+CREATE FUNCTION trioboss.check_job_options(options jsonb) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    option record;
+    valid boolean;
+BEGIN
+    IF jsonb_typeof(options) <> 'object' THEN
+        RAISE EXCEPTION 'options: % is not an object', left(options::text, 200) USING ERRCODE = 'check_violation';
+    END IF;
+    FOR option IN SELECT key, value, jsonb_typeof(value) AS type, value #>> '{}' AS text FROM jsonb_each(options) LOOP
+        valid := CASE
+            WHEN option.key IN ('retry_delay', 'retry_delay_max', 'retry_window', 'expire_in', 'heartbeat', 'retention',
+                                'delete_after')
+                THEN CASE option.type WHEN 'number' THEN option.text::numeric BETWEEN 0 AND 6311520000 END
+            WHEN option.key = 'retry_jitter'
+                THEN CASE option.type WHEN 'number' THEN option.text::numeric BETWEEN 0 AND 1 END
+            WHEN option.key IN ('retry_limit', 'max_lease_extensions')
+                THEN CASE option.type WHEN 'number'
+                     THEN option.text::numeric BETWEEN 0 AND 1000000000 AND option.text::numeric % 1 = 0 END
+            WHEN option.key IN ('retry_backoff', 'auto_heartbeat') THEN option.type = 'boolean'
+            WHEN option.key = 'dead_letter' THEN option.type = 'string' END;
+        IF valid IS NOT TRUE THEN
+            RAISE EXCEPTION '%: % is not a value of this option of a job', option.key, left(option.value::text, 200)
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'job_options';
+        END IF;
+    END LOOP;
+    RETURN true;
+END $$;
 
--- The road of every claim: only what can run now, in the order in which it should.
-CREATE INDEX job_ready ON trioboss.job (name, priority DESC, seq) WHERE gate = 0 AND state < 'active';
+CREATE DOMAIN trioboss.job_options AS jsonb CHECK (VALUE IS NULL OR trioboss.check_job_options(VALUE));
 
--- What time or place.sql will move on: deferred jobs, and arrivals of keyed policies.
-CREATE INDEX job_inbox ON trioboss.job (name, gate, start_after) WHERE gate IN (1, 3) AND state < 'active';
+-- A job stores what is its own; everything else is resolved from its queue when it is used. Fixed-width columns first,
+-- the optional ones last: a null costs no space.
+CREATE TABLE trioboss.live_job (
+    seq           bigint NOT NULL DEFAULT nextval('trioboss.job_seq'),
+    created_on    trioboss.instant NOT NULL DEFAULT now(),
+    start_after   trioboss.instant NOT NULL DEFAULT now(),
+    id            uuid NOT NULL DEFAULT trioboss.make_id(),
+    priority      integer NOT NULL DEFAULT 0,
+    rank          integer NOT NULL DEFAULT 0,        -- order within its backlog, before seq; the lowest first
+    -- The fence: grows with every claim and never shrinks. With started_on it identifies one lease for ever, even if
+    -- a crash of the server loses a claim and its number is issued again.
+    attempt       integer NOT NULL DEFAULT 0,
+    retry_count   integer NOT NULL DEFAULT 0,
+    readiness     trioboss.readiness NOT NULL,
+    queue         text COLLATE "C" NOT NULL,
+    key           text COLLATE "C",                  -- singleton_key
+    backlog       text COLLATE "C",                  -- where it waits to be admitted: 'key:' || key
+    slot          text COLLATE "C",                  -- what the policy of its queue allows once (see queued_slot)
+    owner         text COLLATE "C",                  -- the backlog of the key that it owns
+    once          text COLLATE "C",                  -- what send_once or send_singleton allows once
+    -- The terms of its lease, if it is active. They are those of its claim, whatever happens to the queue meanwhile.
+    worker        uuid,                              -- null for jobs that were fetched manually
+    started_on    timestamptz,
+    expires_on    timestamptz,
+    heartbeat     double precision,                  -- seconds
+    heartbeat_on  timestamptz,                       -- in no index, so that a heartbeat is a HOT update
+    extensions    integer,
+    options       trioboss.job_options,              -- the options of its queue that it overrides
+    data          jsonb,
+    -- What few jobs have: error, failures and failed_on of its last failure; progress; source of a dead letter;
+    -- singleton_on of a throttled job.
+    notes         jsonb,
+    CONSTRAINT live_job_pkey PRIMARY KEY (queue, id)
+) PARTITION BY LIST (queue);
 
--- Leases: to expire them, and to take back those of a dead worker. By the columns of the primary key, because the
--- planner may take either index to find an active job by its id, and must not walk along all leases for that.
-CREATE INDEX job_active ON trioboss.job (name, id) WHERE state = 'active';
+-- claim.sql: what can run now, in the order in which it should. A claim reads as many entries as it takes.
+CREATE INDEX live_job_ready ON trioboss.live_job (queue, priority DESC, seq) WHERE readiness = 'ready';
 
--- Failed jobs that block their key.
-CREATE INDEX job_ended ON trioboss.job (name, singleton_key) WHERE state > 'active';
+-- promote_due.sql, find_next_due.sql and poll.sql: what becomes due next.
+CREATE INDEX live_job_deferred ON trioboss.live_job (queue, start_after) WHERE readiness = 'deferred';
 
--- The line in front of each key: who is next when the key becomes free. And the keys that have arrivals, one by one.
-CREATE INDEX job_line ON trioboss.job
-    (name, gate, coalesce(singleton_key, ''), (CASE WHEN policy = 'key_strict_fifo' THEN 0 ELSE -priority END), seq)
-    WHERE gate IN (1, 2) AND state < 'active' AND policy IN ('singleton', 'stately', 'key_strict_fifo');
+-- admit.sql and admit_and_claim.sql: the first job of a backlog.
+CREATE INDEX live_job_backlog ON trioboss.live_job (queue, backlog, rank, seq) WHERE readiness = 'waiting';
 
--- One holder a key: ready or active, and for strict FIFO also retrying or failed. A claim turns the
--- holder from ready to active, so it can never meet a violation here.
-CREATE UNIQUE INDEX job_holder ON trioboss.job (name, coalesce(singleton_key, ''))
-    WHERE policy IN ('singleton', 'stately', 'key_strict_fifo')
-      AND (state = 'active' OR (gate = 0 AND state < 'active')
-           OR (policy = 'key_strict_fifo' AND state IN ('retry', 'failed')));
+-- rescue_leases.sql: all leases. By the columns of the primary key, because the planner may use either index to find an
+-- active job by its id, and must not walk along all leases for that.
+CREATE INDEX live_job_active ON trioboss.live_job (queue, id) WHERE readiness = 'active';
 
-CREATE UNIQUE INDEX job_short ON trioboss.job (name, coalesce(singleton_key, ''))
-    WHERE policy = 'short' AND state = 'created';
+-- The policies that count queued jobs: one job a slot.
+CREATE UNIQUE INDEX live_job_slot ON trioboss.live_job (queue, slot) WHERE slot IS NOT NULL;
 
-CREATE UNIQUE INDEX job_stately ON trioboss.job (name, coalesce(singleton_key, ''), state)
-    WHERE policy = 'stately' AND state <= 'active';
+-- The policies under which jobs of a key run one at a time: a key has one owner. Only a job whose key has none is
+-- admitted, under the lock of admission, so a claim never meets a violation here.
+-- Also for get_blocked_keys.sql and delete_stored_jobs.sql: failed jobs that block their keys own them.
+CREATE UNIQUE INDEX live_job_owner ON trioboss.live_job (queue, owner) WHERE owner IS NOT NULL;
 
-CREATE UNIQUE INDEX job_exclusive ON trioboss.job (name, coalesce(singleton_key, ''))
-    WHERE policy = 'exclusive' AND state <= 'active';
+-- send_once ('ended:' || key: one job that has not ended) and send_singleton ('started:' || key: one queued job),
+-- whatever the policy of the queue.
+CREATE UNIQUE INDEX live_job_once ON trioboss.live_job (queue, once)
+    WHERE once IS NOT NULL AND (readiness < 'active' OR (readiness = 'active' AND starts_with(once, 'ended:')));
 
-CREATE UNIQUE INDEX job_once ON trioboss.job (name, coalesce(singleton_key, ''))
-    WHERE unique_until = 'ended' AND state <= 'active';
-
-CREATE UNIQUE INDEX job_singleton ON trioboss.job (name, coalesce(singleton_key, ''))
-    WHERE unique_until = 'started' AND state < 'active';
-
--- Keys that lost their holder: place.sql looks here for lines that can move up.
-CREATE TABLE trioboss.freed_key (
-    name  text COLLATE "C" NOT NULL,
-    key   text COLLATE "C" NOT NULL
+-- Backlogs to be checked. A job that joins a backlog leaves a row here with its priority; a job that no longer owns its
+-- key leaves one without. Dispatchers answer these rows under the lock of admission (lock_admission.sql): nobody else
+-- admits a job. Rows are only inserted, never updated, so an open transaction of a sender makes nobody wait.
+-- Invariant: a backlog that has a waiting job and no owner has a row here, committed with the change that made it so.
+CREATE TABLE trioboss.backlog_check (
+    seq       bigint,
+    priority  integer,                               -- null: the owner left
+    queue     text COLLATE "C" NOT NULL,
+    backlog   text COLLATE "C" NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX freed_key_name ON trioboss.freed_key (name);
+
+-- admit.sql and admit_and_claim.sql: the next checks in the order of claims, from any position on. The order is ascending
+-- in both columns, so that a position is one row comparison.
+CREATE INDEX backlog_check_order ON trioboss.backlog_check (queue, (-priority::bigint), seq);
 
 -- Throttle slots. A job occupies its slot even after it has ended, unless it was cancelled or deleted.
 CREATE TABLE trioboss.throttle (
-    name        text COLLATE "C" NOT NULL,
+    queue       text COLLATE "C" NOT NULL,
     key         text COLLATE "C" NOT NULL,
     slot        timestamptz NOT NULL,
     until       timestamptz NOT NULL,
     job_id      uuid NOT NULL,
-    PRIMARY KEY (name, key, slot)
+    PRIMARY KEY (queue, key, slot)
 );
 CREATE INDEX throttle_job ON trioboss.throttle (job_id);
 CREATE INDEX throttle_until ON trioboss.throttle (until);
 
--- Whoever takes the holder of a key away, by whatever statement, leaves word that the key is free. A holder is
--- active, or next to be; in strict FIFO also who failed, or waits to be tried again.
-CREATE FUNCTION trioboss.free_key() RETURNS trigger
+-- The readiness of a job that waits for nothing but its time and its backlog.
+CREATE FUNCTION trioboss.queued_readiness(start_after timestamptz, now timestamptz, backlog text) RETURNS trioboss.readiness
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN start_after OPERATOR(pg_catalog.>) now THEN 'deferred'::trioboss.readiness
+                WHEN backlog IS NOT NULL THEN 'waiting'::trioboss.readiness ELSE 'ready'::trioboss.readiness END
+$$;
+
+-- The slot of a queued job under a policy; null where the policy does not count it. One job may have each slot:
+--   short      created:KEY while it was never attempted
+--   stately    created:KEY while it was never attempted, retry:KEY while it waits for another attempt
+--   exclusive  any:KEY, also while it is active
+-- An active job of the others has no slot. A job that was admitted owns its key (singleton, stately, key_strict_fifo)
+-- until its attempt ends; a job of key_strict_fifo until it completes, is cancelled or deleted.
+CREATE FUNCTION trioboss.queued_slot(policy text, key text, attempt integer) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN policy OPERATOR(pg_catalog.=) 'exclusive' THEN 'any:'
+                WHEN policy OPERATOR(pg_catalog.=) 'stately' AND attempt OPERATOR(pg_catalog.>) 0 THEN 'retry:'
+                WHEN policy OPERATOR(pg_catalog.=) 'stately'
+                     OR (policy OPERATOR(pg_catalog.=) 'short' AND attempt OPERATOR(pg_catalog.=) 0) THEN 'created:'
+           END OPERATOR(pg_catalog.||) COALESCE(key, '')
+$$;
+
+-- The backlog of a key, where jobs of a key run one at a time. (Functions without a search_path of their own are inlined.)
+CREATE FUNCTION trioboss.key_backlog(keyed boolean, key text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN keyed THEN 'key:' OPERATOR(pg_catalog.||) COALESCE(key, '') END
+$$;
+
+-- The order within a backlog: strict FIFO knows no priorities there.
+CREATE FUNCTION trioboss.backlog_rank(policy text, priority integer) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN policy OPERATOR(pg_catalog.=) 'key_strict_fifo' THEN 0
+                ELSE OPERATOR(pg_catalog.-) GREATEST(priority, -2147483647) END
+$$;
+
+-- The delay before the next attempt, in seconds, after so many failures; `chance` (0 to 1) is the random part.
+CREATE FUNCTION trioboss.retry_delay(delay double precision, backoff boolean, longest double precision,
+                                     jitter double precision, failures integer, chance double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN backoff
+                THEN LEAST(longest, CASE WHEN delay OPERATOR(pg_catalog.>) 0 THEN delay ELSE 1 END OPERATOR(pg_catalog.*)
+                                    (2 OPERATOR(pg_catalog.^) LEAST(16, failures)) OPERATOR(pg_catalog.*)
+                                    (1 OPERATOR(pg_catalog.-) jitter OPERATOR(pg_catalog.+) (jitter OPERATOR(pg_catalog.*) chance)))
+                ELSE delay OPERATOR(pg_catalog.*)
+                     (1 OPERATOR(pg_catalog.-) jitter OPERATOR(pg_catalog.+) (jitter OPERATOR(pg_catalog.*) chance)) END
+$$;
+
+-- The lock that makes the order of a key the order of commit: senders of one key wait for each other, from the send to
+-- the end of their transaction. 1024 locks a queue, because the lock table of the server is finite.
+CREATE FUNCTION trioboss.key_lock(queue text, key text, seed bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT trioboss.lock_number('key/' OPERATOR(pg_catalog.||) queue OPERATOR(pg_catalog.||) '/' OPERATOR(pg_catalog.||)
+        (pg_catalog.hashtextextended(key, 0) OPERATOR(pg_catalog.&) 1023::pg_catalog.int8)::pg_catalog.text, seed)
+$$;
+
+-- The owner of a key is gone, or a job that waited for something else joins a backlog, whatever statement did it: the
+-- backlog has to be checked. For an owner unconditionally: a job that joins the backlog at the same moment may not be
+-- visible yet, and its own check may have been answered before. (Statements that insert jobs leave the checks
+-- themselves, one for all jobs of a backlog.)
+CREATE FUNCTION trioboss.leave_check() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF (OLD.state = 'active' OR (OLD.gate = 0 AND OLD.state < 'active')
-        OR (OLD.policy = 'key_strict_fifo' AND OLD.state IN ('retry', 'failed')))
-       AND (TG_OP = 'DELETE' OR NEW.singleton_key IS DISTINCT FROM OLD.singleton_key
-            OR NOT (NEW.state = 'active' OR (NEW.gate = 0 AND NEW.state < 'active')
-                    OR (NEW.policy = 'key_strict_fifo' AND NEW.state IN ('retry', 'failed')))) THEN
-        INSERT INTO trioboss.freed_key (name, key) VALUES (OLD.name, coalesce(OLD.singleton_key, ''));
+    IF TG_OP = 'DELETE' OR (OLD.owner IS NOT NULL AND OLD.owner IS DISTINCT FROM NEW.owner) THEN
+        INSERT INTO trioboss.backlog_check (queue, backlog) VALUES (OLD.queue, OLD.owner);
+    ELSE
+        INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
+        VALUES (NEW.seq, NEW.priority, NEW.queue, NEW.backlog);
     END IF;
     RETURN NULL;
 END $$;
 
--- Conditions are read anew by every statement, on queues without keys, too: they are short, and the function asks the
--- rest. Who is placed or claimed still holds its key.
-CREATE TRIGGER holder_deleted AFTER DELETE ON trioboss.job FOR EACH ROW
-WHEN (OLD.policy IN ('singleton', 'stately', 'key_strict_fifo')) EXECUTE FUNCTION trioboss.free_key();
+CREATE TRIGGER owner_deleted AFTER DELETE ON trioboss.live_job FOR EACH ROW
+WHEN (OLD.owner IS NOT NULL) EXECUTE FUNCTION trioboss.leave_check();
 
-CREATE TRIGGER holder_changed AFTER UPDATE OF state, gate, singleton_key ON trioboss.job FOR EACH ROW
-WHEN (OLD.policy IN ('singleton', 'stately', 'key_strict_fifo')
-      AND (NEW.gate <> 0 OR NEW.state > 'active' OR NEW.singleton_key IS DISTINCT FROM OLD.singleton_key))
-EXECUTE FUNCTION trioboss.free_key();
+CREATE TRIGGER backlog_changed AFTER UPDATE OF readiness, owner ON trioboss.live_job FOR EACH ROW
+WHEN ((OLD.owner IS NOT NULL AND OLD.owner IS DISTINCT FROM NEW.owner)
+      OR (OLD.readiness < 'waiting' AND NEW.readiness = 'waiting'))
+EXECUTE FUNCTION trioboss.leave_check();
 
--- The lock that makes the order of a key the order of commit: senders of one key wait for each other, from
--- the send to the end of their transaction. 1024 locks a queue, because a transaction can hold only so many.
-CREATE FUNCTION trioboss.turn(queue text, key text) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    -- Every name is qualified, also those of operators: a search_path of its own would cost the inlining.
-    SELECT pg_catalog.hashtextextended(
-        'trioboss' OPERATOR(pg_catalog.||) '/' OPERATOR(pg_catalog.||) queue OPERATOR(pg_catalog.||) '/'
-        OPERATOR(pg_catalog.||)
-        (pg_catalog.hashtextextended(key, 0) OPERATOR(pg_catalog.&) 1023::pg_catalog.int8)::pg_catalog.text, 0)
-$$;
-
--- Plain SQL may INSERT or COPY a job with no more than its name; this fills in the rest, as send would.
-CREATE FUNCTION trioboss.complete_job() RETURNS trigger
+-- Plain SQL can change the readiness, the key or the queue of a job, too. Slot, backlog and owner follow, so that the policy
+-- holds or the change is refused by its unique index; the backlogs concerned are checked; and an attempt that does not
+-- begin with a claim has a number and a lease that expires. It makes no job the owner of a key: admission would meet that
+-- at the unique index, and wait there for the end of this transaction. Such a job waits until a claim admits it.
+CREATE FUNCTION trioboss.follow_change() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     q trioboss.queue;
 BEGIN
-    SELECT * INTO q FROM trioboss.queue WHERE name = NEW.name;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'queue % does not exist', NEW.name USING ERRCODE = 'foreign_key_violation';
+    SELECT * INTO q FROM trioboss.queue WHERE name = NEW.queue;
+    IF NEW.readiness = 'ended' AND q.policy <> 'key_strict_fifo' THEN
+        RAISE EXCEPTION 'readiness: only a failed job of a key_strict_fifo queue stays as ended: delete the job instead'
+            USING ERRCODE = 'check_violation';
     END IF;
-    IF q.policy = 'key_strict_fifo' AND NEW.singleton_key IS NULL THEN
-        RAISE EXCEPTION 'key_strict_fifo queues require a singleton_key' USING ERRCODE = 'not_null_violation';
+    NEW.backlog := trioboss.key_backlog(q.keyed, NEW.key);
+    IF NEW.readiness = 'waiting' AND NEW.backlog IS NULL THEN
+        NEW.readiness := 'ready';
+    ELSIF NEW.readiness >= 'ready' AND (OLD.owner IS NOT DISTINCT FROM NEW.backlog AND OLD.queue = NEW.queue) IS NOT TRUE
+          AND NEW.backlog IS NOT NULL THEN
+        IF NEW.readiness <> 'ready' THEN
+            RAISE EXCEPTION 'readiness: only a claim makes a job of queue % the owner of its key', NEW.queue
+                USING ERRCODE = 'check_violation', HINT = 'Set readiness to waiting: the next claim admits the job.';
+        END IF;
+        NEW.readiness := 'waiting';
     END IF;
-    IF q.policy = 'key_strict_fifo' AND q.commit_order THEN
-        PERFORM pg_advisory_xact_lock(trioboss.turn(NEW.name, NEW.singleton_key));
-        NEW.seq := nextval('trioboss.job_seq');
+    IF NEW.readiness = 'active' AND OLD.readiness <> 'active' THEN
+        NEW.attempt := greatest(NEW.attempt, OLD.attempt + 1);
+        NEW.started_on := statement_timestamp();
+        NEW.expires_on := statement_timestamp() + q.expire_in * interval '1 s';
+    ELSIF NEW.readiness <> 'active' THEN
+        NEW.worker := NULL;
+        NEW.expires_on := NULL;
+        NEW.heartbeat := NULL;
+        NEW.heartbeat_on := NULL;
     END IF;
-    NEW.policy := q.policy;
-    NEW.dead_letter := coalesce(NEW.dead_letter, q.dead_letter);
-    NEW.retry_limit := coalesce(NEW.retry_limit, q.retry_limit);
-    NEW.retry_delay := coalesce(NEW.retry_delay, q.retry_delay);
-    NEW.retry_jitter := coalesce(NEW.retry_jitter, CASE WHEN NEW.retry_backoff IS NULL THEN q.retry_jitter
-                                                        WHEN NEW.retry_backoff THEN 0.5 ELSE 0 END);
-    NEW.retry_backoff := coalesce(NEW.retry_backoff, q.retry_backoff);
-    NEW.retry_delay_max := coalesce(NEW.retry_delay_max, q.retry_delay_max);
-    NEW.retry_window := coalesce(NEW.retry_window, q.retry_window);
-    NEW.expire_in := coalesce(NEW.expire_in, q.expire_in);
-    NEW.heartbeat := coalesce(NEW.heartbeat, q.heartbeat);
-    NEW.auto_heartbeat := coalesce(NEW.auto_heartbeat, q.auto_heartbeat);
-    NEW.max_lease_extensions := coalesce(NEW.max_lease_extensions, q.max_lease_extensions);
-    NEW.delete_after := coalesce(NEW.delete_after, q.delete_after);
-    -- What would be too old to keep before it can run is kept as long as others.
-    IF NEW.keep_until IS NULL OR NEW.keep_until <= NEW.start_after THEN
-        NEW.keep_until := greatest(NEW.start_after, statement_timestamp()) + q.retention;
+    NEW.slot := CASE WHEN NEW.readiness < 'active' OR q.policy = 'exclusive'
+                     THEN trioboss.queued_slot(q.policy, NEW.key, NEW.attempt) END;
+    NEW.owner := CASE WHEN NEW.readiness >= 'ready' OR (NEW.readiness = 'deferred' AND q.policy = 'key_strict_fifo'
+                           AND OLD.owner = NEW.backlog) THEN NEW.backlog END;
+    IF OLD.owner IS NOT NULL AND OLD.owner IS DISTINCT FROM NEW.owner THEN
+        -- Here, too: backlog_changed fires only for statements that name the owner or the readiness.
+        INSERT INTO trioboss.backlog_check (queue, backlog) VALUES (OLD.queue, OLD.owner);
     END IF;
-    NEW.gate := CASE WHEN NEW.state >= 'active' THEN 0
-                     WHEN NEW.start_after > statement_timestamp() THEN 3
-                     WHEN q.keyed THEN 1
-                     ELSE 0 END;
-    IF NEW.singleton_on IS NOT NULL THEN
-        INSERT INTO trioboss.throttle (name, key, slot, until, job_id)
-        VALUES (NEW.name, coalesce(NEW.singleton_key, ''), NEW.singleton_on AT TIME ZONE 'UTC',
-                greatest(NEW.singleton_on AT TIME ZONE 'UTC', statement_timestamp()) + interval '1 day', NEW.id);
+    IF NEW.readiness = 'waiting' AND (OLD.readiness >= 'waiting' OR OLD.queue <> NEW.queue) THEN
+        -- backlog_changed does it for jobs that waited for something else.
+        INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
+        VALUES (NEW.seq, NEW.priority, NEW.queue, NEW.backlog);
     END IF;
-    PERFORM pg_notify('trioboss', NEW.name);
     RETURN NEW;
 END $$;
 
-CREATE TRIGGER complete_job BEFORE INSERT ON trioboss.job FOR EACH ROW
-WHEN (NEW.gate IS NULL) EXECUTE FUNCTION trioboss.complete_job();
+-- Only for changes that the statements of trioboss do not make. They set all these columns themselves, an owner where one
+-- is due, and the end of a lease exactly while there is one; a claim must not pay for a function. (The exception is a
+-- job of strict FIFO that waits for a retry: it is changed to what it is.)
+CREATE TRIGGER follow_readiness BEFORE UPDATE OF readiness ON trioboss.live_job FOR EACH ROW
+WHEN ((NEW.readiness = 'active') <> (NEW.expires_on IS NOT NULL)
+      OR (NEW.readiness = 'ended' AND OLD.readiness <> 'active')
+      OR (NEW.readiness IN ('ready', 'active') AND NEW.backlog IS NOT NULL AND NEW.owner IS NULL)
+      OR (NEW.readiness IN ('deferred', 'blocked', 'waiting') AND NEW.owner IS NOT NULL)
+      OR (NEW.readiness = 'waiting' AND NEW.backlog IS NULL))
+EXECUTE FUNCTION trioboss.follow_change();
 
--- Where the jobs of all queues live that have no table of their own.
-CREATE TABLE trioboss.job_common (LIKE trioboss.job INCLUDING DEFAULTS)
+CREATE TRIGGER follow_key BEFORE UPDATE OF queue, key ON trioboss.live_job FOR EACH ROW
+WHEN ((OLD.queue, OLD.key) IS DISTINCT FROM (NEW.queue, NEW.key)) EXECUTE FUNCTION trioboss.follow_change();
+
+-- A job that is inserted without its readiness gets everything that send.sql would give it: by plain SQL through the
+-- view job, and where a statement makes jobs for another queue (dead letters, completion jobs).
+CREATE FUNCTION trioboss.place_job() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    q trioboss.queue;
+    lock bigint;
+BEGIN
+    SELECT * INTO q FROM trioboss.queue WHERE name = NEW.queue;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'queue % does not exist', NEW.queue USING ERRCODE = 'foreign_key_violation';
+    END IF;
+    IF q.policy = 'key_strict_fifo' AND NEW.key IS NULL THEN
+        RAISE EXCEPTION 'key_strict_fifo queues require a singleton_key' USING ERRCODE = 'not_null_violation';
+    END IF;
+    IF q.policy = 'key_strict_fifo' AND q.commit_order THEN
+        lock := trioboss.key_lock(NEW.queue, NEW.key, (SELECT seed FROM trioboss.lock_seed));
+        -- A worker never waits for an open transaction of somebody else: beside one, a dead letter joins without the lock.
+        IF NEW.notes ? 'source' THEN
+            PERFORM pg_try_advisory_xact_lock(lock);
+        ELSE
+            PERFORM pg_advisory_xact_lock(lock);
+        END IF;
+        NEW.seq := nextval('trioboss.job_seq');
+    END IF;
+    NEW.rank := trioboss.backlog_rank(q.policy, NEW.priority);
+    NEW.backlog := trioboss.key_backlog(q.keyed, NEW.key);
+    NEW.slot := trioboss.queued_slot(q.policy, NEW.key, NEW.attempt);
+    NEW.readiness := trioboss.queued_readiness(NEW.start_after, statement_timestamp(), NEW.backlog);
+    IF NEW.readiness = 'waiting' THEN
+        INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
+        VALUES (NEW.seq, NEW.priority, NEW.queue, NEW.backlog);
+    END IF;
+    PERFORM pg_notify('trioboss', NEW.queue);
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER place_job BEFORE INSERT ON trioboss.live_job FOR EACH ROW
+WHEN (NEW.readiness IS NULL) EXECUTE FUNCTION trioboss.place_job();
+
+-- The live jobs of all queues that have no table of their own.
+CREATE TABLE trioboss.live_job_common (LIKE trioboss.live_job INCLUDING DEFAULTS)
 WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
       autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
-ALTER TABLE trioboss.job ATTACH PARTITION trioboss.job_common DEFAULT;
+ALTER TABLE trioboss.live_job ATTACH PARTITION trioboss.live_job_common DEFAULT;
 
--- A table made for one queue, day or load is open to those its model is open to, and to nobody else.
+-- A table that is made for one queue, day or load has the rights of its model, and no others.
 CREATE FUNCTION trioboss.copy_rights(model regclass, made regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -263,13 +374,13 @@ BEGIN
         RAISE EXCEPTION '% is not a table of one queue', table_name USING ERRCODE = 'invalid_parameter_value';
     END IF;
     EXECUTE format(
-        'CREATE TABLE trioboss.%I (LIKE trioboss.job INCLUDING DEFAULTS) '
+        'CREATE TABLE trioboss.%I (LIKE trioboss.live_job INCLUDING DEFAULTS) '
         'WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, '
         'autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)', table_name);
     PERFORM trioboss.run_between_others(
-        format('ALTER TABLE trioboss.job ATTACH PARTITION trioboss.%I FOR VALUES IN (%L)', table_name, queue),
+        format('ALTER TABLE trioboss.live_job ATTACH PARTITION trioboss.%I FOR VALUES IN (%L)', table_name, queue),
         current_setting('lock_timeout')::interval);
-    PERFORM trioboss.copy_rights('trioboss.job_common', format('trioboss.%I', table_name));
+    PERFORM trioboss.copy_rights('trioboss.live_job_common', format('trioboss.%I', table_name));
 END $$;
 
 CREATE FUNCTION trioboss.drop_job_table(table_name text) RETURNS void
@@ -282,7 +393,10 @@ BEGIN
         format('DROP TABLE trioboss.%I', table_name), current_setting('lock_timeout')::interval);
 END $$;
 
--- Functions are for the roles they are granted to, not for everybody.
-REVOKE ALL ON FUNCTION trioboss.free_key(), trioboss.turn(text, text), trioboss.complete_job(),
-                       trioboss.copy_rights(regclass, regclass), trioboss.run_between_others(text, interval),
-                       trioboss.add_job_table(text, text), trioboss.drop_job_table(text) FROM PUBLIC;
+-- Functions are for the roles that rights/*.sql grants them to, not for everybody.
+REVOKE ALL ON FUNCTION trioboss.check_job_options(jsonb), trioboss.queued_readiness(timestamptz, timestamptz, text),
+    trioboss.queued_slot(text, text, integer), trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer),
+    trioboss.retry_delay(double precision, boolean, double precision, double precision, integer, double precision),
+    trioboss.key_lock(text, text, bigint), trioboss.leave_check(), trioboss.follow_change(), trioboss.place_job(),
+    trioboss.copy_rights(regclass, regclass), trioboss.run_between_others(text, interval),
+    trioboss.add_job_table(text, text), trioboss.drop_job_table(text) FROM PUBLIC;

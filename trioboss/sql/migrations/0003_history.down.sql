@@ -1,6 +1,5 @@
-DROP FUNCTION trioboss.drop_if_ended(text, uuid[]);
-DROP FUNCTION trioboss.drop_day(text, date);
-DROP FUNCTION trioboss.add_days(date, integer);
-DROP VIEW trioboss.all_jobs;
-DROP TABLE trioboss.attempt;
-DROP TABLE trioboss.archive;
+DROP VIEW trioboss.job, trioboss.all_jobs;
+DROP TABLE trioboss.archive, trioboss.attempt;
+DROP FUNCTION trioboss.insert_job(), trioboss.completion_of(uuid, text, jsonb, text, jsonb, timestamptz, timestamptz,
+    timestamptz, integer), trioboss.add_days(date, integer), trioboss.drop_day(text, date), trioboss.drop_if_ended(text, uuid[]);
+DROP TYPE trioboss.outcome;

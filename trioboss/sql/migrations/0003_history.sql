@@ -1,49 +1,177 @@
--- History: ended jobs and ended attempts, append only, one table a day. Retention drops whole days; Spark
--- reads here and never in the hot table.
+-- History: ended jobs and ended attempts, append only, one table a day (UTC). Retention drops whole days, and Spark
+-- reads here, never in the live table.
 
--- The columns of job, without gate, and with the transaction that wrote the row: readers that follow the
--- archive order by it, because rows become visible in the order of commits and not of their numbers.
+CREATE TYPE trioboss.outcome AS ENUM ('completed', 'cancelled', 'failed');
+
+-- xid is the transaction that wrote the row: readers that follow the archive read in its order, because rows become
+-- visible in the order of commits and not of their numbers.
 CREATE TABLE trioboss.archive (
-    LIKE trioboss.job,
-    xid  xid8 NOT NULL DEFAULT pg_current_xact_id()
+    seq           bigint NOT NULL,
+    created_on    timestamptz NOT NULL,
+    start_after   timestamptz NOT NULL,
+    started_on    timestamptz,
+    completed_on  timestamptz NOT NULL,
+    xid           xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    id            uuid NOT NULL,
+    worker        uuid,
+    priority      integer NOT NULL,
+    attempt       integer NOT NULL,
+    retry_count   integer NOT NULL,
+    outcome       trioboss.outcome NOT NULL,
+    policy        trioboss.policy,                   -- of its queue at that time; null if the queue was gone
+    queue         text COLLATE "C" NOT NULL,
+    key           text COLLATE "C",
+    options       jsonb,
+    data          jsonb,
+    output        jsonb,
+    notes         jsonb                              -- as in live_job; also once, and the retry_limit that a failed job had
 ) PARTITION BY RANGE (completed_on);
-ALTER TABLE trioboss.archive DROP COLUMN gate;
-ALTER TABLE trioboss.archive ALTER COLUMN completed_on SET NOT NULL;
-CREATE INDEX archive_id ON trioboss.archive (id);
+
+-- get_job.sql and drop_if_ended.sql: one job. find_ended_jobs.sql: the jobs of a queue; ids are UUIDv7, so nearly in
+-- order. examine_day.sql and purge_ended.sql: whether a queue has jobs in a day.
+CREATE INDEX archive_id ON trioboss.archive (queue, id);
+
+-- find_ended_jobs.sql: jobs that failed or were cancelled, among many that completed.
+CREATE INDEX archive_unsuccessful ON trioboss.archive (queue, outcome, id) WHERE outcome <> 'completed';
+
+-- examine_day.sql and purge_ended.sql: jobs that are kept for another time than their queue says.
+CREATE INDEX archive_kept ON trioboss.archive (queue, completed_on) WHERE options ? 'delete_after';
 
 CREATE TABLE trioboss.archive_default PARTITION OF trioboss.archive DEFAULT;
 
 -- Attempts that did not end well. The archived row of a completed job is the record of its last attempt.
 CREATE TABLE trioboss.attempt (
     job_id      uuid NOT NULL,
-    name        text COLLATE "C" NOT NULL,
+    queue       text COLLATE "C" NOT NULL,
+    key         text COLLATE "C",
     attempt     integer NOT NULL,
     worker      uuid,
     started_on  timestamptz NOT NULL,
     ended_on    timestamptz NOT NULL,
     outcome     text COLLATE "C" NOT NULL,      -- failed, expired, lost, released, cancelled
     error       jsonb,
-    singleton_key text COLLATE "C",
     xid         xid8 NOT NULL DEFAULT pg_current_xact_id()
 ) PARTITION BY RANGE (ended_on);
+
+-- The attempts of one job: for users and operators, no statement reads by it.
 CREATE INDEX attempt_job ON trioboss.attempt (job_id);
 
 CREATE TABLE trioboss.attempt_default PARTITION OF trioboss.attempt DEFAULT;
 
+-- All jobs as users see them: with the options that apply, overridden or of their queue, and with the states of pg-boss.
+-- `live` is a constant of each half, so that a query for one of them never touches the other.
 CREATE VIEW trioboss.all_jobs AS
-SELECT id, name, priority, data, state, retry_limit, retry_count, retry_delay, retry_backoff, retry_delay_max,
-       retry_jitter, retry_window, backoff_count, failed_on, start_after, started_on, singleton_key, singleton_on,
-       unique_until, expire_in, heartbeat, auto_heartbeat, heartbeat_on, max_lease_extensions, lease_extensions,
-       created_on, completed_on, keep_until, delete_after, output, progress, dead_letter, policy, worker,
-       source_name, source_id, source_created_on, source_retry_count, seq, attempt
-FROM trioboss.job
-UNION ALL
-SELECT id, name, priority, data, state, retry_limit, retry_count, retry_delay, retry_backoff, retry_delay_max,
-       retry_jitter, retry_window, backoff_count, failed_on, start_after, started_on, singleton_key, singleton_on,
-       unique_until, expire_in, heartbeat, auto_heartbeat, heartbeat_on, max_lease_extensions, lease_extensions,
-       created_on, completed_on, keep_until, delete_after, output, progress, dead_letter, policy, worker,
-       source_name, source_id, source_created_on, source_retry_count, seq, attempt
-FROM trioboss.archive;
+SELECT j.id, j.queue AS name, j.data, j.state, j.readiness, j.priority, j.attempt, j.retry_count,
+       coalesce((j.options ->> 'retry_limit')::int, q.retry_limit) AS retry_limit,
+       coalesce((j.options ->> 'retry_delay')::float8, q.retry_delay) AS retry_delay,
+       coalesce((j.options ->> 'retry_backoff')::boolean, q.retry_backoff) AS retry_backoff,
+       coalesce((j.options ->> 'retry_delay_max')::float8, q.retry_delay_max) AS retry_delay_max,
+       coalesce((j.options ->> 'retry_jitter')::float8, q.retry_jitter) AS retry_jitter,
+       coalesce((j.options ->> 'retry_window')::float8, q.retry_window) * interval '1 s' AS retry_window,
+       j.key AS singleton_key, (j.notes ->> 'singleton_on')::timestamptz AT TIME ZONE 'UTC' AS singleton_on,
+       CASE WHEN starts_with(j.once, 'ended:') THEN 'ended' WHEN j.once IS NOT NULL THEN 'started' END AS unique_until,
+       j.created_on, j.start_after, j.started_on, j.completed_on,
+       CASE WHEN j.readiness = 'active' THEN j.expires_on - j.started_on
+            ELSE coalesce((j.options ->> 'expire_in')::float8, q.expire_in) * interval '1 s' END AS expire_in,
+       CASE WHEN j.readiness = 'active' THEN j.heartbeat
+            ELSE coalesce((j.options ->> 'heartbeat')::float8, q.heartbeat) END * interval '1 s' AS heartbeat,
+       j.heartbeat_on,
+       coalesce((j.options ->> 'auto_heartbeat')::boolean, q.auto_heartbeat) AS auto_heartbeat,
+       coalesce((j.options ->> 'max_lease_extensions')::int, q.max_lease_extensions) AS max_lease_extensions,
+       coalesce(j.extensions, 0) AS lease_extensions,
+       coalesce((j.options ->> 'retention')::float8, q.retention, 1209600) * interval '1 s' AS retention,
+       greatest(j.start_after, j.created_on)
+           + coalesce((j.options ->> 'retention')::float8, q.retention) * interval '1 s' AS keep_until,
+       coalesce((j.options ->> 'delete_after')::float8, q.delete_after) * interval '1 s' AS delete_after,
+       j.output, j.notes -> 'progress' AS progress, coalesce(j.options ->> 'dead_letter', q.dead_letter) AS dead_letter,
+       coalesce(j.policy, q.policy) AS policy, j.worker, j.notes #>> '{source,queue}' AS source_name, (j.notes #>> '{source,id}')::uuid AS source_id,
+       (j.notes #>> '{source,created_on}')::timestamptz AS source_created_on,
+       (j.notes #>> '{source,retry_count}')::int AS source_retry_count, j.seq, j.live
+FROM (
+    SELECT id, queue, data, CASE WHEN readiness = 'active' THEN 'active' WHEN readiness = 'ended' THEN 'failed'
+                                 WHEN attempt > 0 THEN 'retry' ELSE 'created' END AS state,
+           readiness::text, priority, attempt, retry_count, options, key, notes, once, created_on, start_after, started_on,
+           CASE WHEN readiness = 'ended' THEN (notes ->> 'failed_on')::timestamptz END AS completed_on, expires_on,
+           heartbeat, heartbeat_on, extensions, nullif(notes -> 'error', 'null') AS output, worker, seq, NULL::text AS policy, true AS live
+    FROM trioboss.live_job
+    UNION ALL
+    SELECT id, queue, data, outcome::text, 'ended', priority, attempt, retry_count, options, key, notes, notes ->> 'once', created_on,
+           start_after, started_on, completed_on, NULL, NULL, NULL, NULL, output, worker, seq, policy::text, false
+    FROM trioboss.archive
+) j
+LEFT JOIN trioboss.queue q ON q.name = j.queue;
+
+-- Live jobs for plain SQL: INSERT and COPY need no more than a name; a column that is not given has the queue's value.
+CREATE VIEW trioboss.job AS SELECT * FROM trioboss.all_jobs WHERE live;
+
+CREATE FUNCTION trioboss.insert_job() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    starts timestamptz := coalesce(NEW.start_after, statement_timestamp());
+    overrides jsonb;
+    bad text := CASE
+        WHEN NEW.state <> 'created' THEN 'state'
+        WHEN NEW.attempt <> 0 THEN 'attempt'
+        WHEN NEW.retry_count <> 0 THEN 'retry_count'
+        WHEN NEW.started_on IS NOT NULL THEN 'started_on'
+        WHEN NEW.completed_on IS NOT NULL THEN 'completed_on'
+        WHEN NEW.heartbeat_on IS NOT NULL THEN 'heartbeat_on'
+        WHEN NEW.worker IS NOT NULL THEN 'worker'
+        WHEN NEW.output IS NOT NULL THEN 'output'
+        WHEN NEW.progress IS NOT NULL THEN 'progress' END;
+BEGIN
+    IF bad IS NOT NULL THEN
+        RAISE EXCEPTION '%: a job is inserted as created, and was never attempted', bad USING ERRCODE = 'check_violation';
+    END IF;
+    bad := CASE
+        WHEN NOT starts BETWEEN '0001-01-02Z' AND '8999-12-31Z' THEN 'start_after'
+        WHEN NOT NEW.created_on BETWEEN '0001-01-02Z' AND '8999-12-31Z' THEN 'created_on'
+        WHEN NOT NEW.keep_until BETWEEN '0001-01-02Z' AND '8999-12-31Z' THEN 'keep_until'
+        WHEN NOT NEW.singleton_on BETWEEN '0001-01-02' AND '8999-12-31' THEN 'singleton_on'
+        WHEN octet_length(NEW.singleton_key) > 1000 THEN 'singleton_key'
+        WHEN NEW.unique_until NOT IN ('ended', 'started') THEN 'unique_until' END;
+    IF bad IS NOT NULL THEN
+        RAISE EXCEPTION '%: this value is out of range', bad USING ERRCODE = 'check_violation';
+    END IF;
+    IF NEW.dead_letter IS NOT NULL AND NOT EXISTS (SELECT FROM trioboss.queue WHERE name = NEW.dead_letter) THEN
+        RAISE EXCEPTION 'dead_letter: queue % does not exist', NEW.dead_letter USING ERRCODE = 'foreign_key_violation';
+    END IF;
+    overrides := jsonb_strip_nulls(jsonb_build_object(
+        'retry_limit', NEW.retry_limit, 'retry_delay', NEW.retry_delay, 'retry_backoff', NEW.retry_backoff,
+        'retry_delay_max', NEW.retry_delay_max,
+        'retry_jitter', coalesce(NEW.retry_jitter, CASE WHEN NEW.retry_backoff THEN 0.5 WHEN NOT NEW.retry_backoff THEN 0 END),
+        'retry_window', extract(epoch FROM NEW.retry_window), 'expire_in', extract(epoch FROM NEW.expire_in),
+        'heartbeat', extract(epoch FROM NEW.heartbeat), 'auto_heartbeat', NEW.auto_heartbeat,
+        'max_lease_extensions', NEW.max_lease_extensions, 'delete_after', extract(epoch FROM NEW.delete_after),
+        'retention', coalesce(extract(epoch FROM NEW.retention),
+            CASE WHEN NEW.keep_until > starts     -- a time before the job can start is no retention
+                 THEN extract(epoch FROM NEW.keep_until - greatest(starts, statement_timestamp())) END),
+        'dead_letter', NEW.dead_letter));
+    NEW.id := coalesce(NEW.id, trioboss.make_id());
+    INSERT INTO trioboss.live_job (id, queue, priority, created_on, start_after, key, once, options, data, notes)
+    VALUES (NEW.id, NEW.name, coalesce(NEW.priority, 0), coalesce(NEW.created_on, statement_timestamp()), starts,
+            NEW.singleton_key, NEW.unique_until || ':' || coalesce(NEW.singleton_key, ''), nullif(overrides, '{}'), NEW.data,
+            CASE WHEN NEW.singleton_on IS NOT NULL
+                 THEN jsonb_build_object('singleton_on', NEW.singleton_on AT TIME ZONE 'UTC') END);
+    IF NEW.singleton_on IS NOT NULL THEN
+        INSERT INTO trioboss.throttle (queue, key, slot, until, job_id)
+        VALUES (NEW.name, coalesce(NEW.singleton_key, ''), NEW.singleton_on AT TIME ZONE 'UTC',
+                greatest(NEW.singleton_on AT TIME ZONE 'UTC', statement_timestamp()) + interval '1 day', NEW.id);
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER insert_job INSTEAD OF INSERT ON trioboss.job FOR EACH ROW EXECUTE FUNCTION trioboss.insert_job();
+
+-- The payload of a completion job: what was asked, and what came out.
+CREATE FUNCTION trioboss.completion_of(id uuid, queue text, data jsonb, outcome text, response jsonb, created_on timestamptz,
+                                       started_on timestamptz, completed_on timestamptz, retry_count integer) RETURNS jsonb
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT pg_catalog.jsonb_build_object(
+        'request', pg_catalog.jsonb_build_object('id', id, 'name', queue, 'data', data), 'response', response,
+        'failed', outcome OPERATOR(pg_catalog.=) 'failed', 'state', outcome, 'createdOn', created_on,
+        'startedOn', started_on, 'completedOn', completed_on, 'retryCount', retry_count)
+$$;
 
 -- Make the tables of the days from the one before `today` to `ahead` days after it. A day whose rows already
 -- went to the default table is left there. Days are days in UTC. Returns how many tables it made.
@@ -80,19 +208,25 @@ BEGIN
 END $$;
 
 -- Drop the table of one day. While it waits for that, everybody waits for it, so it gives up at once: try again later.
+-- A day that never got a table is deleted from the default table.
 CREATE FUNCTION trioboss.drop_day(history text, day date) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '50ms' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '50ms' AS $$
 DECLARE
-    gone text := history || to_char(day, '_YYYYMMDD');
+    own text := history || to_char(day, '_YYYYMMDD');
 BEGIN
     IF history NOT IN ('archive', 'attempt') THEN
         RAISE EXCEPTION '% is not a history table', history USING ERRCODE = 'invalid_parameter_value';
+    ELSIF to_regclass(format('trioboss.%I', own)) IS NOT NULL THEN
+        -- For streams, which must notice that they missed rows.
+        EXECUTE format('INSERT INTO trioboss.retired SELECT $1, xid FROM trioboss.%I ORDER BY xid DESC LIMIT 1 '
+                       'ON CONFLICT (history) DO UPDATE SET xid = greatest(retired.xid, EXCLUDED.xid)', own)
+        USING history;
+        EXECUTE format('DROP TABLE trioboss.%I', own);
+    ELSIF history = 'archive' THEN
+        DELETE FROM trioboss.archive_default WHERE completed_on >= day::timestamptz AND completed_on < (day + 1)::timestamptz;
+    ELSE
+        DELETE FROM trioboss.attempt_default WHERE ended_on >= day::timestamptz AND ended_on < (day + 1)::timestamptz;
     END IF;
-    -- For streams, which must notice that they missed rows.
-    EXECUTE format('INSERT INTO trioboss.retired SELECT $1, xid FROM trioboss.%I ORDER BY xid DESC LIMIT 1 '
-                   'ON CONFLICT (history) DO UPDATE SET xid = greatest(retired.xid, EXCLUDED.xid)', gone)
-    USING history;
-    EXECUTE format('DROP TABLE trioboss.%I', gone);
 END $$;
 
 -- The same id twice is one job, also when the first has ended: take back those just sent whose namesake is in the
@@ -102,16 +236,17 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ended uuid;
 BEGIN
-    FOR ended IN SELECT a.id FROM trioboss.archive a WHERE a.id = ANY (ids) AND a.name = queue LOOP
-        DELETE FROM trioboss.job j WHERE j.name = queue AND j.id = ended;
+    FOR ended IN SELECT a.id FROM trioboss.archive a WHERE a.id = ANY (ids) AND a.queue = drop_if_ended.queue LOOP
+        DELETE FROM trioboss.live_job j WHERE j.queue = drop_if_ended.queue AND j.id = ended;
         IF FOUND THEN
             RETURN NEXT ended;
         END IF;
     END LOOP;
 END $$;
 
--- Functions are for the roles they are granted to, not for everybody.
-REVOKE ALL ON FUNCTION trioboss.add_days(date, integer), trioboss.drop_day(text, date),
+-- Functions are for the roles that rights/*.sql grants them to, not for everybody.
+REVOKE ALL ON FUNCTION trioboss.insert_job(), trioboss.completion_of(uuid, text, jsonb, text, jsonb, timestamptz, timestamptz,
+                       timestamptz, integer), trioboss.add_days(date, integer), trioboss.drop_day(text, date),
                        trioboss.drop_if_ended(text, uuid[]) FROM PUBLIC;
 
 DO $$ BEGIN PERFORM trioboss.add_days((now() AT TIME ZONE 'UTC')::date, 7); END $$;

@@ -1,9 +1,3 @@
-DROP TABLE trioboss.staging;
 DROP FUNCTION trioboss.lead(uuid, double precision, boolean);
-DROP TABLE trioboss.leader;
-DROP TABLE trioboss.worker;
-DROP TABLE trioboss.watcher;
-DROP TABLE trioboss.sleeper;
-DROP TABLE trioboss.subscription;
-DROP TABLE trioboss.tick;
-DROP TABLE trioboss.schedule;
+DROP TABLE trioboss.staging, trioboss.leader, trioboss.worker, trioboss.completion_waiter, trioboss.idle_dispatcher,
+           trioboss.subscription, trioboss.tick, trioboss.schedule;

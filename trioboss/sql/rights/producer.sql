@@ -1,17 +1,21 @@
 -- A producer sends jobs. It can neither read payloads nor change, take or delete a job, its own included.
 GRANT USAGE ON SCHEMA "trioboss" TO :"role";
-GRANT SELECT ON trioboss.version, trioboss.queue, trioboss.subscription TO :"role";
+GRANT SELECT ON trioboss.version, trioboss.queue, trioboss.subscription, trioboss.lock_seed TO :"role";
 GRANT INSERT (
-    id, name, priority, data, retry_limit, retry_delay, retry_backoff, retry_delay_max, retry_jitter, retry_window,
-    start_after, singleton_key, singleton_on, unique_until, expire_in, heartbeat, auto_heartbeat,
-    max_lease_extensions, created_on, keep_until, delete_after, dead_letter, policy, gate
-) ON trioboss.job, trioboss.job_common TO :"role";
-GRANT SELECT (id, name) ON trioboss.archive TO :"role";
-GRANT SELECT (id, name, state, gate, start_after) ON trioboss.job, trioboss.job_common TO :"role";
-GRANT SELECT (name) ON trioboss.freed_key TO :"role";
+    id, queue, priority, rank, created_on, start_after, key, backlog, slot, once, readiness, options, data, notes
+) ON trioboss.live_job, trioboss.live_job_common TO :"role";
+GRANT SELECT (id, queue, seq, priority, backlog, readiness, start_after) ON trioboss.live_job, trioboss.live_job_common
+    TO :"role";
+GRANT INSERT ON trioboss.job TO :"role";
+GRANT SELECT (id, name) ON trioboss.job TO :"role";
+GRANT SELECT (id, queue) ON trioboss.archive TO :"role";
+GRANT INSERT ON trioboss.backlog_check TO :"role";
+GRANT SELECT (queue) ON trioboss.backlog_check TO :"role";
 GRANT SELECT, INSERT, DELETE ON trioboss.throttle, trioboss.staging TO :"role";
-GRANT SELECT ON trioboss.sleeper TO :"role";
+GRANT SELECT ON trioboss.idle_dispatcher TO :"role";
 GRANT USAGE ON SEQUENCE trioboss.job_seq TO :"role";
 GRANT EXECUTE ON FUNCTION
-    trioboss.turn(text, text), trioboss.drop_if_ended(text, uuid[]), trioboss.lead(uuid, double precision, boolean)
-    TO :"role";
+    trioboss.lock_number(text, bigint), trioboss.make_id(), trioboss.key_lock(text, text, bigint), trioboss.check_job_options(jsonb),
+    trioboss.queued_readiness(timestamptz, timestamptz, text), trioboss.queued_slot(text, text, integer),
+    trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.drop_if_ended(text, uuid[]),
+    trioboss.lead(uuid, double precision, boolean) TO :"role";

@@ -1,18 +1,22 @@
--- A worker takes and settles jobs, sends jobs, keeps schedules, and does upkeep for all. It cannot create, change or
+-- A worker takes and settles jobs, sends jobs, keeps schedules, and does maintenance. It cannot create, change or
 -- delete a queue, nor the schema.
 GRANT USAGE ON SCHEMA "trioboss" TO :"role";
-GRANT SELECT ON trioboss.version, trioboss.queue, trioboss.all_jobs, trioboss.lake TO :"role";
+GRANT SELECT ON trioboss.version, trioboss.lock_seed, trioboss.queue, trioboss.all_jobs, trioboss.lake TO :"role";
 GRANT SELECT, INSERT, UPDATE, DELETE ON
-    trioboss.job, trioboss.job_common, trioboss.archive, trioboss.schedule, trioboss.subscription, trioboss.worker,
-    trioboss.leader TO :"role";
-GRANT SELECT, INSERT ON trioboss.attempt TO :"role";
+    trioboss.live_job, trioboss.live_job_common, trioboss.archive, trioboss.schedule, trioboss.subscription,
+    trioboss.worker, trioboss.leader TO :"role";
+GRANT SELECT, INSERT ON trioboss.job, trioboss.attempt TO :"role";
 GRANT SELECT, INSERT, DELETE ON
-    trioboss.freed_key, trioboss.throttle, trioboss.staging, trioboss.tick, trioboss.sleeper, trioboss.watcher
-    TO :"role";
+    trioboss.backlog_check, trioboss.throttle, trioboss.staging, trioboss.tick, trioboss.idle_dispatcher,
+    trioboss.completion_waiter TO :"role";
 GRANT SELECT, DELETE ON trioboss.reader TO :"role";
 GRANT SELECT, INSERT, UPDATE ON trioboss.retired TO :"role";
 GRANT USAGE ON SEQUENCE trioboss.job_seq TO :"role";
 GRANT EXECUTE ON FUNCTION
-    trioboss.turn(text, text), trioboss.drop_if_ended(text, uuid[]), trioboss.add_days(date, integer),
-    trioboss.drop_day(text, date), trioboss.lead(uuid, double precision, boolean),
+    trioboss.lock_number(text, bigint), trioboss.make_id(), trioboss.key_lock(text, text, bigint), trioboss.check_job_options(jsonb),
+    trioboss.queued_readiness(timestamptz, timestamptz, text), trioboss.queued_slot(text, text, integer),
+    trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.drop_if_ended(text, uuid[]),
+    trioboss.retry_delay(double precision, boolean, double precision, double precision, integer, double precision),
+    trioboss.completion_of(uuid, text, jsonb, text, jsonb, timestamptz, timestamptz, timestamptz, integer),
+    trioboss.add_days(date, integer), trioboss.drop_day(text, date), trioboss.lead(uuid, double precision, boolean),
     trioboss.register_read(uuid, text, date, date, double precision, pg_snapshot) TO :"role";

@@ -1,30 +1,18 @@
--- Take jobs out: queued ones will not run, and the worker of an active one is told to stop. Their throttle
--- slots become free. Returns the ids that were cancelled here.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now
-), cancelled AS (
-    DELETE FROM trioboss.job_common
-    WHERE name = :queue::text AND id = ANY (:ids::uuid[]) AND state <= 'active'
-    RETURNING *
-), archived AS (
-    INSERT INTO trioboss.archive (
-        id, name, priority, data, state, retry_limit, retry_count, retry_delay, retry_backoff, retry_delay_max,
-        retry_jitter, retry_window, backoff_count, failed_on, start_after, started_on, singleton_key, singleton_on,
-        unique_until, expire_in, heartbeat, auto_heartbeat, heartbeat_on, max_lease_extensions, lease_extensions,
-        created_on, completed_on, keep_until, delete_after, output, progress, dead_letter, policy, worker,
-        source_name, source_id, source_created_on, source_retry_count, seq, attempt)
-    SELECT id, name, priority, data, 'cancelled', retry_limit, retry_count, retry_delay, retry_backoff, retry_delay_max,
-           retry_jitter, retry_window, backoff_count, failed_on, start_after, started_on, singleton_key, singleton_on,
-           unique_until, expire_in, heartbeat, auto_heartbeat, heartbeat_on, max_lease_extensions, lease_extensions,
-           created_on, (SELECT now FROM clock), keep_until, delete_after, output, progress, dead_letter, policy, worker,
-           source_name, source_id, source_created_on, source_retry_count, seq, attempt
+-- Take jobs out: queued ones will not run, and the worker of an active one is told to stop. Their throttle slots become
+-- free. An end is never before its start, which may be later than this statement's own. Returns the ids cancelled here.
+WITH cancelled AS (
+    DELETE FROM trioboss.live_job_common
+    WHERE queue = :queue::text AND id = ANY (:ids::uuid[]) AND readiness <= 'active'
+    RETURNING *, greatest(coalesce(:now::timestamptz, statement_timestamp()), started_on) AS ended_on
+), done AS (
+    SELECT *, 'cancelled'::trioboss.outcome AS outcome, nullif(notes -> 'error', 'null') AS output, notes AS last_notes
     FROM cancelled
-), remembered AS (
-    INSERT INTO trioboss.attempt (job_id, name, attempt, worker, started_on, ended_on, outcome, singleton_key)
-    SELECT id, name, attempt, worker, started_on, (SELECT now FROM clock), 'cancelled', singleton_key
-    FROM cancelled WHERE state = 'active'
+),
+\ir fragments/archive_done.sql
+, remembered AS (
+    INSERT INTO trioboss.attempt (job_id, queue, key, attempt, worker, started_on, ended_on, outcome)
+    SELECT id, queue, key, attempt, worker, started_on, ended_on, 'cancelled' FROM cancelled WHERE readiness = 'active'
 ), slots AS (
-    DELETE FROM trioboss.throttle
-    WHERE job_id = ANY (ARRAY (SELECT id FROM cancelled WHERE singleton_on IS NOT NULL))
+    DELETE FROM trioboss.throttle WHERE job_id = ANY (ARRAY (SELECT id FROM cancelled WHERE notes ? 'singleton_on'))
 )
-SELECT id, CASE WHEN state = 'active' THEN pg_notify('trioboss', '*cancel ' || id) END FROM cancelled;
+SELECT id, CASE WHEN readiness = 'active' THEN pg_notify('trioboss', '*cancel ' || id) END FROM cancelled;

@@ -1,5 +1,4 @@
 -- Which of these leases, of any queues in one table, are still held? Fenced as in complete.sql, and nothing is renewed.
-SELECT id FROM trioboss.job_common
-WHERE name = ANY (:queues::text[]) AND id = ANY (:ids::uuid[]) AND state = 'active'
-  AND attempt = (:leases::jsonb -> id::text ->> 0)::int
-  AND started_on = (:leases::jsonb -> id::text ->> 1)::timestamptz;
+SELECT id FROM trioboss.live_job_common
+WHERE queue = ANY (:queues::text[]) AND id = ANY (:ids::uuid[]) AND readiness = 'active'
+  AND ((id, attempt, started_on) IN (SELECT * FROM unnest(:ids, :attempts::int[], :starts::timestamptz[]))) IS TRUE;

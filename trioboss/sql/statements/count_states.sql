@@ -1,2 +1,2 @@
 -- How many jobs of each queue are in each state, of all that are still known.
-SELECT name, state::text, count(*) FROM trioboss.all_jobs GROUP BY name, state;
+SELECT name, state, count(*) FROM trioboss.all_jobs GROUP BY name, state;

@@ -7,10 +7,9 @@ WITH made AS (
     VALUES (
         :queue::text, :policy::text, :partition::boolean, :table_name::text, :dead_letter::text,
         :warning_queue_size::int, :retry_limit::int, :retry_delay::float8, :retry_backoff::boolean,
-        :retry_delay_max::float8, :retry_jitter::float8, :retry_window::float8 * interval '1 s',
-        :expire_in::float8 * interval '1 s', :heartbeat::float8 * interval '1 s', :auto_heartbeat::boolean,
-        :max_lease_extensions::int, :commit_order::boolean, :retention::float8 * interval '1 s',
-        :delete_after::float8 * interval '1 s', :keep_completed::boolean)
+        :retry_delay_max::float8, :retry_jitter::float8, :retry_window::float8, :expire_in::float8, :heartbeat::float8,
+        :auto_heartbeat::boolean, :max_lease_extensions::int, :commit_order::boolean, :retention::float8,
+        :delete_after::float8, :keep_completed::boolean)
     ON CONFLICT DO NOTHING
     RETURNING name, partition, table_name
 )

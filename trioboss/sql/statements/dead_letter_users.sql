@@ -1,6 +1,7 @@
--- Who sends dead letters to a queue: queues, and queues that have jobs which would. The latter looks at all live jobs.
+-- Queues whose dead letters go to a queue, and queues that have live jobs which would. The latter reads all live jobs
+-- that override an option.
 SELECT name, false AS by_jobs FROM trioboss.queue WHERE dead_letter = :queue::text
 UNION ALL
-SELECT DISTINCT j.name, true FROM trioboss.job j JOIN trioboss.queue q ON q.name = j.name
-WHERE j.dead_letter = :queue AND q.dead_letter IS DISTINCT FROM :queue AND q.name <> :queue
+SELECT DISTINCT j.queue, true FROM trioboss.live_job j JOIN trioboss.queue q ON q.name = j.queue
+WHERE j.options ->> 'dead_letter' = :queue AND q.dead_letter IS DISTINCT FROM :queue AND q.name <> :queue
 ORDER BY by_jobs, name;

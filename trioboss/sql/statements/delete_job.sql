@@ -1,11 +1,12 @@
 -- Remove jobs in any state, live or ended, without a trace; their throttle slots become free. The worker of an
 -- active one is told to stop. Returns the ids that were there.
 WITH live AS (
-    DELETE FROM trioboss.job_common WHERE name = :queue::text AND id = ANY (:ids::uuid[]) RETURNING id, state
+    DELETE FROM trioboss.live_job_common WHERE queue = :queue::text AND id = ANY (:ids::uuid[])
+    RETURNING id, readiness = 'active' AS active
 ), ended AS (
-    DELETE FROM trioboss.archive WHERE id = ANY (:ids) AND name = :queue RETURNING id, state
+    DELETE FROM trioboss.archive WHERE queue = :queue AND id = ANY (:ids) RETURNING id, false AS active
 ), slots AS (
-    DELETE FROM trioboss.throttle WHERE name = :queue AND job_id = ANY (:ids)
+    DELETE FROM trioboss.throttle WHERE queue = :queue AND job_id = ANY (:ids)
 )
-SELECT id, CASE WHEN state = 'active' THEN pg_notify('trioboss', '*cancel ' || id) END
+SELECT id, CASE WHEN active THEN pg_notify('trioboss', '*cancel ' || id) END
 FROM (SELECT * FROM live UNION ALL SELECT * FROM ended) gone;

@@ -1,16 +1,16 @@
--- Remove up to `limit` ended jobs of a queue, live blockers of a strict FIFO key included. Returns how many.
+-- Remove up to `limit` ended jobs of a queue, the failed ones that block a strict FIFO key included. Returns how many.
 WITH ended AS (
     DELETE FROM trioboss.archive
-    WHERE (tableoid, ctid) IN (SELECT tableoid, ctid FROM trioboss.archive WHERE name = :queue::text LIMIT :limit::bigint)
+    WHERE (tableoid, ctid) IN (SELECT tableoid, ctid FROM trioboss.archive WHERE queue = :queue::text LIMIT :limit::bigint)
     RETURNING id
 ), blocking AS (
-    DELETE FROM trioboss.job_common
+    DELETE FROM trioboss.live_job_common
     WHERE ctid = ANY (ARRAY (
-        SELECT ctid FROM trioboss.job_common WHERE name = :queue AND state > 'active' LIMIT :limit
+        SELECT ctid FROM trioboss.live_job_common WHERE queue = :queue AND owner IS NOT NULL AND readiness = 'ended' LIMIT :limit
     ))
     RETURNING id
 ), slots AS (
     DELETE FROM trioboss.throttle
-    WHERE name = :queue AND job_id = ANY (ARRAY (SELECT id FROM ended UNION ALL SELECT id FROM blocking))
+    WHERE queue = :queue AND job_id = ANY (ARRAY (SELECT id FROM ended UNION ALL SELECT id FROM blocking))
 )
 SELECT (SELECT count(*) FROM ended) + (SELECT count(*) FROM blocking);

@@ -1,22 +1,23 @@
--- What stands between a job and its start: its own state, its queue, the job that holds its key, who could run it.
-SELECT j.state::text, j.gate, j.start_after, j.started_on, j.worker, j.singleton_key, q.policy, q.paused,
-       (SELECT count(*) FROM trioboss.sleeper s WHERE s.name = j.name),
-       (SELECT count(*) FROM trioboss.worker w WHERE w.gone_since IS NULL AND j.name LIKE replace(replace(w.queue, '_', '\_'), '*', '%')),
-       (SELECT count(*) FROM trioboss.job_common r WHERE r.name = j.name AND r.gate = 0 AND r.state < 'active'
-          AND (r.priority > j.priority OR (r.priority = j.priority AND r.seq < j.seq)) AND j.gate = 0),
-       h.id, h.state::text, coalesce(:now::timestamptz, statement_timestamp())
-FROM trioboss.job_common j
-JOIN trioboss.queue q ON q.name = j.name
+-- What stands between a live job and its start: its own readiness, its queue, the owner of its key or the first in its
+-- backlog, and who could run it.
+SELECT j.readiness::text, j.start_after, j.started_on, j.worker, j.key, q.policy, q.paused,
+       (SELECT count(*) FROM trioboss.idle_dispatcher s WHERE s.queue = j.queue) AS idle,
+       (SELECT count(*) FROM trioboss.worker w
+        WHERE w.gone_since IS NULL AND j.queue LIKE replace(replace(w.queue, '_', '\_'), '*', '%')) AS workers,
+       (SELECT count(*) FROM trioboss.live_job_common r
+        WHERE r.queue = j.queue AND r.readiness = 'ready' AND j.readiness = 'ready'
+          AND (r.priority > j.priority OR (r.priority = j.priority AND r.seq < j.seq))) AS ahead,
+       coalesce(o.id, f.id) AS behind, coalesce(o.state, f.state) AS behind_state,
+       coalesce(:now::timestamptz, statement_timestamp()) AS now
+FROM trioboss.live_job_common j
+JOIN trioboss.queue q ON q.name = j.queue
 LEFT JOIN LATERAL (
-    SELECT h.id, h.state FROM trioboss.job_common h
-    WHERE h.name = j.name AND coalesce(h.singleton_key, '') = coalesce(j.singleton_key, '') AND h.id <> j.id
-      AND h.policy IN ('singleton', 'stately', 'key_strict_fifo')
-      AND (h.state = 'active' OR (h.gate = 0 AND h.state < 'active')
-           OR (h.policy = 'key_strict_fifo' AND h.state IN ('retry', 'failed')))
-    UNION ALL
-    SELECT l.id, l.state FROM trioboss.job_common l
-    WHERE l.name = j.name AND coalesce(l.singleton_key, '') = coalesce(j.singleton_key, '') AND l.id <> j.id
-      AND l.gate IN (1, 2) AND l.state < 'active' AND l.policy IN ('singleton', 'stately', 'key_strict_fifo') AND l.seq < j.seq
-    LIMIT 1
-) h ON q.keyed
-WHERE j.name = :queue::text AND j.id = :id::uuid;
+    SELECT o.id, CASE WHEN o.readiness = 'ended' THEN 'failed' ELSE o.readiness::text END AS state
+    FROM trioboss.live_job_common o WHERE o.queue = j.queue AND o.owner = j.backlog AND o.id <> j.id
+) o ON true
+LEFT JOIN LATERAL (
+    SELECT f.id, f.readiness::text AS state FROM trioboss.live_job_common f
+    WHERE f.queue = j.queue AND f.backlog = j.backlog AND f.readiness = 'waiting' AND (f.rank, f.seq) < (j.rank, j.seq)
+    ORDER BY f.rank, f.seq LIMIT 1
+) f ON true
+WHERE j.queue = :queue::text AND j.id = :id::uuid;

@@ -1,15 +1,17 @@
--- Give one lease more time before it expires. Fenced as in complete.sql. One row if the lease is held;
--- `expire_in` is null if it has been extended as often as the job allows.
+-- Give one lease more time before it expires. Fenced as in complete.sql. One row if the lease is held; null if it was
+-- extended as often as the job allows, else the length of the lease in seconds.
 WITH lease AS MATERIALIZED (
-    SELECT lease_extensions < max_lease_extensions AS allowed FROM trioboss.job_common
-    WHERE name = :queue::text AND id = :id::uuid AND state = 'active'
-      AND attempt = :attempt::int AND started_on = :started_on::timestamptz
-    FOR UPDATE
+    SELECT coalesce(j.extensions, 0) < coalesce((j.options ->> 'max_lease_extensions')::int, q.max_lease_extensions) AS allowed
+    FROM trioboss.live_job_common j JOIN trioboss.queue q ON q.name = j.queue
+    WHERE j.queue = :queue::text AND j.id = :id::uuid AND j.readiness = 'active'
+      AND j.attempt = :attempt::int AND j.started_on = :started_on::timestamptz
+    FOR UPDATE OF j
 ), extended AS (
-    UPDATE trioboss.job_common
-    SET expire_in = expire_in + :seconds::float8 * interval '1 s', lease_extensions = lease_extensions + 1,
-        heartbeat_on = coalesce(:now::timestamptz, statement_timestamp())
-    WHERE name = :queue AND id = :id AND (SELECT allowed FROM lease)
-    RETURNING extract(epoch FROM expire_in)::float8 AS expire_in
+    UPDATE trioboss.live_job_common
+    -- Not beyond two hundred years from now: what a handler asks for must not overflow later sums.
+    SET expires_on = least(expires_on + :seconds::float8 * interval '1 s', now() + interval '200 years'),
+        extensions = coalesce(extensions, 0) + 1, heartbeat_on = coalesce(:now::timestamptz, statement_timestamp())
+    WHERE queue = :queue AND id = :id AND (SELECT allowed FROM lease)
+    RETURNING extract(epoch FROM expires_on - started_on)::float8 AS expire_in
 )
 SELECT e.expire_in FROM lease LEFT JOIN extended e ON true;

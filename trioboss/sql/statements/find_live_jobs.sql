@@ -1,15 +1,21 @@
--- find_jobs.sql for jobs that are created, retry or active: it looks at no ended job.
-SELECT id, name, data, state::text, priority, attempt, retry_count, retry_limit, retry_delay, retry_backoff, retry_delay_max,
-       singleton_key, created_on, start_after, started_on, completed_on, keep_until,
-       extract(epoch FROM expire_in)::float8, extract(epoch FROM heartbeat)::float8, heartbeat_on, auto_heartbeat,
-       max_lease_extensions, lease_extensions, output, progress, dead_letter, worker, source_name, source_id,
-       source_created_on, source_retry_count, seq
-FROM trioboss.job
-WHERE name = :queue::text AND state <= 'active'
-  AND (:state::text IS NULL OR state = :state::text::trioboss.job_state)
-  AND (:singleton_key::text IS NULL OR singleton_key = :singleton_key)
-  AND (:source_id::uuid IS NULL OR source_id = :source_id)
-  AND (:data::jsonb IS NULL OR data @> :data)
-  AND (:after::bigint IS NULL OR seq > :after)
-ORDER BY seq
-LIMIT :limit::bigint;
+-- Live jobs of a queue, by their ids, which are in the order of sending. `since` and `until` are about when
+-- they were sent, and `after` is the id of the last job of a page. It reads jobs in that order until it has found enough:
+-- those of a rare state are found by reading the others, except active ones, which have an index.
+WITH found AS MATERIALIZED (
+    (SELECT id FROM trioboss.live_job
+     WHERE readiness = 'active' AND :state::text = 'active'
+       AND id > coalesce(:after::uuid, '00000000-0000-0000-0000-000000000000')
+       AND created_on >= coalesce(:since::timestamptz, '-infinity') AND created_on < coalesce(:until::timestamptz, 'infinity')
+       AND
+\ir fragments/job_filters.sql
+     ORDER BY id LIMIT :limit::bigint)
+    UNION ALL
+    (SELECT id FROM trioboss.live_job
+     WHERE id > coalesce(:after::uuid, '00000000-0000-0000-0000-000000000000')
+       AND
+\ir fragments/live_filters.sql
+\ir fragments/job_filters.sql
+     ORDER BY id LIMIT :limit)
+)
+SELECT j.* FROM found f, LATERAL (SELECT * FROM trioboss.all_jobs WHERE name = :queue AND id = f.id AND live OFFSET 0) j
+ORDER BY j.id;

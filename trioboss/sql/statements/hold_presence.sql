@@ -1,3 +1,3 @@
--- Take the lock by which others see that this boss is alive; it is ours until the session ends. It is a shared one: a
--- session that broke, and of which the server does not know that yet, must not keep the next one out.
+-- Take the lock that shows others that this boss is alive; it is held until the session ends. It is a shared lock: a
+-- broken session that the server still takes for alive must not keep the next one out.
 SELECT pg_advisory_lock_shared(:lock::bigint);

@@ -1,16 +1,20 @@
--- Delete ended jobs that have outlived their delete_after, where their day cannot be dropped as a whole because others of
--- it stay for longer. What a lake that holds history does not have yet stays, and so does what somebody is reading.
--- Looks at the jobs that ended from `since` until `until`, in the pages from `first` up to `after`, so that it never
--- holds back vacuum for long. Returns how many.
+-- Delete up to `limit` ended jobs of a day that have outlived their delete_after, where the day cannot be dropped as a
+-- whole: those of `queue`, or, without a queue, those that override delete_after. Jobs that a lake which holds history
+-- does not have yet stay. Returns how many.
 WITH gone AS (
-    DELETE FROM trioboss.archive a
-    WHERE a.completed_on >= :since::timestamp AT TIME ZONE 'UTC' AND a.completed_on < :until::timestamp AT TIME ZONE 'UTC'
-      AND a.ctid >= :first::tid AND a.ctid < :after::tid
-      AND a.delete_after > interval '0' AND a.completed_on + a.delete_after < coalesce(:now::timestamptz, now())
-      AND NOT EXISTS (SELECT FROM trioboss.lake l WHERE l.holds AND l.exported <= a.xid)
-      AND NOT EXISTS (
-          SELECT FROM trioboss.reader r
-          WHERE r.until > now() AND (a.completed_on AT TIME ZONE 'UTC')::date BETWEEN r.first_day AND r.last_day)
+    DELETE FROM trioboss.archive
+    WHERE (tableoid, ctid) IN (
+        SELECT a.tableoid, a.ctid
+        FROM trioboss.archive a
+        WHERE a.completed_on >= :day::date::timestamp AT TIME ZONE 'UTC'
+          AND a.completed_on < (:day::date + 1)::timestamp AT TIME ZONE 'UTC'
+          AND (a.queue = :queue::text AND (a.options ? 'delete_after') IS NOT TRUE
+               OR :queue IS NULL AND a.options ? 'delete_after' AND (a.options ->> 'delete_after')::float8 > 0)
+          AND a.completed_on + interval '1 s' * coalesce((a.options ->> 'delete_after')::float8,
+                  (SELECT delete_after FROM trioboss.queue WHERE name = :queue), 604800) < coalesce(:now::timestamptz, now())
+          AND NOT EXISTS (SELECT FROM trioboss.lake l WHERE l.holds AND l.exported <= a.xid)
+        LIMIT :limit::bigint
+    )
     RETURNING xid
 ), noted AS (
     INSERT INTO trioboss.retired (history, xid)

@@ -1,9 +1,11 @@
--- Delete jobs that waited for longer than their retention. A failed job that blocks its key is not waiting, and stays.
--- Looks at the pages from `first` up to `after`, so that it never holds back vacuum for long. Returns how many.
+-- Delete queued jobs that waited for longer than their retention. A failed job that blocks its key stays.
+-- Reads the pages from `first` up to `after`, so that it never holds back vacuum for long. Returns how many.
 WITH gone AS (
-    DELETE FROM trioboss.job_common
-    WHERE ctid >= :first::tid AND ctid < :after::tid
-      AND state < 'active' AND keep_until < coalesce(:now::timestamptz, now())
-    RETURNING id
+    DELETE FROM trioboss.live_job_common j
+    USING trioboss.queue q
+    WHERE q.name = j.queue AND j.ctid >= :first::tid AND j.ctid < :after::tid AND j.readiness < 'active'
+      AND greatest(j.start_after, j.created_on) + coalesce((j.options ->> 'retention')::float8, q.retention) * interval '1 s'
+          < coalesce(:now::timestamptz, now())
+    RETURNING j.id
 )
 SELECT count(*) FROM gone;

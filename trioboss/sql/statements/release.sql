@@ -1,36 +1,33 @@
--- Give leases back: the jobs are queued again, keep their place and their retries; only the fence stays spent. Their
--- retention starts anew, because it is about time spent waiting.
--- Fenced and locked as in fail.sql. A job whose place as a retry is taken (see there) is left alone.
--- Returns the ids that were released.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now
+-- Give leases back: the jobs are queued again, in their old place and with the retries they had; only the fence stays
+-- spent. Their retention starts anew, because it counts time spent waiting. Fenced and locked as in retry_failed.sql.
+-- Giving back never fails: a job whose slot is taken meanwhile (a retry of stately, a queued job of send_singleton) is
+-- queued without one, beside the other. A job of strict FIFO keeps its key. Returns the ids that were released.
+WITH terms AS MATERIALIZED (
+    SELECT policy, coalesce(:now::timestamptz, statement_timestamp()) AS now FROM trioboss.queue WHERE name = :queue::text
 ), lease AS MATERIALIZED (
-    SELECT j.*
-    FROM trioboss.job_common j, LATERAL (SELECT :leases::jsonb -> j.id::text AS lease OFFSET 0) l
-    WHERE j.name = :queue::text AND j.id = ANY (:ids::uuid[]) AND j.state = 'active'
-      AND (l.lease ->> 0 IS NULL
-           OR (j.attempt = (l.lease ->> 0)::int AND j.started_on = (l.lease ->> 1)::timestamptz))
-    FOR UPDATE OF j
-), fitting AS MATERIALIZED (
-    SELECT o.*
-    FROM (
-        SELECT *, row_number() OVER (PARTITION BY unique_until, coalesce(singleton_key, '') ORDER BY seq) AS turn FROM lease
-    ) o
-    WHERE NOT (o.policy = 'stately' AND (
-          SELECT true FROM trioboss.job_common r
-          WHERE r.name = :queue AND coalesce(r.singleton_key, '') = coalesce(o.singleton_key, '')
-            AND r.state = 'retry' AND r.policy = 'stately' AND r.state <= 'active' LIMIT 1) IS NOT NULL)
-      AND (o.unique_until IS DISTINCT FROM 'started' OR (o.turn = 1 AND (
-          SELECT true FROM trioboss.job_common r
-          WHERE r.name = :queue AND coalesce(r.singleton_key, '') = coalesce(o.singleton_key, '')
-            AND r.unique_until = 'started' AND r.state < 'active' LIMIT 1) IS NULL))
+    SELECT * FROM trioboss.live_job_common
+    WHERE
+\ir fragments/active_leases.sql
+    FOR UPDATE
+), released AS MATERIALIZED (
+    SELECT j.*, t.now,
+           CASE t.policy
+               WHEN 'stately' THEN (SELECT n.slot FROM (SELECT trioboss.queued_slot(t.policy, j.key, j.attempt) AS slot) n
+                                    WHERE NOT EXISTS (SELECT FROM trioboss.live_job_common o WHERE o.queue = :queue AND o.slot = n.slot))
+               ELSE j.slot END AS next_slot,
+           CASE t.policy WHEN 'key_strict_fifo' THEN j.owner END AS next_owner,
+           CASE WHEN starts_with(j.once, 'started:') IS NOT TRUE
+                  OR (row_number() OVER (PARTITION BY j.once ORDER BY j.seq) = 1 AND NOT EXISTS (
+                      SELECT FROM trioboss.live_job_common o
+                      WHERE o.queue = :queue AND o.once = j.once AND o.readiness < 'active')) THEN j.once END AS next_once
+    FROM lease j, terms t
 ), remembered AS (
-    INSERT INTO trioboss.attempt (job_id, name, attempt, worker, started_on, ended_on, outcome, singleton_key)
-    SELECT id, name, attempt, worker, started_on, (SELECT now FROM clock), 'released', singleton_key FROM fitting
+    INSERT INTO trioboss.attempt (job_id, queue, key, attempt, worker, started_on, ended_on, outcome)
+    SELECT id, queue, key, attempt, worker, started_on, now, 'released' FROM released
 )
-UPDATE trioboss.job_common
-SET state = 'retry', worker = NULL, heartbeat_on = NULL, start_after = (SELECT now FROM clock),
-    keep_until = (SELECT now FROM clock) + (keep_until - greatest(start_after, created_on)),
-    gate = CASE WHEN policy IN ('singleton', 'stately') THEN 1 ELSE 0 END
-WHERE name = :queue AND id = ANY (ARRAY (SELECT id FROM fitting))
-RETURNING id;
+UPDATE trioboss.live_job_common j
+SET readiness = trioboss.queued_readiness(NULL, NULL, nullif(r.backlog, r.next_owner)), slot = r.next_slot,
+    owner = r.next_owner, once = r.next_once, start_after = r.now, worker = NULL, expires_on = NULL, heartbeat = NULL, heartbeat_on = NULL
+FROM released r
+WHERE j.queue = :queue AND j.id = ANY (ARRAY (SELECT id FROM released)) AND r.id = j.id
+RETURNING j.id;

@@ -1,49 +1,31 @@
--- Turn a staged load into jobs, all in one commit. Rows whose place is taken under the queue's policy are left out.
--- Order is the order of the load, except where keys are unique: there it is the order of keys, so that two loads
--- never wait for each other in a circle. Returns how many became jobs, and with `keep_ids` which.
-WITH fit AS MATERIALIZED (
-    SELECT q.*, t.now
-    FROM trioboss.queue q, (SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now) t
-    WHERE q.name = :queue::text
-), turn AS MATERIALIZED (
-    SELECT count(pg_advisory_xact_lock(w.lock)) AS waited
-    FROM (
-        SELECT DISTINCT trioboss.turn(:queue, s.singleton_key) AS lock
-        FROM trioboss.staging s, fit
-        WHERE s.load = :load::uuid AND fit.policy = 'key_strict_fifo' AND fit.commit_order
-        ORDER BY 1
-    ) w
-), staged AS MATERIALIZED (
-    SELECT s.*, coalesce(s.start_after, f.now + coalesce(s.delay, 0) * interval '1 s') AS starts, f.now, f.policy, f.keyed,
-           f.retry_limit, f.retry_delay, f.retry_backoff, f.retry_delay_max, f.retry_jitter, f.retry_window, f.expire_in,
-           f.heartbeat, f.auto_heartbeat, f.max_lease_extensions, f.retention, f.delete_after, f.dead_letter,
-           coalesce(s.options, '{}') AS o
-    FROM trioboss.staging s, fit f, turn
+-- Turn staged rows into jobs, except those whose place is taken: under the queue's policy, or because their id was sent
+-- before. Order is the order of the load, except where keys are unique: there it is the order of keys, so that two
+-- loads never wait for each other in a cycle. Returns how many there are now, and their ids if asked for.
+WITH target AS MATERIALIZED (
+    SELECT q.policy, q.keyed, coalesce(:now::timestamptz, statement_timestamp()) AS now,
+           -- Exact commit order, as in send.sql: the locks of all keys, in one order.
+           CASE WHEN q.policy = 'key_strict_fifo' AND q.commit_order THEN (
+               SELECT count(pg_advisory_xact_lock(l.lock))
+               FROM (SELECT DISTINCT trioboss.key_lock(q.name, s.singleton_key, (SELECT seed FROM trioboss.lock_seed)) AS lock
+                     FROM trioboss.staging s WHERE s.load = :load::uuid ORDER BY 1) l) END AS locked
+    FROM trioboss.queue q WHERE q.name = :queue::text
+), staged AS (
+    SELECT s.*, t.policy, t.now, trioboss.key_backlog(t.keyed, s.singleton_key) AS backlog, coalesce(s.priority, 0) AS urgency,
+           coalesce(s.start_after, t.now + coalesce(s.delay, 0) * interval '1 s') AS starts
+    FROM trioboss.staging s, target t
     WHERE s.load = :load
 ), released AS (
-    INSERT INTO trioboss.job_common (
-        id, name, priority, data, retry_limit, retry_delay, retry_backoff, retry_delay_max, retry_jitter, retry_window,
-        start_after, singleton_key, expire_in, heartbeat, auto_heartbeat, max_lease_extensions, created_on, keep_until,
-        delete_after, dead_letter, policy, gate)
-    SELECT id, :queue, coalesce(priority, 0), data,
-           coalesce((o ->> 'retry_limit')::int, retry_limit), coalesce((o ->> 'retry_delay')::float8, retry_delay),
-           coalesce((o ->> 'retry_backoff')::boolean, retry_backoff),
-           coalesce((o ->> 'retry_delay_max')::float8, retry_delay_max),
-           coalesce((o ->> 'retry_jitter')::float8, retry_jitter),
-           coalesce((o ->> 'retry_window')::float8 * interval '1 s', retry_window),
-           starts, singleton_key,
-           coalesce((o ->> 'expire_in')::float8 * interval '1 s', expire_in),
-           coalesce((o ->> 'heartbeat')::float8 * interval '1 s', heartbeat),
-           coalesce((o ->> 'auto_heartbeat')::boolean, auto_heartbeat),
-           coalesce((o ->> 'max_lease_extensions')::int, max_lease_extensions), now,
-           greatest(starts, now) + coalesce((o ->> 'retention')::float8 * interval '1 s', retention),
-           coalesce((o ->> 'delete_after')::float8 * interval '1 s', delete_after),
-           coalesce(o ->> 'dead_letter', dead_letter), policy,
-           CASE WHEN starts > now THEN 3 WHEN keyed THEN 1 ELSE 0 END
+    INSERT INTO trioboss.live_job_common (
+        id, queue, priority, rank, created_on, start_after, key, backlog, slot, readiness, options, data)
+    SELECT id, :queue, urgency, trioboss.backlog_rank(policy, urgency), now, starts, singleton_key, backlog,
+           trioboss.queued_slot(policy, singleton_key, 0), trioboss.queued_readiness(starts, now, backlog), options, data
     FROM staged
     ORDER BY CASE WHEN policy IN ('short', 'stately', 'exclusive') THEN singleton_key END, position
     ON CONFLICT DO NOTHING
-    RETURNING id
+    RETURNING id, seq, priority, backlog, readiness
+), joined AS (
+    INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
+    SELECT min(seq), priority, :queue, backlog FROM released WHERE readiness = 'waiting' GROUP BY backlog, priority
 ), emptied AS (
     DELETE FROM trioboss.staging WHERE load = :load
 )

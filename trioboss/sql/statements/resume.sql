@@ -1,29 +1,29 @@
 -- Queue cancelled jobs again, in their old place. A job whose place is taken under the queue's policy stays
 -- cancelled. Returns the ids that were resumed here.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now
-), cancelled AS MATERIALIZED (
-    SELECT * FROM trioboss.archive
-    WHERE id = ANY (:ids::uuid[]) AND name = :queue::text AND state = 'cancelled'
-    FOR UPDATE
+WITH cancelled AS MATERIALIZED (
+    SELECT a.*, t.now, t.policy AS rule, trioboss.key_backlog(t.keyed, a.key) AS backlog, greatest(a.start_after, t.now) AS starts
+    FROM trioboss.archive a, (
+        SELECT policy, keyed, coalesce(:now::timestamptz, statement_timestamp()) AS now
+        FROM trioboss.queue WHERE name = :queue::text
+    ) t
+    WHERE a.queue = :queue AND a.id = ANY (:ids::uuid[]) AND a.outcome = 'cancelled'
+      AND (t.policy <> 'key_strict_fifo' OR a.key IS NOT NULL)
+    FOR UPDATE OF a
 ), resumed AS (
-    INSERT INTO trioboss.job_common (
-        id, name, priority, data, state, retry_limit, retry_count, retry_delay, retry_backoff, retry_delay_max,
-        retry_jitter, retry_window, backoff_count, failed_on, start_after, started_on, singleton_key,
-        unique_until, expire_in, heartbeat, auto_heartbeat, max_lease_extensions, created_on, keep_until, delete_after,
-        output, progress, dead_letter, policy, source_name, source_id, source_created_on, source_retry_count, seq, attempt, gate)
-    SELECT id, name, priority, data, 'created', retry_limit, retry_count, retry_delay, retry_backoff, retry_delay_max,
-           retry_jitter, retry_window, backoff_count, failed_on, greatest(start_after, now), started_on, singleton_key,
-           unique_until, expire_in, heartbeat, auto_heartbeat, max_lease_extensions, created_on,
-           greatest(start_after, now) + (keep_until - greatest(start_after, created_on)), delete_after, output, progress, dead_letter, rule,
-           source_name, source_id, source_created_on, source_retry_count, seq, attempt,
-           CASE WHEN start_after > now THEN 3 WHEN keyed THEN 1 ELSE 0 END
-    FROM cancelled, clock, (SELECT policy AS rule, keyed FROM trioboss.queue WHERE name = :queue) q
-    WHERE rule <> 'key_strict_fifo' OR singleton_key IS NOT NULL
-    ORDER BY singleton_key, seq
+    INSERT INTO trioboss.live_job_common (
+        seq, created_on, start_after, id, priority, rank, attempt, retry_count, readiness, queue, key, backlog, slot, once,
+        started_on, options, data, notes)
+    SELECT seq, created_on, starts, id, priority, trioboss.backlog_rank(rule, priority), attempt, retry_count,
+           trioboss.queued_readiness(starts, now, backlog), queue, key, backlog, trioboss.queued_slot(rule, key, attempt),
+           notes ->> 'once', started_on, options, data, notes - 'once' - 'singleton_on'
+    FROM cancelled
+    ORDER BY key, seq
     ON CONFLICT DO NOTHING
-    RETURNING id
+    RETURNING id, seq, priority, backlog, readiness
+), joined AS (
+    INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
+    SELECT seq, priority, :queue, backlog FROM resumed WHERE readiness = 'waiting'
 ), moved AS (
-    DELETE FROM trioboss.archive WHERE id = ANY (ARRAY (SELECT id FROM resumed)) AND name = :queue
+    DELETE FROM trioboss.archive WHERE queue = :queue AND id = ANY (ARRAY (SELECT id FROM resumed))
 )
 SELECT id FROM resumed;

@@ -1,44 +1,42 @@
--- Give failed jobs one more try, now, in their old place; it counts as a retry that the job did not have before.
--- A job whose place is taken, by the queue's policy or the way it was sent, stays failed. Returns the ids that will
--- be retried. For strict FIFO this is what unblocks a key.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now
+-- Give failed jobs one more attempt, now, in their old place; it counts as a retry that the job did not have before, so its
+-- retry_limit grows by one, up to the most that an option may be. A job whose slot is taken, by the queue's policy or the
+-- way it was sent, stays failed. Returns the ids that will be retried. For strict FIFO this unblocks a key.
+WITH terms AS MATERIALIZED (
+    SELECT policy, keyed, retry_limit, coalesce(:now::timestamptz, statement_timestamp()) AS now
+    FROM trioboss.queue WHERE name = :queue::text
 ), blocking AS (
-    UPDATE trioboss.job_common j
-    SET state = 'retry', completed_on = NULL, retry_limit = retry_limit + 1, retry_count = retry_count + 1,
-        worker = NULL, start_after = (SELECT now FROM clock), gate = 0,
-        keep_until = (SELECT now FROM clock) + (keep_until - greatest(start_after, created_on))
-    WHERE name = :queue::text AND id = ANY (:ids::uuid[]) AND state = 'failed'
-      AND (unique_until IS DISTINCT FROM 'ended' OR (
-          SELECT true FROM trioboss.job_common r
-          WHERE r.name = :queue AND coalesce(r.singleton_key, '') = coalesce(j.singleton_key, '')
-            AND r.unique_until = 'ended' AND r.state <= 'active' LIMIT 1) IS NULL)
-      AND (unique_until IS DISTINCT FROM 'started' OR (
-          SELECT true FROM trioboss.job_common r
-          WHERE r.name = :queue AND coalesce(r.singleton_key, '') = coalesce(j.singleton_key, '')
-            AND r.unique_until = 'started' AND r.state < 'active' LIMIT 1) IS NULL)
+    UPDATE trioboss.live_job_common j
+    SET readiness = 'ready', retry_count = retry_count + 1, worker = NULL, start_after = (SELECT now FROM terms),
+        options = coalesce(options, '{}') || jsonb_build_object('retry_limit', least(1000000000,
+            coalesce((options ->> 'retry_limit')::int, (SELECT retry_limit FROM terms)) + 1))
+    WHERE queue = :queue AND id = ANY (:ids::uuid[]) AND readiness = 'ended'
+      AND (once IS NULL OR NOT EXISTS (
+          SELECT FROM trioboss.live_job_common o
+          WHERE o.queue = :queue AND o.once = j.once
+            AND (o.readiness < 'active' OR (o.readiness = 'active' AND starts_with(o.once, 'ended:')))))
     RETURNING id
 ), failed AS MATERIALIZED (
-    SELECT * FROM trioboss.archive
-    WHERE id = ANY (:ids) AND name = :queue AND state = 'failed'
-    FOR UPDATE
+    SELECT a.*, t.now, t.policy AS rule, trioboss.key_backlog(t.keyed, a.key) AS backlog,
+           coalesce(a.options, '{}') || jsonb_build_object('retry_limit', least(1000000000,
+               coalesce((a.options ->> 'retry_limit')::int, t.retry_limit) + 1)) AS next_options
+    FROM trioboss.archive a, terms t
+    WHERE a.queue = :queue AND a.id = ANY (:ids) AND a.outcome = 'failed' AND (t.policy <> 'key_strict_fifo' OR a.key IS NOT NULL)
+    FOR UPDATE OF a
 ), revived AS (
-    INSERT INTO trioboss.job_common (
-        id, name, priority, data, state, retry_limit, retry_count, retry_delay, retry_backoff, retry_delay_max,
-        retry_jitter, retry_window, backoff_count, failed_on, start_after, started_on, singleton_key, singleton_on,
-        unique_until, expire_in, heartbeat, auto_heartbeat, max_lease_extensions, created_on, keep_until, delete_after,
-        output, progress, dead_letter, policy, source_name, source_id, source_created_on, source_retry_count, seq, attempt, gate)
-    SELECT id, name, priority, data, 'retry', retry_limit + 1, retry_count + 1, retry_delay, retry_backoff, retry_delay_max,
-           retry_jitter, retry_window, backoff_count, failed_on, now, started_on, singleton_key, singleton_on,
-           unique_until, expire_in, heartbeat, auto_heartbeat, max_lease_extensions, created_on,
-           now + (keep_until - greatest(start_after, created_on)), delete_after, output, progress, dead_letter, rule,
-           source_name, source_id, source_created_on, source_retry_count, seq, attempt, CASE WHEN keyed THEN 1 ELSE 0 END
-    FROM failed, clock, (SELECT policy AS rule, keyed FROM trioboss.queue WHERE name = :queue) q
-    WHERE rule <> 'key_strict_fifo' OR singleton_key IS NOT NULL
-    ORDER BY singleton_key, seq
+    INSERT INTO trioboss.live_job_common (
+        seq, created_on, start_after, id, priority, rank, attempt, retry_count, readiness, queue, key, backlog, slot, once,
+        started_on, options, data, notes)
+    SELECT seq, created_on, now, id, priority, trioboss.backlog_rank(rule, priority), attempt, retry_count + 1,
+           trioboss.queued_readiness(NULL, NULL, backlog), queue, key, backlog, trioboss.queued_slot(rule, key, attempt),
+           notes ->> 'once', started_on, next_options, data, coalesce(notes, '{}') - ARRAY['once', 'retry_limit'] || jsonb_build_object('error', output)
+    FROM failed
+    ORDER BY key, seq
     ON CONFLICT DO NOTHING
-    RETURNING id
+    RETURNING id, seq, priority, backlog
+), joined AS (
+    INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
+    SELECT seq, priority, :queue, backlog FROM revived WHERE backlog IS NOT NULL
 ), moved AS (
-    DELETE FROM trioboss.archive WHERE id = ANY (ARRAY (SELECT id FROM revived)) AND name = :queue
+    DELETE FROM trioboss.archive WHERE queue = :queue AND id = ANY (ARRAY (SELECT id FROM revived))
 )
 SELECT id FROM blocking UNION ALL SELECT id FROM revived;

@@ -6,4 +6,4 @@ SELECT set_config('statement_timeout', least(coalesce(:timeout::bigint, 0), 2147
        set_config('plan_cache_mode', 'force_custom_plan', true) AS plans,
        pg_relation_filenode(to_regclass('"trioboss".' || quote_ident(:relation::text)))::bigint AS file,
        (SELECT s FROM generate_series(1, :concurrency::bigint) s
-        WHERE pg_try_advisory_xact_lock(hashtextextended('trioboss' || ' reader ' || s, 0)) LIMIT 1) AS permit;
+        WHERE pg_try_advisory_xact_lock(trioboss.lock_number('reader/' || s, (SELECT seed FROM trioboss.lock_seed))) LIMIT 1) AS permit;

@@ -1,8 +1,7 @@
 -- Heartbeats: renew leases, of any queues in one table. Fenced as in complete.sql. Returns the ids still held.
-UPDATE trioboss.job_common
+UPDATE trioboss.live_job_common
 SET heartbeat_on = coalesce(:now::timestamptz, statement_timestamp())
-WHERE name = ANY (:queues::text[]) AND id = ANY (:ids::uuid[]) AND state = 'active'
-  AND (:leases::jsonb -> id::text ->> 0 IS NULL
-       OR (attempt = (:leases::jsonb -> id::text ->> 0)::int
-           AND started_on = (:leases::jsonb -> id::text ->> 1)::timestamptz))
-RETURNING id, CASE WHEN :lazy::boolean THEN set_config('synchronous_commit', 'off', true) END;
+WHERE queue = ANY (:queues::text[]) AND id = ANY (:ids::uuid[]) AND readiness = 'active'
+  AND (((id, attempt, started_on) IN (SELECT * FROM unnest(:ids, :attempts::int[], :starts::timestamptz[]))) IS TRUE
+       OR id = ANY (:unfenced::uuid[]))
+RETURNING id, CASE WHEN :async_commit::boolean THEN set_config('synchronous_commit', 'off', true) END;

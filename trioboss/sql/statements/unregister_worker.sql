@@ -1,3 +1,3 @@
--- A worker has ended, and given back or settled all its jobs.
-WITH marks AS (DELETE FROM trioboss.sleeper WHERE worker = :worker::uuid)
+-- A worker has ended, and settled or released all its jobs.
+WITH markers AS (DELETE FROM trioboss.idle_dispatcher WHERE worker = :worker::uuid)
 DELETE FROM trioboss.worker WHERE id = :worker;

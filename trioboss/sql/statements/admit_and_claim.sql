@@ -1,0 +1,54 @@
+-- The claim of a keyed queue: lease up to `limit` of the jobs that are ready, or first in a backlog without an owner,
+-- highest priority first, then in order of sending. A claimed job owns its key. Runs after lock_admission.sql in the
+-- same short transaction, so nobody else admits jobs of this queue, and the snapshot is newer than the lock.
+--
+-- A check is answered, and deleted, if its backlog is empty or owned: a change of that leaves a new check. A backlog
+-- that could go on, but is not wanted yet, keeps one check with the priority of its first job.
+-- It never waits for a row, and never passes over the first of a backlog: `again` says that one was just being changed.
+-- Ready jobs and other backlogs go on beside it, for as long as a caller's transaction may keep such a row.
+-- `more_after`: a call with that position as `after_rank` and `after_seq` may find more.
+WITH
+\ir fragments/lease_terms.sql
+,
+\ir fragments/checked_backlogs.sql
+, head AS MATERIALIZED (                          -- without a row: the backlog is empty, or has an owner
+    SELECT c.backlog, c.priorities, j.row, j.priority, j.seq
+    FROM (SELECT backlog, array_agg(priority) AS priorities FROM checked GROUP BY backlog) c LEFT JOIN LATERAL (
+        SELECT ctid AS row, priority, seq FROM trioboss.live_job_common
+        WHERE queue = :queue AND backlog = c.backlog AND readiness = 'waiting'
+          AND (SELECT true FROM trioboss.live_job_common WHERE queue = :queue AND owner = c.backlog LIMIT 1) IS NULL
+        ORDER BY rank, seq LIMIT 1
+    ) j ON true
+), ready AS MATERIALIZED (
+    SELECT ctid AS row, priority, seq FROM trioboss.live_job_common
+    WHERE queue = :queue AND readiness = 'ready' AND (SELECT NOT paused FROM terms)
+    ORDER BY priority DESC, seq LIMIT :limit::bigint
+    FOR UPDATE SKIP LOCKED
+), wanted AS MATERIALIZED (
+    SELECT row, priority, seq FROM head WHERE row IS NOT NULL UNION ALL SELECT row, priority, seq FROM ready
+), picked AS MATERIALIZED (
+    SELECT ARRAY (
+        SELECT j.row
+        FROM (SELECT row FROM wanted ORDER BY priority DESC, seq) w, LATERAL (
+            SELECT ctid AS row FROM trioboss.live_job_common
+            WHERE ctid = w.row AND readiness IN ('waiting', 'ready') FOR UPDATE SKIP LOCKED
+        ) j
+        LIMIT :limit
+    ) AS jobs
+), found AS MATERIALIZED (
+    SELECT least((SELECT count(*) FROM wanted), :limit) AS jobs, more_after FROM read
+),
+\ir fragments/lease_picked.sql
+, answered AS (
+    DELETE FROM trioboss.backlog_check WHERE ctid = ANY (ARRAY (
+        SELECT c.row FROM checked c JOIN head h USING (backlog)
+        WHERE h.row IS NULL OR c.priority IS DISTINCT FROM h.priority
+           OR (c.backlog IN (SELECT backlog FROM claimed)) IS TRUE))
+), kept AS (
+    INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
+    SELECT seq, priority, :queue, backlog FROM head
+    WHERE row IS NOT NULL AND array_position(priorities, priority) IS NULL
+      AND (backlog IN (SELECT backlog FROM claimed)) IS NOT TRUE
+)
+\ir fragments/claimed_jobs.sql
+ORDER BY c.priority DESC, c.seq;

@@ -1,0 +1,23 @@
+-- complete.sql for a queue with on_complete: every job that ends here leaves a completion job in the queue named after
+-- it. Completion jobs are placed by the trigger place_job, which also notifies their workers.
+WITH terms AS MATERIALIZED (
+    SELECT on_complete, keep_completed FROM trioboss.queue WHERE name = :queue::text
+), ended AS (
+    DELETE FROM trioboss.live_job_common
+    WHERE
+\ir fragments/active_leases.sql
+    RETURNING *, coalesce(:now::timestamptz, statement_timestamp()) AS ended_on,
+              CASE WHEN :outputs::jsonb IS NOT NULL THEN :outputs -> id::text END AS output
+), done AS (
+    SELECT *, 'completed'::trioboss.outcome AS outcome, notes AS last_notes FROM ended WHERE (SELECT keep_completed FROM terms)
+),
+\ir fragments/archive_done.sql
+, copied AS (
+    INSERT INTO trioboss.live_job (queue, data, created_on, start_after)
+    SELECT q.name, trioboss.completion_of(e.id, e.queue, e.data, 'completed', e.output, e.created_on, e.started_on,
+                                          e.ended_on, e.retry_count), e.ended_on, e.ended_on
+    FROM ended e, trioboss.queue q
+    WHERE q.name = '__state__completed__' || :queue
+    ORDER BY e.seq
+)
+SELECT e.id, t.on_complete FROM terms t LEFT JOIN ended e ON true;

@@ -1,0 +1,21 @@
+-- Live jobs of a queue, the newest first: by their ids, which are in the order of sending. `since` and `until` are about when
+-- they were sent, and `after` is the id of the last job of a page. It reads jobs in that order until it has found enough:
+-- those of a rare state are found by reading the others, except active ones, which have an index.
+WITH found AS MATERIALIZED (
+    (SELECT id FROM trioboss.live_job
+     WHERE readiness = 'active' AND :state::text = 'active'
+       AND id < coalesce(:after::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+       AND created_on >= coalesce(:since::timestamptz, '-infinity') AND created_on < coalesce(:until::timestamptz, 'infinity')
+       AND
+\ir fragments/job_filters.sql
+     ORDER BY id DESC LIMIT :limit::bigint)
+    UNION ALL
+    (SELECT id FROM trioboss.live_job
+     WHERE id < coalesce(:after::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+       AND
+\ir fragments/live_filters.sql
+\ir fragments/job_filters.sql
+     ORDER BY id DESC LIMIT :limit)
+)
+SELECT j.* FROM found f, LATERAL (SELECT * FROM trioboss.all_jobs WHERE name = :queue AND id = f.id AND live OFFSET 0) j
+ORDER BY j.id DESC;

@@ -1,0 +1,35 @@
+-- What an operator should know: queues that are too long or do not move, snapshots that hold back vacuum, and a queue of
+-- notifications that fills up.
+SELECT q.name, 'queue_size' AS warning, NULL::int AS pid, NULL::timestamptz AS since, q.warning_queue_size::float8 AS number
+FROM trioboss.queue q
+WHERE q.warning_queue_size IS NOT NULL AND q.warning_queue_size < (
+    SELECT count(*) FROM (
+        SELECT FROM trioboss.live_job j WHERE j.queue = q.name AND j.readiness < 'active' LIMIT q.warning_queue_size::bigint + 1
+    ) queued)
+UNION ALL
+-- The next thousand jobs that could run tell whether a queue is stuck; to read all jobs would take as long as there are.
+-- In a keyed queue those are the first jobs of the backlogs without an owner, which all have a check.
+SELECT q.name, 'oldest_age', NULL, NULL, extract(epoch FROM c.now - r.since)::float8
+FROM (SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now) c, trioboss.queue q
+CROSS JOIN LATERAL (
+    SELECT min(n.start_after) AS since
+    FROM ((SELECT j.start_after FROM trioboss.live_job j WHERE j.queue = q.name AND j.readiness = 'ready'
+           ORDER BY j.priority DESC, j.seq LIMIT 1000)
+          UNION ALL
+          SELECT h.start_after
+          FROM (SELECT b.backlog FROM trioboss.backlog_check b WHERE b.queue = q.name ORDER BY b.priority DESC, b.seq LIMIT 1000) b,
+               LATERAL (SELECT j.start_after FROM trioboss.live_job j
+                        WHERE j.queue = q.name AND j.backlog = b.backlog AND j.readiness = 'waiting'
+                          AND (SELECT true FROM trioboss.live_job o WHERE o.queue = q.name AND o.owner = b.backlog LIMIT 1) IS NULL
+                        ORDER BY j.rank, j.seq LIMIT 1) h) n
+) r
+WHERE NOT q.paused AND r.since < c.now - interval '1 hour'
+  AND EXISTS (SELECT FROM trioboss.worker w WHERE q.name LIKE replace(replace(w.queue, '_', '\_'), '*', '%'))
+UNION ALL
+SELECT NULL, 'old_snapshot', s.pid, s.xact_start, extract(epoch FROM clock_timestamp() - s.xact_start)::float8
+FROM pg_stat_activity s
+WHERE s.datname = current_database() AND s.backend_xmin IS NOT NULL
+  AND s.state IS DISTINCT FROM 'idle'  -- an idle session that receives a notification shows its last statement's age
+  AND s.backend_type = 'client backend' AND s.xact_start < clock_timestamp() - interval '5 minutes'
+UNION ALL
+SELECT NULL, 'notify_queue', NULL, NULL, pg_notification_queue_usage() WHERE pg_notification_queue_usage() > 0.1;

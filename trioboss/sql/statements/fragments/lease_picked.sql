@@ -1,0 +1,12 @@
+-- Lease the jobs in `picked`. What a job overrides is read from its options, which are null for nearly all jobs.
+claimed AS (
+    UPDATE trioboss.live_job_common
+    SET readiness = 'active', attempt = attempt + 1, worker = :worker::uuid, started_on = (SELECT now FROM terms),
+        expires_on = coalesce((SELECT now FROM terms) + (options ->> 'expire_in')::float8 * interval '1 s',
+                              (SELECT expires_on FROM terms)),
+        heartbeat = coalesce((options ->> 'heartbeat')::float8, (SELECT heartbeat FROM terms)),
+        heartbeat_on = NULL, extensions = NULL,
+        slot = CASE WHEN starts_with(slot, 'any:') THEN slot END, owner = backlog
+    WHERE ctid = ANY ((SELECT jobs FROM picked)::tid[])
+    RETURNING id, attempt, retry_count, priority, seq, created_on, start_after, key, options, data, notes, backlog
+)

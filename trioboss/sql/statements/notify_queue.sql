@@ -1,0 +1,2 @@
+-- In the caller's transaction: the workers of a queue are notified if and when it commits.
+SELECT pg_notify('trioboss', :queue::text);

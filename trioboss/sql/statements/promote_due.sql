@@ -1,0 +1,16 @@
+-- Jobs whose time has come wait for the next thing: up to `limit`, at least 1000, become ready, or join the backlog of
+-- their key, where the trigger backlog_changed leaves the check. A job that still owns its key (a retry of strict FIFO) is
+-- ready. Never waits for a row. Returns whether there may be more.
+WITH due AS MATERIALIZED (
+    SELECT ctid AS row FROM trioboss.live_job_common
+    WHERE queue = :queue::text AND readiness = 'deferred'
+      AND start_after <= coalesce(:now::timestamptz, statement_timestamp())
+    ORDER BY start_after
+    LIMIT greatest(1000, :limit::bigint)
+    FOR UPDATE SKIP LOCKED
+), promoted AS (
+    UPDATE trioboss.live_job_common
+    SET readiness = CASE WHEN backlog IS NULL OR owner IS NOT NULL THEN 'ready' ELSE 'waiting' END::trioboss.readiness
+    WHERE ctid = ANY (ARRAY (SELECT row FROM due))
+)
+SELECT count(*) >= greatest(1000, :limit) FROM due;

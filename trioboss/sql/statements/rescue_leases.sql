@@ -1,0 +1,40 @@
+-- Examine all leases, in one statement. Rows, by `kind`:
+--   ended    an attempt to be ended: `outcome` lost (its worker is gone, or its heartbeats stopped) or expired
+--   dead     a worker that is gone for good
+--   active   how many jobs are active, and in how many seconds the first lease runs out
+--
+-- A worker is gone if nobody holds its lock, or, behind a pooler, if it was not seen for `grace` seconds. gone_since
+-- says since when: a boss that merely reconnects takes its lock again within the grace and loses nothing.
+-- `margin` seconds are left to a worker to end an expired attempt itself.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now
+), seen AS MATERIALIZED (
+    SELECT w.id, w.gone_since,
+           CASE WHEN w.lock IS NULL THEN w.seen_on < c.now - :grace::float8 * interval '1 s'
+                ELSE pg_try_advisory_xact_lock(w.lock) END AS gone
+    FROM trioboss.worker w, clock c
+), noted AS (
+    UPDATE trioboss.worker w
+    SET gone_since = CASE WHEN s.gone THEN c.now END
+    FROM seen s, clock c
+    WHERE w.id = s.id AND s.gone <> (s.gone_since IS NOT NULL)
+), dead AS MATERIALIZED (
+    SELECT s.id FROM seen s, clock c WHERE s.gone AND s.gone_since <= c.now - :grace * interval '1 s'
+), active AS MATERIALIZED (
+    SELECT j.queue, j.id, j.attempt, j.started_on, j.expires_on,
+           coalesce(j.heartbeat_on, j.started_on) + j.heartbeat * interval '1 s' AS silent_on,
+           j.worker IS NOT NULL AND (j.worker IN (SELECT id FROM dead) OR j.worker NOT IN (SELECT id FROM seen)) AS orphaned
+    FROM trioboss.live_job j WHERE j.readiness = 'active'
+)
+(SELECT 'ended' AS kind, a.queue, a.id, a.attempt, a.started_on,
+        CASE WHEN a.expires_on < c.now - :margin::float8 * interval '1 s' THEN 'expired' ELSE 'lost' END AS outcome,
+        NULL::float8 AS number
+ FROM active a, clock c
+ WHERE a.orphaned OR least(a.expires_on, a.silent_on) < c.now - :margin * interval '1 s'
+ LIMIT 1000)
+UNION ALL
+SELECT 'dead', NULL, id, NULL, NULL, NULL, NULL FROM dead
+UNION ALL
+SELECT 'active', NULL, NULL, count(*)::int, NULL, NULL,
+       extract(epoch FROM min(least(a.expires_on, a.silent_on)) - min(c.now))::float8
+FROM clock c LEFT JOIN active a ON true WHERE a.id IS NOT NULL;

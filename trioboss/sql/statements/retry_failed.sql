@@ -1,0 +1,55 @@
+-- End attempts badly whose jobs may be tried again: they are queued again, after their retry delay. The first half of
+-- failing; fail.sql follows in the same transaction and ends what this leaves.
+--
+-- Fenced as in complete.sql. `failures` maps ids to [error, delay, dead, outcome]: `delay` overrides the retry delay,
+-- `dead` skips the retries, `outcome` is what the history calls this end.
+-- A job is left if its retries are used up, or if its place in the queue is taken: stately allows one retry of a key,
+-- send_singleton one queued job. A job of strict FIFO keeps its key.
+-- Rows are locked first and written by id: a heartbeat since our snapshot gave a row another ctid.
+WITH terms AS MATERIALIZED (
+    SELECT *, coalesce(:now::timestamptz, statement_timestamp()) AS now FROM trioboss.queue WHERE name = :queue::text
+), lease AS MATERIALIZED (
+    SELECT * FROM trioboss.live_job_common
+    WHERE
+\ir fragments/active_leases.sql
+    FOR UPDATE
+), failure AS MATERIALIZED (
+    SELECT j.*, t.now, t.policy, f.failure -> 0 AS error, coalesce(f.failure ->> 3, 'failed') AS failed_as,
+           coalesce((j.options ->> 'retry_limit')::int, t.retry_limit) AS retry_limit,
+           -- Not later than in a hundred years, however often a delay was doubled.
+           least(3155760000, coalesce((f.failure ->> 1)::float8, trioboss.retry_delay(
+               coalesce((j.options ->> 'retry_delay')::float8, t.retry_delay),
+               coalesce((j.options ->> 'retry_backoff')::boolean, t.retry_backoff),
+               coalesce((j.options ->> 'retry_delay_max')::float8, t.retry_delay_max),
+               coalesce((j.options ->> 'retry_jitter')::float8, t.retry_jitter), n.failures, random()))) AS delay,
+           n.failures, coalesce((f.failure ->> 2)::boolean, false) AS dead
+    FROM lease j, terms t, LATERAL (SELECT :failures::jsonb -> j.id::text AS failure OFFSET 0) f, LATERAL (
+        SELECT CASE WHEN (j.notes ->> 'failed_on')::timestamptz < t.now - interval '1 s'
+                         * coalesce((j.options ->> 'retry_window')::float8, t.retry_window)
+                    THEN 1 ELSE coalesce((j.notes ->> 'failures')::int, 0) + 1 END AS failures
+    ) n
+), retried AS MATERIALIZED (
+    SELECT f.*, f.now + f.delay * interval '1 s' AS next_start,
+           CASE f.policy WHEN 'stately' THEN trioboss.queued_slot(f.policy, f.key, f.attempt) ELSE f.slot END AS next_slot,
+           CASE f.policy WHEN 'key_strict_fifo' THEN f.owner END AS next_owner,
+           row_number() OVER (PARTITION BY coalesce(f.once, f.id::text) ORDER BY f.seq) = 1 AS first
+    FROM failure f
+    WHERE NOT f.dead AND f.retry_count < f.retry_limit
+      AND (f.policy <> 'stately' OR NOT EXISTS (
+          SELECT FROM trioboss.live_job_common o WHERE o.queue = :queue AND o.slot = 'retry:' || coalesce(f.key, '')))
+      AND (starts_with(f.once, 'started:') IS NOT TRUE OR NOT EXISTS (
+          SELECT FROM trioboss.live_job_common o WHERE o.queue = :queue AND o.once = f.once AND o.readiness < 'active'))
+), queued AS (
+    UPDATE trioboss.live_job_common j
+    SET readiness = trioboss.queued_readiness(r.next_start, r.now, nullif(r.backlog, r.next_owner)), slot = r.next_slot,
+        owner = r.next_owner, start_after = r.next_start, retry_count = j.retry_count + 1, worker = NULL, expires_on = NULL,
+        heartbeat = NULL, heartbeat_on = NULL, notes = coalesce(j.notes, '{}')
+            || jsonb_build_object('error', r.error, 'failures', r.failures, 'failed_on', r.now)
+    FROM retried r
+    WHERE j.queue = :queue AND j.id = ANY (ARRAY (SELECT id FROM retried WHERE first)) AND r.id = j.id
+    RETURNING j.id
+), remembered AS (
+    INSERT INTO trioboss.attempt (job_id, queue, key, attempt, worker, started_on, ended_on, outcome, error)
+    SELECT id, queue, key, attempt, worker, started_on, now, failed_as, nullif(error, 'null') FROM retried WHERE first
+)
+SELECT id, 'retry' FROM queued;

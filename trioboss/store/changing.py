@@ -1,0 +1,138 @@
+"""Operations that cancel, resume, retry and delete jobs."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import attrs
+
+from trioboss.errors import JobNotFound
+from trioboss.model.check import check_name
+from trioboss.model.job import Settled
+from trioboss.model.queue import Queue
+from trioboss.postgres import BoundStatement
+from trioboss.postgres.operation import Batch, InSavepoint, Operation
+from trioboss.store.context import Context
+from trioboss.store.parameters import uuid_array
+from trioboss.store.rows import read_first, read_jobs
+from trioboss.store.settling import once_more_if_taken
+from trioboss.store.targets import Targets, parse_targets
+
+__all__ = ["ChangeOperations"]
+
+# Active jobs first: a worker that completed one of them in between would move it to the archive, which comes last.
+_ALL_JOBS = ("delete_active_jobs", "delete_queued_jobs", "delete_stored_jobs")
+_CHUNK = 10_000  # rows a statement deletes, so that it never holds locks for long
+
+
+@attrs.frozen
+class ChangeOperations:
+    """Change jobs by id, or many at once. ``own`` says whether the transaction is ours or the caller's."""
+
+    _context: Context
+
+    def cancel(self, name: str, targets: Targets, *, own: bool) -> Operation[Settled]:
+        """Take queued or active jobs out."""
+        return (yield from self._by_id("cancel", name, targets, "queued or active", own=own, ends=True))
+
+    def resume(self, name: str, targets: Targets, *, own: bool) -> Operation[Settled]:
+        """Queue cancelled jobs again."""
+        return (yield from self._by_id("resume", name, targets, "cancelled", own=own))
+
+    def retry(self, name: str, targets: Targets, *, own: bool) -> Operation[Settled]:
+        """Give failed jobs one more attempt."""
+        return (yield from self._by_id("retry", name, targets, "failed", own=own))
+
+    def delete(self, name: str, targets: Targets, *, own: bool) -> Operation[Settled]:
+        """Remove jobs in any state."""
+        return (
+            yield from self._by_id("delete_job", name, targets, "such", own=own, ends=True, anywhere=True)
+        )
+
+    def delete_many(self, name: str, statements: Sequence[str], *, own: bool) -> Operation[int]:
+        """Remove a queue's queued or stored jobs, in chunks; return how many."""
+        check_name("queue", name)
+        queue = yield from self._context.reload(name)
+        total = 0
+        for statement in statements:
+            while True:
+                delete = self._context.bind(statement, queue.table_name, queue=name, limit=_CHUNK)
+                ((count,),) = read_first((yield Batch((delete,))))
+                total += count
+                if count == 0:
+                    break
+        if queue.policy.is_keyed:
+            # A deleted job may have owned its key, or blocked it: the next job of the key can run now.
+            yield Batch((self._notify(queue, own=own),))
+        return total
+
+    def delete_all(self, name: str | None, *, own: bool) -> Operation[int]:
+        """Remove all jobs of a queue, or of all queues; return how many."""
+        if name is not None:
+            return (yield from self.delete_many(name, _ALL_JOBS, own=own))
+        # Queue by queue, in chunks: one statement for all would lock all live jobs until its end.
+        names = [row[0] for row in read_first((yield Batch((self._context.bind("get_queues"),))))]
+        total = 0
+        for each in names:
+            total += yield from self.delete_many(each, _ALL_JOBS, own=own)
+        return total
+
+    def clear_storage(self) -> Operation[None]:
+        """Remove all jobs of all queues."""
+        yield Batch((self._context.bind("clear_storage"),))
+
+    def _by_id(
+        self,
+        statement: str,
+        name: str,
+        targets: Targets,
+        wanted: str,
+        *,
+        own: bool,
+        ends: bool = False,
+        anywhere: bool = False,
+    ) -> Operation[Settled]:
+        def change(queue: Queue) -> Operation[set[UUID]]:
+            done = yield from change_once(queue, ids)
+            missed = [id for id in ids if id not in done] if anywhere else []
+            if missed:
+                # A job that ended while the statement waited for its row is in the archive now: only a new snapshot
+                # sees it there.
+                done |= yield from change_once(queue, missed)
+            return done
+
+        def change_once(queue: Queue, ids: Sequence[UUID]) -> Operation[set[UUID]]:
+            # In the caller's transaction a statement that queues jobs again runs in a savepoint: it may find a slot
+            # taken, and the transaction has to survive that.
+            array = uuid_array(ids)
+            bound = self._context.bind(statement, queue.table_name, queue=name, ids=array)
+            batch = self._with_notifications(queue, bound, array, own=own, ends=ends)
+            return {row[0] for row in read_first((yield batch if own or ends else InSavepoint(batch)))}
+
+        ids = parse_targets(name, targets).ids
+        done: set[UUID] = yield from once_more_if_taken(self._context, name, change)
+        if ids and not done:
+            # A job that is in the wanted state and was not changed: only its slot can have been taken.
+            found = read_jobs((yield Batch((self._context.bind("get_job", queue=name, id=ids[0]),)))[0][0])
+            raise JobNotFound(name, ids, wanted, taken=bool(found) and found[0].state == wanted)
+        return Settled(len(ids), len(done), tuple(sorted(done)))
+
+    def _with_notifications(
+        self, queue: Queue, statement: BoundStatement, ids: str, *, own: bool, ends: bool
+    ) -> Batch:
+        """The statement, and after it the notifications: of the waiters for an end, and of the workers."""
+        # On a connection of ours they follow the commit (a NOTIFY inside would hold a lock of the whole database until
+        # the commit is on disk); the caller's transaction has no later statement, so they are part of it.
+        notifications: list[BoundStatement] = []
+        if ends:
+            notifications.append(self._context.bind("notify_waiters" if own else "notify_ended", ids=ids))
+        if not ends or queue.policy.is_keyed:
+            notifications.append(self._notify(queue, own=own))
+        return Batch((statement,), tuple(notifications)) if own else Batch((statement, *notifications))
+
+    def _notify(self, queue: Queue, *, own: bool) -> BoundStatement:
+        """The notification of the workers, where a change may let another job run."""
+        return (
+            self._context.notify_idle(queue.name)
+            if own
+            else self._context.bind("notify_queue", queue=queue.name)
+        )

@@ -1,0 +1,81 @@
+"""Operations of retention: delete old jobs and history, in short statements, and make the tables of coming days."""
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+import attrs
+
+from trioboss.postgres.errors import is_table_gone
+from trioboss.postgres.operation import Batch, Operation
+from trioboss.store.context import Context
+from trioboss.store.rows import read_first
+
+__all__ = ["RetentionOperations"]
+
+_CHUNK = 10_000  # rows a statement deletes
+_PAGES = (
+    4_000  # pages that a statement reads, 32 MB: a statement that read a whole table would hold back vacuum
+)
+
+
+@attrs.frozen
+class RetentionOperations:
+    """Delete jobs that waited too long, and history that is old enough."""
+
+    _context: Context
+
+    def prune(self) -> Operation[None]:
+        """Delete everything that has outlived its time. A table that somebody is reading is left for the next round:
+        to wait for its lock would make everybody else wait, too.
+        """
+        # First of all the tables of coming days: without them new history goes to the default tables.
+        yield Batch((self._context.bind("prune"),))
+        yield from self._purge_orphans()
+        yield from self._purge_queued()
+        days: dict[date, list[str]] = {}
+        for history, day in read_first((yield Batch((self._context.bind("list_days"),)))):
+            days.setdefault(day, []).append(history)
+        for day, histories in days.items():
+            yield from self._prune_day(day, histories)
+
+    def _prune_day(self, day: date, histories: list[str]) -> Operation[None]:
+        """Drop a day of history, or, if some of it has to stay for longer, delete the rest."""
+        ((over, has_others, is_exported, is_read),) = read_first(
+            (yield Batch((self._context.bind("examine_day", day=day),)))
+        )
+        if is_read:  # the reader refuses to go on if a table of its snapshot is gone or was rewritten
+            return
+        if is_exported and not has_others:
+            for history in histories:
+                yield Batch((self._context.bind("drop_day", history=history, day=day),))
+            return
+        for queue in (*over, None):  # None: jobs that override the delete_after of their queue
+            yield from self._repeat("purge_ended", day=day, queue=queue)
+
+    def _purge_orphans(self) -> Operation[None]:
+        yield from self._repeat("purge_orphans")
+
+    def _purge_queued(self) -> Operation[None]:
+        for leaf, pages in (yield from self._count_pages("live_job")):
+            try:
+                for part in _parts(pages):
+                    yield Batch((self._context.bind("purge_queued", leaf, **part),))
+            except Exception as error:
+                if not is_table_gone(error):  # with its queue
+                    raise
+
+    def _repeat(self, statement: str, **values: object) -> Operation[None]:
+        """Run a statement that deletes a chunk until there is nothing left."""
+        count = _CHUNK
+        while count == _CHUNK:
+            delete = self._context.bind(statement, limit=_CHUNK, **values)
+            ((count,),) = read_first((yield Batch((delete,))))
+
+    def _count_pages(self, table: str) -> Operation[list[tuple[Any, ...]]]:
+        return read_first((yield Batch((self._context.bind("count_pages", table=table),))))
+
+
+def _parts(pages: int) -> Iterator[dict[str, str]]:
+    for first in range(0, pages, _PAGES):
+        yield {"first": f"({first},0)", "after": f"({first + _PAGES},0)"}
