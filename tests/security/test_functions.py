@@ -16,7 +16,22 @@ from trioboss.events import ErrorEvent, TickFired
 from trioboss.testing import record
 
 HOUSE_PATH = "search_path=pg_catalog, pg_temp"
-QUALIFIED = {"turn"}  # inlined, so it cannot have a search_path of its own: the test below attacks it
+
+# Functions that Postgres writes into the statement that calls them: they cannot have a search_path of their own, so
+# every name in them is qualified. The test below calls each.
+QUALIFIED = {
+    "backlog_rank": "trioboss.backlog_rank('singleton', 5)",
+    "completion_of": (
+        "trioboss.completion_of(NULL, 'q', '1'::pg_catalog.jsonb, 'completed', '2'::pg_catalog.jsonb, 'epoch', 'epoch', 'epoch', 3)"
+    ),
+    "key_backlog": "trioboss.key_backlog(true, 'k')",
+    "key_lock": "trioboss.key_lock('q', 'k', 7)",
+    "lock_number": "trioboss.lock_number('q', 7)",
+    "make_id": "pg_catalog.pg_typeof(trioboss.make_id())",
+    "queued_readiness": "trioboss.queued_readiness('epoch', 'epoch', 'key:k')",
+    "queued_slot": "trioboss.queued_slot('stately', 'k', 1)",
+    "retry_delay": "trioboss.retry_delay(1.5, true, 100, 0.5, 3, 0.25)",
+}
 
 
 def test_every_function_fixes_its_search_path(dsn):
@@ -26,7 +41,7 @@ def test_every_function_fixes_its_search_path(dsn):
             "where pronamespace = 'trioboss'::regnamespace"
         ).fetchall()
 
-    assert {name for name, config in functions if HOUSE_PATH not in config} == QUALIFIED
+    assert {name for name, config in functions if HOUSE_PATH not in config} == set(QUALIFIED)
 
 
 def test_no_function_is_everybodys(dsn):
@@ -48,20 +63,33 @@ create function evil.trap(text, text) returns text language plpgsql as $$ begin 
 create function evil.trap(bigint, bigint) returns bigint language plpgsql as $$ begin raise 'led astray'; end $$;
 create function evil.hashtextextended(text, bigint) returns bigint language plpgsql
 as $$ begin raise 'led astray'; end $$;
+create function evil.trap(double precision, double precision) returns double precision language plpgsql
+as $$ begin raise 'led astray'; end $$;
+create function evil.is_trap(text, text) returns boolean language plpgsql as $$ begin raise 'led astray'; end $$;
+create function evil.is_trap(integer, integer) returns boolean language plpgsql as $$ begin raise 'led astray'; end $$;
+create function evil.is_trap(timestamptz, timestamptz) returns boolean language plpgsql
+as $$ begin raise 'led astray'; end $$;
+create function evil.clock_timestamp() returns timestamptz language plpgsql as $$ begin raise 'led astray'; end $$;
+create function evil.gen_random_uuid() returns uuid language plpgsql as $$ begin raise 'led astray'; end $$;
 create operator evil.|| (leftarg = text, rightarg = text, function = evil.trap);
 create operator evil.& (leftarg = bigint, rightarg = bigint, function = evil.trap);
+create operator evil.* (leftarg = double precision, rightarg = double precision, function = evil.trap);
+create operator evil.= (leftarg = text, rightarg = text, function = evil.is_trap);
+create operator evil.> (leftarg = integer, rightarg = integer, function = evil.is_trap);
+create operator evil.> (leftarg = timestamptz, rightarg = timestamptz, function = evil.is_trap);
 """
 
 
 def test_a_function_whose_names_are_qualified_ignores_the_search_path(dsn):
     with psycopg.connect(dsn, autocommit=True) as connection:
-        plain = connection.execute("select trioboss.turn('q', 'k')").fetchone()
+        calls = "select " + ", ".join(QUALIFIED.values())
+        plain = connection.execute(calls).fetchone()
         connection.execute(EVIL)
         connection.execute("set search_path = evil, pg_catalog")
         with pytest.raises(psycopg.errors.RaiseException, match="led astray"):
             connection.execute("select 'a'::pg_catalog.text || 'b'::pg_catalog.text")  # the trap works
 
-        assert connection.execute("select trioboss.turn('q', 'k')").fetchone() == plain
+        assert connection.execute(calls).fetchone() == plain
 
 
 def use_it(dsn):

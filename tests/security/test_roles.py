@@ -73,13 +73,13 @@ async def test_a_worker_fires_cron_and_leads_but_producers_and_readers_do_not(gr
                 assert boss.statistics().scheduler is None
 
 
-def test_a_worker_may_do_all_of_upkeep(granted_dsn):
+def test_a_worker_may_do_all_of_maintenance(granted_dsn):
     with psycopg.connect(granted_dsn, autocommit=True) as owner:
         owner.execute("select trioboss.add_days('2020-01-02', 0)")
-    maintenance = make_store(Context(Catalog("trioboss"))).maintenance
+    store = make_store(Context(Catalog("trioboss")))
     with psycopg.connect(as_role(granted_dsn, "worker"), autocommit=True) as worker:
-        execute_blocking(worker, maintenance.tidy(), worker)
-        execute_blocking(worker, maintenance.watch(5, 1, full=True), worker)
+        execute_blocking(worker, store.retention.prune(), worker)
+        execute_blocking(worker, store.maintenance.rescue_leases(5, 1, warnings=True), worker)
         left = worker.execute("select to_regclass('trioboss.archive_20200101')").fetchone()
 
     assert left == (None,)
@@ -117,77 +117,28 @@ UTILITIES = {"copy_jobs", "copy_staging", "clear_storage", "listen"}  # cannot b
 STATEMENTS = {path.stem for path in Path(plans.__file__).with_name("statements").glob("*.sql")} - UTILITIES
 # Neither read nor write a table of jobs, or only what everybody may know.
 HARMLESS = {
-    *(
-        "announce",
-        "examine",
-        "examine_tables",
-        "explain_refusal",
-        "find_due",
-        "find_live",
-        "get_queues",
-        "get_rights",
-        "get_subscribers",
-    ),
-    *(
-        "get_version",
-        "hold_presence",
-        "is_installed",
-        "count_pages",
-        "list_days",
-        "list_history",
-        "lock_key_order",
-        "look",
-        "pass_on",
-        "prepare_release",
-    ),
-    *(
-        "read_clock",
-        "read_horizon",
-        "read_snapshot",
-        "lock_lake",
-        "lock_lake_creation",
-        "find_transaction",
-        "get_identity",
-        "ring",
-        "take_read_permit",
-        "take_turns",
-    ),
-    *("tell_ended", "wake"),
+    *("count_pages", "examine", "examine_tables", "explain_refusal", "find_live", "find_next_due"),
+    *("find_transaction", "get_identity", "get_queues", "get_rights", "get_subscribers"),
+    *("get_version", "hold_presence", "is_installed", "list_history", "lock_admission", "lock_lake"),
+    *("lock_lake_creation", "notify", "notify_ended", "notify_idle", "notify_leftover"),
+    *("notify_queue", "poll", "prepare_release", "read_clock", "read_horizon", "read_snapshot"),
+    *("take_key_locks", "take_read_permit"),
 }
 SENDING = {
-    *("drop_if_ended", "give_back_slot", "release_staged"),
-    *("send", "send_and_wake", "send_plain", "send_throttled"),
+    *("drop_if_ended", "release_staged", "return_throttle_slot", "send", "send_and_notify"),
+    *("send_plain", "send_throttled"),
 }
 READING = {
-    "count_history",
-    "count_states",
-    "dead_letter_users",
-    *(
-        "check_leases",
-        "disown",
-        "explain_job",
-        "find_blocks",
-        "find_bounds",
-        "find_cut",
-        "find_jobs",
-        "find_jobs_by_id",
-        "find_live_jobs",
-        "find_new",
-        "get_blocked_keys",
-    ),
-    *(
-        "find_retired",
-        "get_job",
-        "get_last_ticks",
-        "get_load",
-        "get_queue_size",
-        "get_queue_stats",
-        "get_rejected",
-    ),
-    *("get_schedules", "measure_queues", "register_read", "tell_watchers", "remove_waiter", "add_waiter"),
+    *("add_waiter", "check_leases", "count_history", "count_states", "dead_letter_users"),
+    *("explain_job", "find_blocks", "find_bounds", "find_cut", "find_ended_jobs", "find_job_by_id"),
+    *("find_live_jobs", "find_new", "find_newest_ended_jobs", "find_newest_live_jobs"),
+    *("find_retired", "find_unseen_leases", "find_warnings", "get_blocked_keys", "get_job"),
+    *("get_last_ticks", "get_load", "get_queue_size", "get_queue_stats", "get_rejected"),
+    *("get_schedules", "list_days", "measure_queues", "notify_waiters", "register_read"),
+    *("remove_waiter",),
 }
 OWNING = {
-    *("create_queue", "delete_queue", "pause", "tell_completions", "update_queue"),
+    *("create_queue", "delete_queue", "pause", "copy_completions", "update_queue"),
     # the pipeline's
     *(
         "add_stage",
@@ -197,7 +148,7 @@ OWNING = {
         "drop_lake",
         "drop_stage",
     ),
-    *("find_turns", "gather_stage", "get_load", "get_rejected", "keep_rejected", "list_stages"),
+    *("find_key_locks", "gather_stage", "get_load", "get_rejected", "keep_rejected", "list_stages"),
     *(
         "lock_keys_of_stage",
         "commit_batch",
@@ -241,8 +192,8 @@ REFUSED = {
         "select * from trioboss.all_jobs",
         "update trioboss.live_job set priority = 9",
         "delete from trioboss.live_job",
-        "insert into trioboss.job (name, state, attempt) values ('q', 'active', 7)",
-        "insert into trioboss.archive (name) values ('q')",
+        "insert into trioboss.live_job (queue, readiness, attempt) values ('q', 'active', 7)",
+        "insert into trioboss.archive (queue) values ('q')",
         "select trioboss.drop_job_table('x')",
     ],
     "worker": [
@@ -253,21 +204,21 @@ REFUSED = {
         "delete from trioboss.attempt",
         "insert into trioboss.version values (99)",
         "select trioboss.drop_job_table('x')",
-        "select trioboss.copy_rights('trioboss.job', 'trioboss.job')",
+        "select trioboss.copy_rights('trioboss.live_job', 'trioboss.live_job')",
     ],
     "reader": [
         "insert into trioboss.job (name) values ('q')",
         "update trioboss.live_job set priority = 9",
         "delete from trioboss.archive",
-        "insert into trioboss.schedule (name, cron) values ('q', '* * * * *')",
+        "insert into trioboss.schedule (queue, cron) values ('q', '* * * * *')",
         "select trioboss.drop_if_ended('q', '{}')",
     ],
 }
 REFUSED_TO_ALL = [
     "create table trioboss.mine (x int)",
     "create function trioboss.mine() returns int language sql as 'select 1'",
-    "drop table trioboss.job",
-    "alter table trioboss.job disable trigger all",
+    "drop table trioboss.live_job",
+    "alter table trioboss.live_job disable trigger all",
 ]
 
 

@@ -29,7 +29,7 @@ NOT_ARCHIVED = {
     *("expires_on", "heartbeat", "heartbeat_on", "extensions"),
 }
 IN_NOTES = {"once"}
-ONLY_ARCHIVED = {"completed_on", "outcome", "output", "xid"}
+ONLY_ARCHIVED = {"completed_on", "outcome", "output", "policy", "xid"}
 
 
 def columns(sessions, table: str) -> set[str]:

@@ -153,7 +153,8 @@ async def test_a_job_that_ended_on_a_day_of_long_ago_is_deleted(q, clock, databa
 async def test_jobs_that_a_lake_which_holds_history_does_not_have_are_kept(q, clock, database, days, holds):
     id = await end(q, delete_after=60)
     exported = (
-        "insert into trioboss.export (lake, history, exported, holds) values ('lake', 'archive', '3', %s)"
+        "insert into trioboss.lake (id, address, token, batch, exported, holds)"
+        " values (gen_random_uuid(), 'file:///lake', 1, 1, '3', %s)"
     )
     database.execute(exported, [holds])
     clock.advance(10 * DAY)
@@ -161,11 +162,11 @@ async def test_jobs_that_a_lake_which_holds_history_does_not_have_are_kept(q, cl
         await prune(q)
         assert (await q.get_job_by_id("q", id) is not None) == holds
 
-        database.execute("update trioboss.export set exported = pg_snapshot_xmax(pg_current_snapshot())")
+        database.execute("update trioboss.lake set exported = pg_snapshot_xmax(pg_current_snapshot())")
         await prune(q)
         assert await q.get_job_by_id("q", id) is None
     finally:
-        database.execute("delete from trioboss.export")
+        database.execute("delete from trioboss.lake")
 
 
 async def test_a_day_that_somebody_reads_is_kept(q, clock, database, days):
