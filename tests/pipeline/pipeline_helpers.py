@@ -147,3 +147,9 @@ class Steps:
         self.count += 1
         if self.count == self._n:
             self._act()
+
+
+def may_be_dropped(pipeline, day):
+    """Whether retention would drop that day of history."""
+    ((_, has_others, is_exported, is_read),) = pipeline.run("examine_day", day=day)
+    return is_exported and not (has_others or is_read)

@@ -22,7 +22,8 @@ HOUSE_PATH = "search_path=pg_catalog, pg_temp"
 QUALIFIED = {
     "backlog_rank": "trioboss.backlog_rank('singleton', 5)",
     "completion_of": (
-        "trioboss.completion_of(NULL, 'q', '1'::pg_catalog.jsonb, 'completed', '2'::pg_catalog.jsonb, 'epoch', 'epoch', 'epoch', 3)"
+        "trioboss.completion_of(NULL, 'q', '1'::pg_catalog.jsonb, 'completed', '2'::pg_catalog.jsonb,"
+        " 'epoch', 'epoch', 'epoch', 3)"
     ),
     "key_backlog": "trioboss.key_backlog(true, 'k')",
     "key_lock": "trioboss.key_lock('q', 'k', 7)",

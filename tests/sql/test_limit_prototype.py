@@ -30,7 +30,7 @@ def sessions(dsn):
 
 
 class LimitedQueue(QueueUnderTest):
-    """A queue with a limit. Its claim answers the checks of keys, then those of the limit, then leases what is ready."""
+    """A queue with a limit. Its claim answers the checks of keys, then those of the limit, then leases ready jobs."""
 
     def claim(self, limit=10, session=OWN, **criteria):
         criteria["by_priority"] = (

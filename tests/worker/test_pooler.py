@@ -117,4 +117,4 @@ def test_doctor_finds_the_pooler(pooled_dsn, capsys):
 
     printed = capsys.readouterr().out
     assert "warning  pooler: connected through a transaction pooler" in printed
-    assert "warning  notify: no notification arrived" in printed
+    assert "warning  notify: notifications do not arrive" in printed
