@@ -1,6 +1,5 @@
-"""Audit and report of histories that a real queue has written."""
+"""Audits of histories that a real queue has written."""
 
-import json
 from datetime import timedelta
 
 import psycopg
@@ -12,7 +11,6 @@ from trioboss.errors import UsageError
 from trioboss.pipeline import archive
 from trioboss.pipeline.history import Source
 from trioboss.pipeline.jobs import audit as audit_job
-from trioboss.pipeline.jobs import report as report_job
 from trioboss.pipeline.jobs.audit import audit
 from trioboss.testing import temporary_database
 
@@ -140,25 +138,3 @@ def forge(dsn, id, started_on):
     """Let an archived job have started when another ran."""
     with psycopg.connect(dsn) as connection:
         connection.execute("update trioboss.archive set started_on = %s where id = %s", (started_on, id))
-
-
-def test_a_report_does_not_write_over_what_is_none(spark, lived, tmp_path):
-    key = tmp_path / "keys" / "id_rsa"
-    key.parent.mkdir()
-    key.write_text("x")
-
-    with pytest.raises(UsageError, match=r"out: .*/keys is there and is no table of a report"):
-        report_job.report(Source(dsn=lived), tmp_path, spark=spark)
-
-    assert key.read_text() == "x"
-    assert [path.name for path in tmp_path.iterdir()] == ["keys"]
-
-
-def test_the_report_of_a_database_has_its_queues_and_errors(spark, lived, tmp_path, capsys):
-    assert report_job.main(["--dsn", lived, "--out", str(tmp_path), "--json"]) == 0
-
-    said = json.loads(capsys.readouterr().out)
-    assert {"standard", "key_strict_fifo"} <= {queue["queue"] for queue in said["queues"]}
-    assert "ValueError: no <n>" in {error["fingerprint"] for error in said["errors"]}
-    assert "standard" in (tmp_path / "report.html").read_text("utf-8")
-    assert (tmp_path / "hours" / "_SUCCESS").exists()

@@ -1,11 +1,14 @@
-"""The page of a report: complete in itself, and nothing that a job says can become a part of it."""
+"""The page of a report: complete in itself, readable by everybody, and no text of a job can become a part of it."""
 
 import re
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
+from importlib.resources import files
 
-from trioboss.pipeline.page import Report, render_page
-from trioboss.pipeline.page.words import count, duration, percent, short_count
+import pytest
+
+from trioboss.pipeline.page import Before, Report, render_page
+from trioboss.pipeline.page.numbers import change, count, duration, length, percent, short_count
 
 HOSTILE = "</title><script>alert(1)</script>\"'><img src=x onerror=alert(1)>&amp;</svg></style>"
 HOUR = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -36,8 +39,11 @@ def make_report(text, hours=3):
         keys=[{"queue": text, "singleton_key": text, "attempts": 3, "bad_ends": 0, "worker_seconds": 9.0}],
         slowest=[{"queue": text, "id": text, "run": 9.0, "wait": 1.0, "attempt": 1, "started_on": HOUR}],
         dead_letters=[
-            {"source": text, "dead_letter": text, "letters": 3, "handled": 1, "given_up": 0} | seen
+            {"source": text, "dead_letter": text, "sent": 3, "completed": 1, "not_completed": 0} | seen
         ],
+        before=Before(
+            timedelta(hours=hours), [queue | wasted | ends | MEASURES | {"jobs": 10, "wait_p95": 2.0}]
+        ),
     )
 
 
@@ -47,11 +53,13 @@ class Outline(HTMLParser):
     def __init__(self, page):
         super().__init__()
         self.elements, self.attributes, self.open, self.text = set(), set(), [], ""
+        self.tags = []
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
         self.elements.add(tag)
         self.attributes |= {name for name, _ in attrs}
+        self.tags.append((tag, dict(attrs)))
         if tag not in ("meta", "br"):
             self.open.append(tag)
 
@@ -110,3 +118,102 @@ def test_numbers_read_as_people_write_them():
     ]
     assert [short_count(n) for n in (0, 999, 12_345, 3_000_000)] == ["0", "999", "12.3 k", "3 M"]
     assert count(12345) == "12,345"
+
+
+# -- for everybody
+
+
+def test_every_chart_is_described_for_people_who_do_not_see_it():
+    charts = [attrs for tag, attrs in Outline(render_page(make_report("email"))).tags if tag == "svg"]
+
+    assert len(charts) > 5
+    assert all(chart["role"] == "img" and chart["aria-label"] for chart in charts)
+    assert charts[0]["aria-label"].startswith(
+        "Jobs in every hour. completed: 4 to 4, highest at 2 Mar 09:00; retried:"
+    )
+    assert {
+        "Waits of email. p95 wait: 1 s to 1 s, highest at 2 Mar 09:00; p50 wait: 100 ms to 100 ms, highest at 2 Mar 09:00"
+    } <= {chart["aria-label"] for chart in charts}
+
+
+def test_the_numbers_of_the_main_chart_are_a_table_too():
+    page = render_page(make_report("email"))
+
+    assert '<caption class="hidden">The numbers of the chart</caption>' in page
+    assert '<th scope="row" class="when">2 Mar 10:00</th><td class="number">4</td>' in page
+
+
+def test_every_table_has_a_caption_and_headings_for_columns_and_rows():
+    outline = Outline(render_page(make_report("email")))
+    count_of = {name: sum(tag == name for tag, _ in outline.tags) for name in ("table", "caption", "thead")}
+
+    assert count_of["table"] == count_of["caption"] == count_of["thead"] > 4
+    assert all(attrs.get("scope") in ("col", "row") for tag, attrs in outline.tags if tag == "th")
+
+
+def schemes():
+    """The colours of the light and of the dark scheme, by name."""
+    style = files("trioboss.pipeline.page").joinpath("style.css").read_text("utf-8")
+    light, dark = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    colours = [dict(re.findall(r"--(\w+): (#\w{6});", block)) for block in (light, dark)]
+    return zip(("light", "dark"), colours, strict=True)
+
+
+def contrast(one, other):
+    """The contrast of two colours, as WCAG 2 defines it: from 1 to 21."""
+
+    def luminance(colour):
+        parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize(("scheme", "colours"), schemes())
+def test_contrasts_are_those_of_wcag_aa(scheme, colours):
+    texts = [(text, ground) for text in ("ink", "muted") for ground in ("paper", "card")] + [("bad", "card")]
+    graphics = [(name, "card") for name in ("good", "bad", "warm", "calm", "accent", "heat")]
+
+    too_low = [pair for pair in texts if contrast(colours[pair[0]], colours[pair[1]]) < 4.5]
+    too_low += [pair for pair in graphics if contrast(colours[pair[0]], colours[pair[1]]) < 3]
+
+    assert too_low == []
+
+
+def test_no_text_depends_on_the_scheme():
+    """In the dark scheme a strong colour is a light one."""
+    text = Outline(render_page(make_report("email"))).text
+
+    assert not re.search(r"\b(dark|light)(er|est)?\b", text.rpartition("}")[2])
+
+
+def test_the_scale_of_the_heat_map_has_the_colours_of_its_cells():
+    page = render_page(make_report("email"))
+
+    assert '<span>0 %</span><i class="heat step0" aria-hidden="true"></i>' in page
+    assert '<i class="heat step4" aria-hidden="true"></i><span>50 %</span>' in page
+
+
+# -- comparison
+
+
+def test_a_report_is_compared_with_the_period_before():
+    page = render_page(make_report("email"))
+
+    assert "Compared with the 3 hours before." in page
+    assert "<em>+50 % since the 3 hours before</em>" in page  # 15 jobs, 10 before
+    assert "<b>1 s (\N{MINUS SIGN}50 %)</b>" in page  # the wait of the queue
+
+
+def test_changes_read_as_people_write_them():
+    assert [change(*pair) for pair in ((15, 10), (5, 10), (10, 10), (5, 0), (None, 3), (5, None))] == [
+        "+50 %", "\N{MINUS SIGN}50 %", "no change", None, None, None,
+    ]  # fmt: skip
+    assert [length(timedelta(hours=hours)) for hours in (1, 24, 36, 168)] == [
+        "1 hour",
+        "24 hours",
+        "36 hours",
+        "7 days",
+    ]

@@ -1,4 +1,4 @@
-"""Each question to history, on rows that can be counted by hand."""
+"""Each transform, on rows that can be counted by hand."""
 
 import pytest
 from history_rows import make_attempts, make_jobs, table
@@ -15,6 +15,7 @@ from trioboss.pipeline.transforms.rankings import (
     retry_cost,
     slowest_jobs,
 )
+from trioboss.pipeline.transforms.times import MOST_HOURS
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +36,14 @@ def jobs(spark):
             "completed_on": 72,
             "state": "failed",
             "attempt": 2,
-            "dead_letter": "letters",
+            "dead_letter": "dead",
         },
         {"id": "g", "created_on": 66, "completed_on": 67, "state": "cancelled", "attempt": 0},
         {"id": "h", "queue": "r", "created_on": 0, "started_on": 0, "completed_on": 30},
         {"id": "i", "queue": "r", "created_on": 0, "started_on": 0, "completed_on": 60},
         {
             "id": "k",
-            "queue": "letters",
+            "queue": "dead",
             "created_on": 72,
             "started_on": 80,
             "completed_on": 81,
@@ -83,12 +84,12 @@ def test_an_attempt_is_a_row_of_its_own_or_a_completed_job(every):
 
 
 def test_arrivals_count_in_the_hour_of_sending(jobs):
-    assert table(hours.arrivals_by_hour(jobs)) == [("letters", 60, 1), ("q", 0, 5), ("q", 60, 2), ("r", 0, 2)]
+    assert table(hours.arrivals_by_hour(jobs)) == [("dead", 60, 1), ("q", 0, 5), ("q", 60, 2), ("r", 0, 2)]
 
 
 def test_ends_count_in_the_hour_of_the_end_by_their_kind(jobs):
     assert table(hours.ends_by_hour(jobs)) == [
-        ("letters", 60, 1, 0, 0),
+        ("dead", 60, 1, 0, 0),
         ("q", 0, 3, 0, 0),
         ("q", 120, 1, 0, 0),
         ("q", 60, 1, 1, 1),
@@ -118,7 +119,7 @@ def test_runs_count_every_attempt_in_the_hour_of_its_end(every):
 
 
 def test_a_run_across_hours_is_shared_among_them(every):
-    assert table(hours.busy_by_hour(every).where("queue <> 'letters'")) == [
+    assert table(hours.busy_by_hour(every).where("queue <> 'dead'")) == [
         ("q", 0, 2 * 60 + 60 + 60 + 60 + 60 + 120.0),
         ("q", 120, 600.0),
         ("q", 60, 60 + 120 + 60 + 600.0),
@@ -127,15 +128,63 @@ def test_a_run_across_hours_is_shared_among_them(every):
     ]
 
 
-def test_concurrency_is_what_runs_at_the_end_of_the_busiest_minute(every):
-    assert table(hours.concurrency_by_hour(every).where("queue = 'r'")) == [("r", 0, 2), ("r", 60, 0)]
+def test_concurrency_is_the_most_attempts_that_ran_at_once(every):
+    assert table(hours.concurrency_by_hour(every).where("queue = 'r'")) == [("r", 0, 2)]
+
+
+def test_concurrency_is_true_for_bursts_within_a_second(spark):
+    """Three at once for a tenth of a second, twice; one follows the other; one runs into the next hour."""
+    second = 1 / 60
+    rows = [
+        *(
+            {"job_id": f"a{n}", "queue": "burst", "started_on": 10, "ended_on": 10 + second / 10}
+            for n in range(3)
+        ),
+        *(
+            {"job_id": f"b{n}", "queue": "burst", "started_on": 10 + second, "ended_on": 10 + 2 * second}
+            for n in range(3)
+        ),
+        {"job_id": "c", "queue": "follow", "started_on": 10, "ended_on": 11},
+        {"job_id": "d", "queue": "follow", "started_on": 11, "ended_on": 12},
+        {"job_id": "e", "queue": "long", "started_on": 59, "ended_on": 61},
+        {"job_id": "f", "queue": "long", "started_on": 60 + second, "ended_on": 60 + 2 * second},
+    ]
+    found = hours.concurrency_by_hour(all_attempts(make_jobs(spark), make_attempts(spark, *rows)))
+
+    assert table(found) == [("burst", 0, 3), ("follow", 0, 1), ("long", 0, 1), ("long", 60, 2)]
+
+
+def test_a_job_due_long_ago_waits_from_its_send_and_makes_no_hours(spark):
+    ancient = {"start_after": -56 * 365 * 24 * 60, "created_on": 10, "started_on": 12, "completed_on": 13}
+    endless = {"id": "k", "created_on": -56 * 365 * 24 * 60, "started_on": 12, "completed_on": 13}
+    jobs = make_jobs(spark, *({"id": str(n), **ancient} for n in range(40)))
+    old = make_jobs(spark, endless)
+
+    assert table(hours.waits_by_hour(jobs)) == [("q", 0, [120.0, 120.0, 120.0])]
+    assert table(hours.by_hour(jobs, all_attempts(jobs, make_attempts(spark))), "hour", "oldest_age") == [
+        (0, 120.0)
+    ]
+    assert hours.ages_by_hour(old).count() == MOST_HOURS
+
+
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/New_York"])
+def test_hours_are_hours_in_utc_whatever_the_session_zone_is(spark, jobs, every, zone):
+    expected = table(hours.by_hour(jobs, every))
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        found = table(hours.by_hour(jobs, every))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+    assert found == expected
+    assert {hour for _, hour, *_ in found} == {0, 60, 120}
 
 
 def test_all_hours_are_one_table_with_utilisation_of_the_slots_that_were_seen(jobs, every):
     columns = ("queue", "hour", "arrivals", "completions", "failures", "retries", "utilisation")
 
     assert table(hours.by_hour(jobs, every), *columns) == [
-        ("letters", 60, 1, 1, 0, 0, round(60 / 3600, 6)),
+        ("dead", 60, 1, 1, 0, 0, round(60 / 3600, 6)),
         ("q", 0, 5, 3, 0, 1, round(480 / 3600, 6)),
         ("q", 120, 0, 1, 0, 0, round(600 / 3600, 6)),
         ("q", 60, 2, 1, 1, 1, round(840 / 3600, 6)),
@@ -208,7 +257,7 @@ def test_a_slow_job_is_a_completed_one_with_its_last_run(jobs):
     ]
 
 
-def test_retries_cost_the_time_of_attempts_that_came_to_nothing(every):
+def test_retries_cost_the_time_of_attempts_that_did_not_complete(every):
     assert table(
         retry_cost(every).where("queue = 'q'"),
         "attempts",
@@ -227,12 +276,12 @@ def test_a_queue_as_a_whole_is_its_jobs_by_their_end_and_their_waits(jobs):
 
 
 def test_dead_letters_are_counted_where_they_come_from(jobs):
-    assert table(dead_letters(jobs), "source", "dead_letter", "letters", "handled", "last_seen") == [
-        ("q", "letters", 1, 1, 72)
+    assert table(dead_letters(jobs), "source", "dead_letter", "sent", "completed", "last_seen") == [
+        ("q", "dead", 1, 1, 72)
     ]
 
 
-def test_an_end_that_was_taken_back_is_not_the_last(spark):
+def test_an_end_that_was_undone_is_not_the_last(spark):
     twice = make_jobs(
         spark,
         {"id": "a", "state": "failed", "completed_on": 5},

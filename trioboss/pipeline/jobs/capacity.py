@@ -35,7 +35,8 @@ from trioboss.pipeline.transforms.trace import SERIAL
 __all__ = ["Capacity", "Fit", "capacity", "main"]
 
 _JOBS = (
-    "id", "queue", "state", "policy", "singleton_key", "start_after", "started_on", "completed_on", "attempt",
+    "id", "queue", "state", "policy", "singleton_key", "created_on", "start_after", "started_on", "completed_on",
+    "attempt",
 )  # fmt: skip
 _ATTEMPTS = ("job_id", "queue", "attempt", "singleton_key", "started_on", "ended_on", "outcome")
 

@@ -1,4 +1,4 @@
-"""What the queues did: Parquet tables, a table on the terminal, and one HTML page that needs nothing but itself.
+"""Reports what the queues did: Parquet tables, a table on the terminal, and one HTML page that needs nothing else.
 
     DIR/report.html
     DIR/hours/          one row a queue and hour
@@ -6,9 +6,12 @@
     DIR/errors/         errors by fingerprint
     DIR/keys/           the hottest keys
     DIR/slowest/        the slowest jobs
-    DIR/dead_letters/   dead letters by source
+    DIR/dead_letters/   dead letter jobs by source
+    DIR/before/         one row a queue, for the period before
 
-Only what has ended is in history: an hour's arrivals are those of its jobs that have ended since.
+Only jobs that have ended are in history: an hour's arrivals are those of its jobs that have ended since. All hours are
+hours in UTC. A job counts once, with its last end, however often it was retried. If the time of the report has a
+beginning, it is compared with the period of the same length before it.
 """
 
 import argparse
@@ -18,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import attrs
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -25,7 +29,7 @@ from trioboss.errors import UsageError
 from trioboss.pipeline.arguments import print_progress, session_of
 from trioboss.pipeline.files import Files
 from trioboss.pipeline.history import History, Source, add_history_arguments, source_of
-from trioboss.pipeline.page import Report, render_page
+from trioboss.pipeline.page import Before, Report, render_page
 from trioboss.pipeline.progress import Reporter, report_stages, report_step
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.terminal import print_json, print_rows
@@ -41,6 +45,7 @@ from trioboss.pipeline.transforms.rankings import (
     retry_cost,
     slowest_jobs,
 )
+from trioboss.pipeline.transforms.times import hour_of
 
 __all__ = ["main", "report"]
 
@@ -50,6 +55,7 @@ _JOBS = (
 )  # fmt: skip
 _ATTEMPTS = ("job_id", "queue", "attempt", "singleton_key", "started_on", "ended_on", "outcome", "error")
 
+_BEFORE = "before"
 _QUEUES_ON_PAGE = 40
 _POINTS_ON_PAGE = 200
 
@@ -63,19 +69,23 @@ def report(
     top: int = 20,
     progress: Reporter | None = None,
 ) -> Report:
-    """Answer all questions, write the answers below ``out``, and return those that fit on a page.
+    """Make all tables, write them below ``out``, and return the rows that fit on a page.
 
     ``page``: where the HTML page goes, if not to ``out``; ``top``: how many errors, keys and jobs are listed.
     """
     target = _page_path(out, page)
     spark = spark or get_session()
-    answers: dict[str, DataFrame] = {}
+    files, written = Files(spark, out), {}
     with source.open(spark, _JOBS, _ATTEMPTS) as history:
-        questions = _questions(history, source, top)
-        _refuse_foreign(Files(spark, out), questions)
-        for name, frame in questions.items():
-            answers[name] = _answer(spark, name, frame, f"{out}/{name}", progress)
-    made = _gather(answers, source)
+        tables = _tables(history, source, top)
+        _refuse_foreign(files, [*tables, _BEFORE])
+        for name, frame in tables.items():
+            written[name] = _write(spark, name, frame, f"{out}/{name}", progress)
+    files.delete(_BEFORE)
+    if (before := _period_before(source)) is not None:
+        with before.open(spark, _JOBS, _ATTEMPTS) as history:
+            written[_BEFORE] = _write(spark, _BEFORE, _by_queue(history), f"{out}/{_BEFORE}", progress)
+    made = _gather(written, source, before)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(render_page(made), "utf-8")
     return made
@@ -88,43 +98,58 @@ def _page_path(out: str | Path, page: str | Path | None) -> Path:
 
 
 def _refuse_foreign(files: Files, tables: Iterable[str]) -> None:
-    """Only what a report has written, or had begun to write, is written over."""
+    """Refuse to replace folders that no report has written, or had begun to write."""
     for table in tables:
         names = files.names(table)
         if names and not {"_SUCCESS", "_temporary"} & set(names):
             raise UsageError(f"out: {files.at(table)} is there and is no table of a report")
 
 
-def _questions(history: History, source: Source, top: int) -> dict[str, DataFrame]:
-    jobs = history.jobs
-    attempts = all_attempts(jobs, history.attempts)
-    arrived = jobs.transform(last_ends) if history.is_lake else jobs
-    hours = by_hour(jobs, attempts, arrived).where(_within(source))
-    queues = jobs_by_queue(jobs).join(retry_cost(attempts), "queue", "full")
+def _each_once(history: History) -> DataFrame:
+    """Each job once: a database has only the last end of a job, a lake has all of them."""
+    return history.jobs.transform(last_ends) if history.is_lake else history.jobs
+
+
+def _by_queue(history: History) -> DataFrame:
+    attempts = all_attempts(history.jobs, history.attempts)
+    return jobs_by_queue(_each_once(history)).join(retry_cost(attempts), "queue", "full")
+
+
+def _tables(history: History, source: Source, top: int) -> dict[str, DataFrame]:
+    jobs = _each_once(history)
+    attempts = all_attempts(history.jobs, history.attempts)
     return {
-        "hours": hours,
-        "queues": queues,
+        "hours": by_hour(jobs, attempts).where(_within(source)),
+        "queues": _by_queue(history),
         "errors": error_groups(history.attempts).orderBy(F.desc("count"), "queue", "fingerprint").limit(top),
         "keys": hottest_keys(attempts).orderBy(F.desc("worker_seconds"), "queue", "singleton_key").limit(top),
         "slowest": slowest_jobs(jobs).orderBy(F.desc("run"), "id").limit(top),
-        "dead_letters": dead_letters(jobs).orderBy(F.desc("letters"), "source", "dead_letter").limit(top),
+        "dead_letters": dead_letters(jobs).orderBy(F.desc("sent"), "source", "dead_letter").limit(top),
     }
 
 
 def _within(source: Source) -> Column:
-    """Jobs that ended in the asked time may have arrived long before: those hours are not whole."""
+    """Jobs that ended in the time of the report may have arrived long before: those hours are not complete."""
     within = F.lit(True)
     if source.since is not None:
-        within &= F.col("hour") >= F.date_trunc("hour", F.lit(source.since))
+        within &= F.col("hour") >= hour_of(F.lit(source.since))
     if source.until is not None:
         within &= F.col("hour") < F.lit(source.until)
     return within
 
 
-def _answer(
+def _period_before(source: Source) -> Source | None:
+    """The period of the same length before that of the report; None if the report has no beginning."""
+    if source.since is None:
+        return None
+    length = (source.until or datetime.now(UTC)) - source.since
+    return attrs.evolve(source, since=source.since - length, until=source.since)
+
+
+def _write(
     spark: SparkSession, name: str, frame: DataFrame, path: str, progress: Reporter | None
 ) -> DataFrame:
-    """Write an answer, and return what was written."""
+    """Write a table, and return what was written."""
     began = time.monotonic()
     with report_stages(spark, name, progress):
         frame.coalesce(1).write.mode("overwrite").parquet(path)
@@ -134,12 +159,13 @@ def _answer(
     return written
 
 
-def _gather(answers: Mapping[str, DataFrame], source: Source) -> Report:
-    """What fits on a page: the biggest queues, and their hours drawn together where there are too many."""
-    queues = answers["queues"].orderBy(F.desc("jobs"), "queue").limit(_QUEUES_ON_PAGE)
-    first, last = answers["hours"].agg(F.min("hour"), F.max("hour")).first() or (None, None)
+def _gather(tables: Mapping[str, DataFrame], source: Source, before: Source | None) -> Report:
+    """The rows that fit on a page: the biggest queues, and their hours joined to periods where there are too many."""
+    queues = tables["queues"].orderBy(F.desc("jobs"), "queue").limit(_QUEUES_ON_PAGE)
+    first, last = tables["hours"].agg(F.min("hour"), F.max("hour")).first() or (None, None)
     period = choose_period(first, last, _POINTS_ON_PAGE)
-    points = answers["hours"].join(queues.select("queue"), "queue", "left_semi").transform(in_periods, period)
+    points = tables["hours"].join(queues.select("queue"), "queue", "left_semi").transform(in_periods, period)
+    length = before.until - before.since if before and before.until and before.since else None
     return Report(
         made_on=datetime.now(UTC),
         source=source.describe(),
@@ -148,11 +174,12 @@ def _gather(answers: Mapping[str, DataFrame], source: Source) -> Report:
         period=period,
         points=_rows(points.orderBy("queue", "time")),
         queues=_rows(queues),
-        more_queues=max(0, answers["queues"].count() - _QUEUES_ON_PAGE),
-        errors=_rows(answers["errors"]),
-        keys=_rows(answers["keys"]),
-        slowest=_rows(answers["slowest"]),
-        dead_letters=_rows(answers["dead_letters"]),
+        more_queues=max(0, tables["queues"].count() - _QUEUES_ON_PAGE),
+        errors=_rows(tables["errors"]),
+        keys=_rows(tables["keys"]),
+        slowest=_rows(tables["slowest"]),
+        dead_letters=_rows(tables["dead_letters"]),
+        before=None if length is None else Before(length, _rows(tables[_BEFORE])),
     )
 
 
@@ -161,7 +188,7 @@ def _rows(frame: DataFrame) -> list[dict[str, Any]]:
 
 
 def _utc(value: Any) -> Any:
-    """Spark returns an instant as the wall clock of this process."""
+    """Spark returns an instant as local time of this process."""
     return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
@@ -181,7 +208,7 @@ _ON_TERMINAL = (
 def main(argv: list[str] | None = None) -> int:
     """The command, for spark-submit and for `trioboss pipeline report`."""
     parser = argparse.ArgumentParser(
-        prog="trioboss pipeline report", description="Say what the queues did, hour by hour."
+        prog="trioboss pipeline report", description="Report what the queues did, hour by hour."
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="where the tables and the page go")
     parser.add_argument("--page", metavar="FILE", help="where the page goes (default: report.html in DIR)")

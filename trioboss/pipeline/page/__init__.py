@@ -1,6 +1,15 @@
-"""The report as one HTML page: no script, no address outside of it, light or dark as the reader's machine is."""
+"""The report as one HTML page: no script, no address outside of it, in the light or dark scheme of the reader.
+
+report    the rows that a page shows
+render    the page from its title to its footer
+sections  its sections
+charts    charts in SVG, with a description for people who do not see them
+tables    its tables
+numbers   numbers, durations and times as people write them
+elements  HTML and SVG as values, escaped
+"""
 
 from trioboss.pipeline.page.render import render_page
-from trioboss.pipeline.page.report import Report
+from trioboss.pipeline.page.report import Before, Report
 
-__all__ = ["Report", "render_page"]
+__all__ = ["Before", "Report", "render_page"]

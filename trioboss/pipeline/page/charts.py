@@ -1,4 +1,7 @@
-"""Charts in SVG. Colours come from the page's style, so that they follow light and dark."""
+"""Charts in SVG. Colours come from the page's style, so that they follow the light or dark scheme.
+
+A screen reader does not read the parts of an image: each chart has a description of its own.
+"""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -7,17 +10,17 @@ from math import ceil, log10
 import attrs
 
 from trioboss.pipeline.page.elements import Html, join, tag
-from trioboss.pipeline.page.words import instant
+from trioboss.pipeline.page.numbers import instant
 
-__all__ = ["Axis", "Series", "bars", "heat", "line", "share_bar", "times"]
+__all__ = ["Axis", "Series", "bars", "describe", "heat", "line", "share_bar", "times"]
 
 _TICKS = (1, 2, 3, 6, 12, 24, 48, 72, 168, 336, 720, 2160, 8760)
-Words = Callable[[float], str]
+Format = Callable[[float], str]
 
 
 @attrs.frozen
 class Series:
-    """What is drawn: one value for each time, None where there is none."""
+    """A line or a part of the bars: one value for each time, None where there is none."""
 
     name: str
     style: str
@@ -27,7 +30,7 @@ class Series:
 
 @attrs.frozen
 class Axis:
-    """The times of a chart, and the room it has."""
+    """The times of a chart, and its size."""
 
     times: Sequence[datetime]
     period: timedelta
@@ -57,7 +60,22 @@ def times(first: datetime, last: datetime, period: timedelta) -> list[datetime]:
     return [first + n * period for n in range(int((last - first) / period) + 1)]
 
 
-def bars(axis: Axis, stacked: Sequence[Series], lines: Sequence[Series], words: Words) -> Html:
+def describe(axis: Axis, series: Sequence[Series], format: Format) -> str:
+    """A chart in words: for each series its lowest and highest value, and when that was."""
+    return "; ".join(_describe(axis, each, format) for each in series)
+
+
+def _describe(axis: Axis, series: Series, format: Format) -> str:
+    known = [
+        (value, time) for value, time in zip(series.values, axis.times, strict=True) if value is not None
+    ]
+    if not known:
+        return f"{series.name}: no values"
+    (lowest, _), (highest, time) = min(known, key=lambda pair: pair[0]), max(known, key=lambda pair: pair[0])
+    return f"{series.name}: {format(lowest)} to {format(highest)}, highest at {instant(time, axis.period)}"
+
+
+def bars(axis: Axis, stacked: Sequence[Series], lines: Sequence[Series], format: Format, label: str) -> Html:
     """Stacked bars with lines above them, with both axes."""
     totals = [sum(series.values[n] or 0 for series in stacked) for n in range(len(axis.times))]
     highest = _round_up(max([*totals, *(v for s in lines for v in s.values if v is not None)], default=0))
@@ -66,24 +84,27 @@ def bars(axis: Axis, stacked: Sequence[Series], lines: Sequence[Series], words: 
     overlays = [
         tag("path", d=_path(axis, series.values, highest), class_=f"line {series.style}") for series in lines
     ]
-    return _svg(axis, _grid(axis, highest, words), *drawn, *overlays, _hover(axis, [*stacked, *lines], words))
+    described = f"{label}. {describe(axis, [*stacked, *lines], format)}"
+    hover = _hover(axis, [*stacked, *lines], format)
+    return _svg(axis, described, _grid(axis, highest, format), *drawn, *overlays, hover)
 
 
-def line(axis: Axis, series: Sequence[Series], words: Words) -> Html:
+def line(axis: Axis, series: Sequence[Series], format: Format, label: str) -> Html:
     """Lines with both axes; the first one is filled."""
     highest = _round_up(max((v for s in series for v in s.values if v is not None), default=0))
     filled = tag("path", d=_area(axis, series[0].values, highest), class_=f"area {series[0].style}")
     drawn = [tag("path", d=_path(axis, s.values, highest), class_=f"line {s.style}") for s in series]
-    return _svg(axis, _grid(axis, highest, words), filled, *drawn, _hover(axis, series, words))
+    described = f"{label}. {describe(axis, series, format)}"
+    return _svg(axis, described, _grid(axis, highest, format), filled, *drawn, _hover(axis, series, format))
 
 
-def heat(axis: Axis, rows: Sequence[Series], words: Words, row_height: float = 20) -> Html:
-    """A line of cells for each series, the darker the more: from nothing to the highest value of all."""
+def heat(axis: Axis, rows: Sequence[Series], format: Format, label: str, row_height: float = 20) -> Html:
+    """A line of cells for each series, the stronger the colour the more, up to the highest value of all."""
     highest = max((v for series in rows for v in series.values if v is not None), default=0) or 1.0
     cells = [
         tag(
             "rect",
-            tag("title", f"{series.name}, {instant(time, axis.period)}: {words(value)}"),
+            tag("title", f"{series.name}, {instant(time, axis.period)}: {format(value)}"),
             x=axis.x(place),
             y=row * row_height,
             width=max(axis.step - 0.6, 0.4),
@@ -108,7 +129,7 @@ def heat(axis: Axis, rows: Sequence[Series], words: Words, row_height: float = 2
         )
         for row, series in enumerate(rows)
     ]
-    return _svg(axis, *cells, *names, *_time_axis(axis))
+    return _svg(axis, f"{label}. {describe(axis, rows, format)}", *cells, *names, *_time_axis(axis))
 
 
 def share_bar(parts: Sequence[tuple[float, str]], label: str) -> Html:
@@ -119,12 +140,12 @@ def share_bar(parts: Sequence[tuple[float, str]], label: str) -> Html:
         left += share
     return tag(
         "svg",
-        tag("title", label),
         *drawn,
         viewBox="0 0 100 8",
         preserveAspectRatio="none",
         class_="bar",
         role="img",
+        aria_label=label,
     )
 
 
@@ -175,11 +196,11 @@ def _area(axis: Axis, values: Sequence[float | None], highest: float) -> str:
     return " ".join(shapes)
 
 
-def _hover(axis: Axis, series: Sequence[Series], words: Words) -> Html:
-    """Columns that nobody sees, and that say what is there when pointed at."""
+def _hover(axis: Axis, series: Sequence[Series], format: Format) -> Html:
+    """Invisible columns with the values as tooltips."""
     columns = []
     for place, time in enumerate(axis.times):
-        said = [f"{s.name} {words(v)}" for s in series if (v := s.values[place]) is not None]
+        said = [f"{s.name} {format(v)}" for s in series if (v := s.values[place]) is not None]
         columns.append(
             tag(
                 "rect",
@@ -193,12 +214,12 @@ def _hover(axis: Axis, series: Sequence[Series], words: Words) -> Html:
     return tag("g", *columns, class_="hover")
 
 
-def _grid(axis: Axis, highest: float, words: Words) -> Html:
+def _grid(axis: Axis, highest: float, format: Format) -> Html:
     lines: list[Html] = []
     for part in (0.0, 0.5, 1.0):
         y = axis.y(part * highest, highest)
         lines.append(tag("line", x1=axis.left, x2=axis.width, y1=y, y2=y, class_="grid"))
-        label = words(part * highest) if part else "0"
+        label = format(part * highest) if part else "0"
         lines.append(tag("text", label, x=axis.left - 6, y=y + 3.5, text_anchor="end"))
     return join(*lines, *_time_axis(axis))
 
@@ -218,8 +239,9 @@ def _time_axis(axis: Axis) -> list[Html]:
     return labels
 
 
-def _svg(axis: Axis, *children: object) -> Html:
-    return tag("svg", *children, viewBox=f"0 0 {axis.width:.0f} {axis.height:.0f}", role="img")
+def _svg(axis: Axis, label: str, *children: object) -> Html:
+    box = f"0 0 {axis.width:.0f} {axis.height:.0f}"
+    return tag("svg", *children, viewBox=box, role="img", aria_label=label)
 
 
 def _round_up(value: float) -> float:

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from trioboss.pipeline.transforms.times import hour_of, percentiles, seconds_between, spread
+from trioboss.pipeline.transforms.times import due_on, hour_of, percentiles, seconds_between, spread
 
 __all__ = ["busiest_hours", "demand_by_hour", "work_of"]
 
@@ -11,9 +11,9 @@ __all__ = ["busiest_hours", "demand_by_hour", "work_of"]
 def work_of(jobs: DataFrame, attempts: DataFrame) -> DataFrame:
     """Every attempt with when it could start. Of one that did not end well only its start is known."""
     last = jobs.where(F.col("state").isin("completed") & F.col("started_on").isNotNull()).select(
-        "queue", "policy", "singleton_key", F.col("start_after").alias("due"),
+        "queue", "policy", "singleton_key", due_on().alias("due"),
         seconds_between("started_on", "completed_on").alias("run"),
-        seconds_between("start_after", "started_on").alias("wait"),
+        seconds_between(due_on(), "started_on").alias("wait"),
     )  # fmt: skip
     others = attempts.select(
         "queue", F.lit(None).cast("string").alias("policy"), "singleton_key", F.col("started_on").alias("due"),
@@ -27,9 +27,9 @@ def demand_by_hour(work: DataFrame) -> DataFrame:
 
     Arrivals are as irregular as their number in a minute is: its variance is its mean where they are independent.
     """
-    minutes = work.groupBy("queue", F.date_trunc("minute", "due").alias("minute")).agg(
-        F.count("*").alias("n")
-    )
+    minutes = work.groupBy(
+        "queue", F.timestamp_seconds(F.floor(F.unix_seconds("due") / 60) * 60).alias("minute")
+    ).agg(F.count("*").alias("n"))
     arrivals = minutes.groupBy("queue", hour_of("minute").alias("hour")).agg(
         F.sum("n").alias("arrivals"), F.sum(F.col("n") * F.col("n")).alias("squares")
     )
@@ -53,5 +53,6 @@ def demand_by_hour(work: DataFrame) -> DataFrame:
 def busiest_hours(demand: DataFrame) -> DataFrame:
     """Of each hour of the week the one with the most work: however long history is, 168 rows a queue."""
     load = F.col("arrivals") * F.col("run")
-    of_week = Window.partitionBy("queue", F.dayofweek("hour"), F.hour("hour")).orderBy(load.desc(), "hour")
+    hour_of_week = F.floor(F.unix_seconds("hour") / 3600) % 168
+    of_week = Window.partitionBy("queue", hour_of_week).orderBy(load.desc(), "hour")
     return demand.withColumn("nth", F.row_number().over(of_week)).where("nth = 1").drop("nth")

@@ -1,4 +1,4 @@
-"""What each queue did in each hour. Every question shuffles only its own totals, one row a queue and hour."""
+"""What each queue did in each hour. All answers but one shuffle only their totals: a row for a queue and hour."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -6,6 +6,7 @@ from pyspark.sql import functions as F
 from trioboss.pipeline.transforms.attempts import BAD_ENDS
 from trioboss.pipeline.transforms.times import (
     add_seconds,
+    due_on,
     hour_of,
     hours_between,
     percentiles,
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 _HOUR = 3600.0
+_MICROSECOND = 1e-6
 
 
 def arrivals_by_hour(jobs: DataFrame) -> DataFrame:
@@ -43,7 +45,7 @@ def ends_by_hour(jobs: DataFrame) -> DataFrame:
 
 def waits_by_hour(jobs: DataFrame) -> DataFrame:
     """How long jobs waited until their last attempt started, from when it could; by the hour of the start."""
-    wait = seconds_between("start_after", "started_on")
+    wait = seconds_between(due_on(), "started_on")
     return (
         jobs.where(_has_run())
         .groupBy("queue", hour_of("started_on").alias("hour"))
@@ -52,7 +54,7 @@ def waits_by_hour(jobs: DataFrame) -> DataFrame:
 
 
 def runs_by_hour(all_attempts: DataFrame) -> DataFrame:
-    """How long attempts ran, and how many ended in a retry or were given back; by the hour of the end."""
+    """How long attempts ran, and how many ended in a retry or were released; by the hour of the end."""
     return all_attempts.groupBy("queue", hour_of("ended_on").alias("hour")).agg(
         percentiles(seconds_between("started_on", "ended_on"), "run"),
         _count(F.col("outcome").isin(*BAD_ENDS), "bad_ends"),
@@ -62,16 +64,12 @@ def runs_by_hour(all_attempts: DataFrame) -> DataFrame:
 
 def ages_by_hour(jobs: DataFrame) -> DataFrame:
     """How old the oldest job became that waited at some time in the hour."""
-    waiting = jobs.where(_has_run()).select(
-        "queue",
-        "start_after",
-        "started_on",
-        F.explode(hours_between("start_after", "started_on")).alias("hour"),
+    waiting = jobs.where(_has_run()).withColumn("due", due_on())
+    hours = waiting.select(
+        "queue", "due", "started_on", F.explode(hours_between("due", "started_on")).alias("hour")
     )
     until = F.least(F.col("started_on"), add_seconds("hour", _HOUR))
-    return waiting.groupBy("queue", "hour").agg(
-        F.max(seconds_between("start_after", until)).alias("oldest_age")
-    )
+    return hours.groupBy("queue", "hour").agg(F.max(seconds_between("due", until)).alias("oldest_age"))
 
 
 def busy_by_hour(all_attempts: DataFrame) -> DataFrame:
@@ -85,35 +83,41 @@ def busy_by_hour(all_attempts: DataFrame) -> DataFrame:
 
 
 def concurrency_by_hour(all_attempts: DataFrame) -> DataFrame:
-    """How many attempts ran at once at the busiest end of a minute: an estimate of the slots there are."""
-    changes = (
-        all_attempts.select(
-            "queue",
-            F.explode(
-                F.array(
-                    F.struct(F.date_trunc("minute", "started_on").alias("minute"), F.lit(1).alias("change")),
-                    F.struct(F.date_trunc("minute", "ended_on").alias("minute"), F.lit(-1).alias("change")),
-                )
-            ).alias("at"),
-        )
-        .groupBy("queue", F.col("at.minute").alias("minute"))
-        .agg(F.sum("at.change").alias("change"))
+    """The most attempts that ran at once in the hour: an estimate of the slots there are.
+
+    Counted at every start and end within the hour, on top of those that were running when it began. An attempt that
+    ended at the last instant of an hour did not run in the next one.
+    """
+    begin = F.struct(F.col("started_on").alias("time"), F.lit(1).alias("change"))
+    end = F.struct(F.col("ended_on").alias("time"), F.lit(-1).alias("change"))
+    changes = all_attempts.where(F.col("started_on") < F.col("ended_on")).select(
+        "queue", F.explode(F.array(begin, end)).alias("at")
     )
-    running = F.sum("change").over(Window.partitionBy("queue").orderBy("minute"))
-    return (
-        changes.select("queue", hour_of("minute").alias("hour"), running.alias("running"))
+    hour = F.when(F.col("at.change") > 0, hour_of("at.time")).otherwise(
+        hour_of(add_seconds("at.time", -_MICROSECOND))
+    )
+    # Of a start and an end at the same instant, the end comes first: one follows the other.
+    in_hour = Window.partitionBy("queue", "hour").orderBy("at.time", "at.change")
+    running = F.sum("at.change").over(in_hour.rowsBetween(Window.unboundedPreceding, 0))
+    hours = (
+        changes.withColumn("hour", hour)
+        .withColumn("running", running)
         .groupBy("queue", "hour")
-        .agg(F.max("running").alias("concurrency"))
+        .agg(F.max("running").alias("most"), F.sum("at.change").alias("change"))
     )
+    earlier = Window.partitionBy("queue").orderBy("hour").rowsBetween(Window.unboundedPreceding, -1)
+    before = F.coalesce(F.sum("change").over(earlier), F.lit(0))
+    return hours.select("queue", "hour", (before + F.greatest("most", F.lit(0))).alias("concurrency"))
 
 
-def by_hour(jobs: DataFrame, all_attempts: DataFrame, arrived: DataFrame | None = None) -> DataFrame:
-    """All of the above side by side, one row a queue and hour in which anything happened.
+def by_hour(jobs: DataFrame, all_attempts: DataFrame) -> DataFrame:
+    """All of the above side by side, one row for each queue and hour in which something happened.
 
-    Utilisation is the share of the queue's slots that were busy: as many slots as it was ever seen to use at once.
+    ``jobs`` has each job once, with its last end. Utilisation is the share of the queue's slots that were busy, where
+    it has as many slots as it was ever seen to use at once.
     """
     answers = [
-        arrivals_by_hour(jobs if arrived is None else arrived),
+        arrivals_by_hour(jobs),
         ends_by_hour(jobs),
         waits_by_hour(jobs),
         ages_by_hour(jobs),

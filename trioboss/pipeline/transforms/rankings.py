@@ -1,10 +1,10 @@
-"""Where the time goes: hot keys, slow jobs, retries, dead letters."""
+"""Hot keys, slow jobs, the cost of retries, and dead letters."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trioboss.pipeline.transforms.attempts import BAD_ENDS
-from trioboss.pipeline.transforms.times import percentiles, seconds_between, spread
+from trioboss.pipeline.transforms.times import due_on, percentiles, seconds_between, spread
 
 __all__ = ["dead_letters", "hottest_keys", "jobs_by_queue", "retry_cost", "slowest_jobs"]
 
@@ -18,7 +18,7 @@ def jobs_by_queue(jobs: DataFrame) -> DataFrame:
         .agg(
             F.count("*").alias("jobs"),
             *(F.count(F.when(F.col("state") == state, 1)).alias(state) for state in states),
-            percentiles(F.when(ran, seconds_between("start_after", "started_on")), "wait"),
+            percentiles(F.when(ran, seconds_between(due_on(), "started_on")), "wait"),
             F.min("completed_on").alias("first_end"),
             F.max("completed_on").alias("last_end"),
         )
@@ -49,24 +49,24 @@ def slowest_jobs(jobs: DataFrame) -> DataFrame:
         "id",
         "singleton_key",
         seconds_between("started_on", "completed_on").alias("run"),
-        seconds_between("start_after", "started_on").alias("wait"),
+        seconds_between(due_on(), "started_on").alias("wait"),
         "attempt",
         "started_on",
     )
 
 
 def retry_cost(all_attempts: DataFrame) -> DataFrame:
-    """For each queue: how long attempts ran, and how much of that time went into those that came to nothing."""
+    """For each queue: how long attempts ran, and how much of that time went into those that did not complete."""
     run = seconds_between("started_on", "ended_on")
-    came_to_nothing = F.col("outcome") != "completed"
+    did_not_complete = F.col("outcome") != "completed"
     outcomes = (*BAD_ENDS, "released")
     return (
         all_attempts.groupBy("queue")
         .agg(
             F.count("*").alias("attempts"),
-            F.count(F.when(came_to_nothing, 1)).alias("wasted_attempts"),
+            F.count(F.when(did_not_complete, 1)).alias("wasted_attempts"),
             F.sum(run).alias("worker_seconds"),
-            F.coalesce(F.sum(F.when(came_to_nothing, run)), F.lit(0.0)).alias("wasted_seconds"),
+            F.coalesce(F.sum(F.when(did_not_complete, run)), F.lit(0.0)).alias("wasted_seconds"),
             percentiles(run, "run"),
             *(
                 F.count(F.when(F.col("outcome") == outcome, 1)).alias(f"{outcome}_attempts")
@@ -79,24 +79,24 @@ def retry_cost(all_attempts: DataFrame) -> DataFrame:
 
 
 def dead_letters(jobs: DataFrame) -> DataFrame:
-    """For each queue and its dead letter queue: how many failed jobs went there, and how many letters have ended."""
+    """For each queue and its dead letter queue: how many failed jobs were sent there, and how those jobs ended."""
     sent = (
         jobs.where((F.col("state") == "failed") & F.col("dead_letter").isNotNull())
         .groupBy(F.col("queue").alias("source"), "dead_letter")
         .agg(
-            F.count("*").alias("letters"),
+            F.count("*").alias("sent"),
             F.min("completed_on").alias("first_seen"),
             F.max("completed_on").alias("last_seen"),
         )
     )
-    handled = (
+    ended = (
         jobs.where(F.col("source_queue").isNotNull())
         .groupBy(F.col("source_queue").alias("source"), F.col("queue").alias("dead_letter"))
         .agg(
-            F.count(F.when(F.col("state") == "completed", 1)).alias("handled"),
-            F.count(F.when(F.col("state") != "completed", 1)).alias("given_up"),
+            F.count(F.when(F.col("state") == "completed", 1)).alias("completed"),
+            F.count(F.when(F.col("state") != "completed", 1)).alias("not_completed"),
         )
     )
-    return sent.join(handled, ["source", "dead_letter"], "full").na.fill(
-        0, ["letters", "handled", "given_up"]
+    return sent.join(ended, ["source", "dead_letter"], "full").na.fill(
+        0, ["sent", "completed", "not_completed"]
     )

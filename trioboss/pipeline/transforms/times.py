@@ -1,11 +1,13 @@
-"""Expressions of time that the questions share."""
+"""Expressions of time that the transforms share. All hours are hours in UTC, whatever the session's time zone is."""
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 __all__ = [
+    "MOST_HOURS",
     "PERCENTILES",
     "add_seconds",
+    "due_on",
     "hour_of",
     "hours_between",
     "percentiles",
@@ -14,13 +16,16 @@ __all__ = [
 ]
 
 PERCENTILES = (50, 95, 99)
+MOST_HOURS = 24 * 31
+"""The most hours among which one job or attempt is counted: the last month of it."""
 
 _ACCURACY = 10_000
 """The rank of a percentile is off by at most one in so many."""
+_HOUR = 3600
 
 
 def seconds_between(begin: Column | str, end: Column | str) -> Column:
-    """How many seconds from one instant to another; never negative, whatever clocks did."""
+    """How many seconds from one instant to another; never negative, even if a clock was set back."""
     return F.greatest((F.unix_micros(_column(end)) - F.unix_micros(_column(begin))) / 1e6, F.lit(0.0))
 
 
@@ -29,16 +34,23 @@ def add_seconds(instant: Column | str, seconds: float) -> Column:
     return F.timestamp_micros(F.unix_micros(_column(instant)) + F.lit(round(seconds * 1e6)))
 
 
+def due_on() -> Column:
+    """When a job could start: at its start_after, which may be long past, but not before it was sent."""
+    return F.greatest("start_after", "created_on")
+
+
 def hour_of(instant: Column | str) -> Column:
-    """The beginning of the hour in which the instant is."""
-    return F.date_trunc("hour", _column(instant))
+    """The beginning of the hour of an instant."""
+    return F.timestamp_seconds(F.floor(F.unix_seconds(_column(instant)) / _HOUR) * _HOUR)
 
 
 def hours_between(begin: Column | str, end: Column | str) -> Column:
-    """The hours that a span of time touches, as an array."""
-    first, last = hour_of(begin), hour_of(end)
-    # Most spans are within an hour, and a sequence of timestamps is slow to make.
-    return F.when(first >= last, F.array(last)).otherwise(F.sequence(first, last, F.expr("interval 1 hour")))
+    """The hours that a span of time touches, as an array; of a very long span the last ones."""
+    first, last = (F.floor(F.unix_seconds(_column(instant)) / _HOUR) for instant in (begin, end))
+    first = F.greatest(first, last - (MOST_HOURS - 1))
+    hours = F.transform(F.sequence(first, last), lambda hour: F.timestamp_seconds(hour * _HOUR))
+    # Most spans are within one hour, and a sequence is slow to make.
+    return F.when(first >= last, F.array(F.timestamp_seconds(last * _HOUR))).otherwise(hours)
 
 
 def percentiles(value: Column, prefix: str) -> Column:

@@ -1,8 +1,8 @@
-"""Numbers as people read them."""
+"""Numbers, durations and times as people write them."""
 
 from datetime import datetime, timedelta
 
-__all__ = ["NONE", "between", "count", "duration", "instant", "percent", "short_count"]
+__all__ = ["NONE", "between", "change", "count", "duration", "instant", "length", "percent", "short_count"]
 
 NONE = "\N{EN DASH}"
 """Where there is no number."""
@@ -22,7 +22,7 @@ def short_count(number: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """3.4 %; what is not nothing is never 0 %, what is not all never 100 %."""
+    """3.4 %; a share above 0 is never written as 0 %, one below 1 never as 100 %."""
     if share is None:
         return NONE
     if 0 < share < 0.0005:
@@ -57,3 +57,22 @@ def instant(time: datetime | None, period: timedelta | None = None) -> str:
 def between(first: datetime | None, last: datetime | None) -> str:
     """From 2 Mar 09:00 to 3 Mar 12:30, in short."""
     return instant(first) if first == last else f"{instant(first)} {NONE} {instant(last)}"
+
+
+def length(period: timedelta) -> str:
+    """24 hours, 7 days"""
+    hours = round(period / timedelta(hours=1))
+    if hours % 24 or hours == 24:
+        return f"{hours} hour{'' if hours == 1 else 's'}"
+    return f"{hours // 24} days"
+
+
+def change(now: float | None, before: float | None) -> str | None:
+    """+12 %, from one number to another; None if there is none to compare with."""
+    if now is None or not before:
+        return None
+    share = 100 * (now - before) / before
+    if abs(share) < 0.5:
+        return "no change"
+    sign = "+" if share > 0 else "\N{MINUS SIGN}"
+    return f"{sign}{abs(share):,.0f} %"

@@ -1,30 +1,60 @@
 """The tables of the page."""
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
-from trioboss.pipeline.page.charts import share_bar
+from trioboss.pipeline.page.charts import Series, share_bar
 from trioboss.pipeline.page.elements import Html, join, raw, tag
-from trioboss.pipeline.page.report import Report, Row
-from trioboss.pipeline.page.words import NONE, between, count, duration, instant, percent
+from trioboss.pipeline.page.numbers import NONE, between, change, count, duration, instant, percent
+from trioboss.pipeline.page.report import Before, Report, Row
 
-__all__ = ["dead_letter_table", "error_table", "key_table", "queue_table", "retry_table", "slowest_table"]
+__all__ = [
+    "dead_letter_table",
+    "error_table",
+    "key_table",
+    "period_table",
+    "queue_table",
+    "retry_table",
+    "slowest_table",
+]
 
 Cell = tuple[object, str | None]
 
 
-def queue_table(queues: Sequence[Row]) -> Html:
+def period_table(times: Sequence[datetime], period: timedelta, series: Sequence[Series]) -> Html:
+    """The numbers of a chart."""
+    rows: list[list[Cell]] = [
+        [(instant(time, period), "when"), *((count(each.values[place]), "number") for each in series)]
+        for place, time in enumerate(times)
+    ]
+    return _table("The numbers of the chart", ["time", *(f"#{each.name}" for each in series)], rows)
+
+
+def queue_table(queues: Sequence[Row], before: Before | None) -> Html:
     """Queues in one line each."""
+    jobs_before = {queue["queue"]: queue["jobs"] for queue in before.queues} if before else {}
     rows: list[list[Cell]] = [
         [
             (queue["queue"], None),
-            *((count(queue[name]), "number") for name in ("jobs", "completed", "failed")),
+            (count(queue["jobs"]), "number"),
+            (change(queue["jobs"], jobs_before.get(queue["queue"])) or NONE, "number"),
+            *((count(queue[name]), "number") for name in ("completed", "failed")),
             *((duration(queue[name]), "number") for name in ("wait_p50", "wait_p95", "run_p50", "run_p95")),
         ]
         for queue in queues
     ]
-    return _table(
-        ["queue", "#jobs", "#completed", "#failed", "#wait p50", "#wait p95", "#run p50", "#run p95"], rows
-    )
+    titles = [
+        "queue",
+        "#jobs",
+        "#change",
+        "#completed",
+        "#failed",
+        "#wait p50",
+        "#wait p95",
+        "#run p50",
+        "#run p95",
+    ]
+    return _table("Other queues", titles, rows)
 
 
 def error_table(report: Report) -> Html:
@@ -40,7 +70,8 @@ def error_table(report: Report) -> Html:
         ]
         for error in report.errors
     ]
-    return _table(["error", "queue", "#times", "", "first and last seen"], rows)
+    titles = ["error", "queue", "#times", "share of the most frequent", "first and last seen"]
+    return _table("Errors", titles, rows)
 
 
 def _example(fingerprint: str, example: str | None) -> Html | None:
@@ -50,7 +81,7 @@ def _example(fingerprint: str, example: str | None) -> Html | None:
 
 
 def retry_table(report: Report) -> Html:
-    """Workers' time of each queue, and how much of it was wasted."""
+    """Workers' time of each queue, and how much of it went into attempts that did not complete."""
     most = max((queue["worker_seconds"] or 0 for queue in report.queues), default=0) or 1
     rows: list[list[Cell]] = []
     for queue in report.queues:
@@ -67,7 +98,8 @@ def retry_table(report: Report) -> Html:
                 (", ".join(f"{count(n)} {name}" for name, n in ends.items() if n) or NONE, "when"),
             ]
         )
-    return _table(["queue", "#workers' time", "", "#wasted", "attempts that came to nothing"], rows)
+    titles = ["queue", "#workers' time", "share of all", "#not completed", "attempts that did not complete"]
+    return _table("Cost of retries", titles, rows)
 
 
 def key_table(report: Report) -> Html | None:
@@ -84,7 +116,7 @@ def key_table(report: Report) -> Html | None:
         ]
         for key in report.keys[:10]
     ]
-    return _table(["hottest keys", "#attempts", "", "#time"], rows)
+    return _table("Hottest keys", ["hottest keys", "#attempts", "share of the hottest", "#time"], rows)
 
 
 def slowest_table(report: Report) -> Html | None:
@@ -101,29 +133,46 @@ def slowest_table(report: Report) -> Html | None:
         ]
         for job in report.slowest[:10]
     ]
-    return _table(["slowest jobs", "", "#ran", "started"], rows)
+    return _table("Slowest jobs", ["slowest jobs", "share of the slowest", "#ran", "started"], rows)
 
 
 def dead_letter_table(report: Report) -> Html:
-    """Dead letters by source."""
+    """Dead letter jobs by source."""
     rows: list[list[Cell]] = [
         [
-            (f"{letter['source']} → {letter['dead_letter']}", None),
-            (count(letter["letters"]), "number"),
-            (count(letter["handled"]), "number"),
-            (count(letter["given_up"]), "number"),
-            (between(letter["first_seen"], letter["last_seen"]), "when"),
+            (f"{row['source']} → {row['dead_letter']}", None),
+            (count(row["sent"]), "number"),
+            (count(row["completed"]), "number"),
+            (count(row["not_completed"]), "number"),
+            (between(row["first_seen"], row["last_seen"]), "when"),
         ]
-        for letter in report.dead_letters
+        for row in report.dead_letters
     ]
-    return _table(["from and to", "#letters", "#handled", "#given up", "first and last"], rows)
+    return _table(
+        "Dead letters", ["from and to", "#sent", "#completed", "#not completed", "first and last"], rows
+    )
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Html:
-    """A table; a title that begins with # stands over numbers."""
+def _table(caption: str, titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Html:
+    """A table with a caption for screen readers. A title that begins with # is that of a column of numbers.
+
+    The first cell of a row is its heading.
+    """
     head = [
-        tag("th", title.removeprefix("#"), class_="number" if title.startswith("#") else None)
+        tag("th", title.removeprefix("#"), scope="col", class_="number" if title.startswith("#") else None)
         for title in titles
     ]
-    body = [tag("tr", *(tag("td", content, class_=style) for content, style in row)) for row in rows]
-    return tag("table", tag("tr", *head), *body)
+    return tag(
+        "table",
+        tag("caption", caption, class_="hidden"),
+        tag("thead", tag("tr", *head)),
+        tag("tbody", *(tag("tr", _heading(*row[0]), *(_cell(*cell) for cell in row[1:])) for row in rows)),
+    )
+
+
+def _heading(content: object, style: str | None) -> Html:
+    return tag("th", content, scope="row", class_=style)
+
+
+def _cell(content: object, style: str | None) -> Html:
+    return tag("td", content, class_=style)

@@ -1,0 +1,96 @@
+"""Reports of histories that a real queue has written, from the database and from a lake."""
+
+import json
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from trioboss.api.sync import SyncBoss
+from trioboss.errors import UsageError
+from trioboss.pipeline import archive
+from trioboss.pipeline.history import Source
+from trioboss.pipeline.jobs import report as report_job
+from trioboss.testing import temporary_database
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    return tmp_path_factory.mktemp("report") / "lake"
+
+
+@pytest.fixture(scope="module")
+def lived(spark, server_dsn, template, lake):
+    """A database with a job that completed, one that failed and was retried, and one that was cancelled and resumed.
+
+    Each of their ends is in the lake.
+    """
+    with temporary_database(server_dsn, template) as dsn, SyncBoss(dsn, migrate=False) as boss:
+        boss.create_queue("q", retry_limit=0)
+        plain, retried, resumed = (boss.send("q", {"n": n}) for n in range(3))
+        boss.cancel("q", resumed)
+        for job in boss.fetch("q", batch_size=2):
+            boss.complete("q", job) if job.id == plain else boss.fail("q", job, ValueError("no 1"))
+        archive(dsn, lake, spark=spark)
+        boss.retry("q", retried)
+        boss.resume("q", resumed)
+        for job in boss.fetch("q", batch_size=2):
+            boss.complete("q", job)
+        archive(dsn, lake, spark=spark)
+        yield dsn
+
+
+@pytest.fixture(scope="module")
+def of_database(spark, lived, tmp_path_factory):
+    return report_job.report(Source(dsn=lived), tmp_path_factory.mktemp("database"), spark=spark)
+
+
+def test_a_job_counts_once_from_the_database_and_from_a_lake_however_often_it_ended(
+    spark, lived, lake, of_database, tmp_path
+):
+    of_lake = report_job.report(Source(lake=lake), tmp_path, spark=spark)
+
+    for report in (of_database, of_lake):
+        (queue,) = report.queues
+        assert (queue["jobs"], queue["completed"], queue["failed"], queue["cancelled"]) == (3, 3, 0, 0)
+    assert of_lake.queues == of_database.queues
+    assert of_lake.points == of_database.points
+
+
+def test_a_report_with_a_beginning_is_compared_with_the_period_before(spark, lived, tmp_path):
+    with psycopg.connect(lived) as connection:
+        ((last,),) = connection.execute("select max(completed_on) from trioboss.archive").fetchall()
+    whole = Source(dsn=lived, since=last + timedelta(microseconds=1), until=last + timedelta(hours=1))
+
+    report = report_job.report(whole, tmp_path, spark=spark)
+
+    assert report.queues == []
+    assert report.before.length == timedelta(hours=1) - timedelta(microseconds=1)
+    assert [(queue["queue"], queue["jobs"]) for queue in report.before.queues] == [("q", 3)]
+    assert (tmp_path / "before" / "_SUCCESS").exists()
+
+
+def test_a_report_without_a_beginning_is_compared_with_nothing(of_database):
+    assert of_database.before is None
+
+
+def test_the_report_of_a_database_has_its_queues_and_errors(spark, lived, tmp_path, capsys):
+    assert report_job.main(["--dsn", lived, "--out", str(tmp_path), "--json"]) == 0
+
+    printed = json.loads(capsys.readouterr().out)
+    assert [queue["queue"] for queue in printed["queues"]] == ["q"]
+    assert [error["fingerprint"] for error in printed["errors"]] == ["ValueError: no <n>"]
+    assert "ValueError: no &lt;n&gt;" in (tmp_path / "report.html").read_text("utf-8")
+    assert (tmp_path / "hours" / "_SUCCESS").exists()
+
+
+def test_a_folder_that_no_report_has_written_is_not_replaced(spark, lived, tmp_path):
+    key = tmp_path / "keys" / "id_rsa"
+    key.parent.mkdir()
+    key.write_text("x")
+
+    with pytest.raises(UsageError, match=r"out: .*/keys is there and is no table of a report"):
+        report_job.report(Source(dsn=lived), tmp_path, spark=spark)
+
+    assert key.read_text() == "x"
+    assert [path.name for path in tmp_path.iterdir()] == ["keys"]
