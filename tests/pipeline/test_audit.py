@@ -43,8 +43,12 @@ def lived(server_dsn, template):
         boss.resume(fifo, first)
         (job,) = boss.fetch(fifo)
         boss.complete(fifo, job)
-        boss.send(fifo, singleton_key="deferred", start_after=timedelta(milliseconds=50))
+        boss.send(fifo, singleton_key="deferred", start_after=timedelta(hours=1))
         boss.send(fifo, singleton_key="deferred")
+        (job,) = boss.fetch(fifo)
+        boss.complete(fifo, job)
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute("update trioboss.live_job set start_after = now() where readiness = 'deferred'")
         (job,) = boss.fetch(fifo)
         boss.complete(fifo, job)
         head = boss.send(fifo, singleton_key="deleted", retry_limit=0)

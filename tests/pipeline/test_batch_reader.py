@@ -58,7 +58,8 @@ def test_a_row_comes_with_all_its_columns_and_their_types(spark, dsn, database):
     assert str(UUID(row.id)) == row.id
     assert json.loads(row.data) == {"n": 0}
     assert row.created_on.astimezone(datetime.UTC).isoformat() == "2031-05-05T09:59:59.123456+00:00"
-    assert (row.expire_in, row.retry_delay, row.singleton_on, row.dead_letter) == (900.0, 0.5, None, None)
+    assert (json.loads(row.options), row.retry_limit) == ({"retry_limit": 2}, 2)
+    assert (row.unique_until, row.dead_letter) == (None, None)
     assert row.xid > 0
 
 
@@ -149,6 +150,7 @@ def test_a_role_that_cannot_register_its_read_has_one_task(dsn, database):
     try:
         database.execute("grant usage on schema trioboss to bare")
         database.execute("grant select on all tables in schema trioboss to bare")
+        database.execute("grant execute on function trioboss.lock_number(text, bigint) to bare")
 
         shares = rows_read(make_conninfo(dsn, user="bare"), numPartitions="3", chunkRows="20")
     finally:

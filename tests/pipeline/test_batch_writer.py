@@ -244,13 +244,15 @@ def test_policies_hold_for_a_load(dsn, database, sync_boss, policy):
     assert sorted(started) == [1, 2]
 
 
-def test_a_load_takes_the_locks_of_its_keys_in_a_strict_line(dsn, database, sync_boss):
+def test_a_load_takes_the_locks_of_its_keys_in_strict_fifo(dsn, database, sync_boss):
     sync_boss.create_queue("email", policy="key_strict_fifo")
     options = options_of(dsn)
     (staged,) = stage(options, batch({"data": "1", "singleton_key": "a"}))
     with open_database(dsn) as pipeline, pipeline.transaction():
         pipeline.run("lock_keys_of_stage", of={"stage_row": staged.table}, queue="email")
-        held = database.execute("select pg_try_advisory_lock(trioboss.turn('email', 'a'))").fetchone()
+        held = database.execute(
+            "select pg_try_advisory_lock(trioboss.key_lock('email', 'a', seed)) from trioboss.lock_seed"
+        ).fetchone()
 
     assert held == (False,)
 

@@ -135,7 +135,9 @@ def test_no_more_statements_run_at_a_time_than_permits_are_given(dsn, database, 
         done.set()
 
     with database.transaction():
-        database.execute("select pg_advisory_xact_lock(hashtextextended('trioboss reader 1', 0))")
+        database.execute(
+            "select pg_advisory_xact_lock(trioboss.lock_number('reader/1', seed)) from trioboss.lock_seed"
+        )
         thread = threading.Thread(target=read)
         thread.start()
         assert not done.wait(0.3)

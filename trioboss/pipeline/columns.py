@@ -95,8 +95,8 @@ def _columns(*rows: tuple[str, str] | tuple[str, str, str]) -> tuple[Column, ...
     return tuple(Column(row[0], row[1], row[2] if len(row) == 3 else f't."{row[0]}"') for row in rows)
 
 
-# An option that a job does not override is null here: it was that of its queue. A failed job has the retry_limit that
-# applied when it failed.
+# An option that a job does not override is null here: it was that of its queue. A failed job has the retry_limit and the
+# dead letter queue that applied when it failed.
 _JOB = _columns(
     ("id", "uuid"),
     ("queue", "text"),
@@ -116,7 +116,8 @@ _JOB = _columns(
     ("retry_count", "int"),
     ("retry_limit", "int", "(coalesce(t.options ->> 'retry_limit', t.notes ->> 'retry_limit')::int)"),
     ("options", "json"),
-    ("dead_letter", "text", "(t.options ->> 'dead_letter')"),
+    ("unique_until", "text", "(nullif(split_part(t.notes ->> 'once', ':', 1), ''))"),
+    ("dead_letter", "text", "(t.notes ->> 'dead_letter')"),
     ("source_queue", "text", "(t.notes #>> '{source,queue}')"),
     ("source_id", "text", "(t.notes #>> '{source,id}')"),
     ("source_created_on", "timestamptz", "((t.notes #>> '{source,created_on}')::timestamptz)"),

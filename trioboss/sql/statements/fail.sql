@@ -13,8 +13,9 @@ WITH terms AS MATERIALIZED (
     SELECT j.*, t.now AS ended_on, 'failed'::trioboss.outcome AS outcome, nullif(f.failure -> 0, 'null') AS output,
            coalesce(f.failure ->> 3, 'failed') AS failed_as, t.policy = 'key_strict_fifo' AS blocks,
            coalesce(own.name, t.dead_letter) AS dead_letter,
-           coalesce(j.notes, '{}') || jsonb_build_object(
-               'retry_limit', coalesce((j.options ->> 'retry_limit')::int, t.retry_limit)) AS last_notes
+           coalesce(j.notes, '{}') - 'dead_letter' || jsonb_strip_nulls(jsonb_build_object(      -- as it was now, for audits
+               'retry_limit', coalesce((j.options ->> 'retry_limit')::int, t.retry_limit),
+               'dead_letter', coalesce(own.name, t.dead_letter))) AS last_notes
     FROM lease j CROSS JOIN terms t
     CROSS JOIN LATERAL (SELECT :failures::jsonb -> j.id::text AS failure OFFSET 0) f
     LEFT JOIN trioboss.queue own ON own.name = j.options ->> 'dead_letter'     -- if that one is gone, its queue's

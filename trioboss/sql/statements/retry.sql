@@ -29,7 +29,7 @@ WITH terms AS MATERIALIZED (
     SELECT seq, created_on, now, id, priority, trioboss.backlog_rank(rule, priority), attempt, retry_count + 1,
            trioboss.queued_readiness(NULL, NULL, backlog), queue, key, backlog, trioboss.queued_slot(rule, key, attempt),
            notes ->> 'once', started_on, next_options, data,
-           coalesce(notes, '{}') - ARRAY['once', 'retry_limit'] || jsonb_build_object('error', output)
+           coalesce(notes, '{}') - ARRAY['once', 'retry_limit', 'dead_letter'] || jsonb_build_object('error', output)
     FROM failed
     ORDER BY key, seq
     ON CONFLICT DO NOTHING
