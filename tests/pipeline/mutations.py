@@ -82,7 +82,8 @@ def swapped_starts(copy, number, little):
 
 
 def over_limit(copy, number, little):
-    job = choose(copy.completed(), number)
+    # The history has the limit of jobs that failed, and of those that override that of their queue.
+    job = choose((job for job in copy.jobs if job["retry_limit"] is not None), number)
     job["retry_count"] = job["retry_limit"] + 1
     return "over the limit", job["id"]
 
