@@ -48,7 +48,9 @@ def lived(server_dsn, template):
         (job,) = boss.fetch(fifo)
         boss.complete(fifo, job)
         with psycopg.connect(dsn, autocommit=True) as connection:
-            connection.execute("update trioboss.live_job set start_after = now() where readiness = 'deferred'")
+            connection.execute(
+                "update trioboss.live_job set start_after = now() where readiness = 'deferred'"
+            )
         (job,) = boss.fetch(fifo)
         boss.complete(fifo, job)
         head = boss.send(fifo, singleton_key="deleted", retry_limit=0)

@@ -132,7 +132,8 @@ def test_every_chart_is_described_for_people_who_do_not_see_it():
         "Jobs in every hour. completed: 4 to 4, highest at 2 Mar 09:00; retried:"
     )
     assert {
-        "Waits of email. p95 wait: 1 s to 1 s, highest at 2 Mar 09:00; p50 wait: 100 ms to 100 ms, highest at 2 Mar 09:00"
+        "Waits of email. p95 wait: 1 s to 1 s, highest at 2 Mar 09:00; "
+        "p50 wait: 100 ms to 100 ms, highest at 2 Mar 09:00"
     } <= {chart["aria-label"] for chart in charts}
 
 
@@ -171,7 +172,7 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize(("scheme", "colours"), schemes())
+@pytest.mark.parametrize(("scheme", "colours"), list(schemes()))
 def test_contrasts_are_those_of_wcag_aa(scheme, colours):
     texts = [(text, ground) for text in ("ink", "muted") for ground in ("paper", "card")] + [("bad", "card")]
     graphics = [(name, "card") for name in ("good", "bad", "warm", "calm", "accent", "heat")]

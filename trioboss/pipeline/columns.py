@@ -95,8 +95,8 @@ def _columns(*rows: tuple[str, str] | tuple[str, str, str]) -> tuple[Column, ...
     return tuple(Column(row[0], row[1], row[2] if len(row) == 3 else f't."{row[0]}"') for row in rows)
 
 
-# An option that a job does not override is null here: it was that of its queue. A failed job has the retry_limit and the
-# dead letter queue that applied when it failed.
+# An option that a job does not override is null here: it was that of its queue. A failed job has the retry_limit and
+# the dead letter queue that applied when it failed.
 _JOB = _columns(
     ("id", "uuid"),
     ("queue", "text"),
