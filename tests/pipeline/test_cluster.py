@@ -26,7 +26,7 @@ LIMIT = 240  # seconds after which something hangs
 SPARK_HOME = Path(pyspark.__file__).parent
 OPENED = ("java.lang", "java.lang.invoke", "java.nio", "java.util", "sun.nio.ch", "sun.util.calendar")
 READING = (
-    "select count(*) from pg_stat_activity where datname = current_database() and query like '%% reader %%'"
+    "select count(*) from pg_stat_activity where datname = current_database() and query like '%%reader/%%'"
 )
 STAGING = (
     "select count(*) from pg_stat_activity where datname = current_database() and query like '%%add_stage%%' "
@@ -136,7 +136,9 @@ def execute(master, dsn, folder, database, workers):
     secret = make_conninfo(dsn, password=PASSWORD)
     environment = os.environ | small_environment(folder / "conf") | {"PYTHONPATH": preloading_path()}
     with (folder / "driver.log").open("w") as log, psycopg.connect(dsn) as blocker:
-        blocker.execute("select pg_advisory_xact_lock(hashtextextended('trioboss reader 1', 0))")
+        blocker.execute(
+            "select pg_advisory_xact_lock(trioboss.lock_number('reader/1', seed)) from trioboss.lock_seed"
+        )
         blocker.execute("lock table trioboss.stage in exclusive mode")
         command = [sys.executable, script, master, secret, folder]
         with subprocess.Popen(

@@ -1,2 +1,2 @@
 -- Lock the creation of lakes until the transaction ends.
-SELECT pg_advisory_xact_lock(hashtextextended('trioboss' || ' creation of a lake', 0));
+SELECT pg_advisory_xact_lock(trioboss.lock_number('lakes', (SELECT seed FROM trioboss.lock_seed)));
