@@ -12,7 +12,9 @@ TriobossError
 ├── DatabaseUnavailable               the database or the network: try again later
 │   ├── PoolTimeout
 │   ├── QueueBusy
+│   ├── QueueChanged
 │   └── OutcomeUnknown
+├── StatementFailed                   you or the operator: Postgres refused a statement, its message says why
 ├── SchemaOutOfDate                   the operator: run `trioboss migrate`
 ├── NoPostgres                        the operator: install or name a Postgres
 └── SupervisorGaveUp                  an actor crashed too often: its last crash says why
@@ -31,9 +33,11 @@ __all__ = [
     "PayloadError",
     "PoolTimeout",
     "QueueBusy",
+    "QueueChanged",
     "QueueExists",
     "QueueInUse",
     "SchemaOutOfDate",
+    "StatementFailed",
     "SupervisorGaveUp",
     "TriobossError",
     "UnknownQueue",
@@ -153,11 +157,33 @@ class QueueBusy(DatabaseUnavailable):
         self.queue = queue
 
 
+class QueueChanged(DatabaseUnavailable):
+    """The queue was deleted or created again while the call was under way. Nothing was written: repeat the call, and
+    with ``conn`` the transaction.
+    """
+
+    def __init__(self, queue: str) -> None:
+        super().__init__(
+            f"queue {queue!r} was deleted or created again while the call was under way: repeat it"
+        )
+        self.queue = queue
+
+
 class OutcomeUnknown(DatabaseUnavailable):
     """The connection broke while a commit was under way: it may or may not have happened.
 
     A `send` with an `id` of your own can be repeated: sending the same id twice makes one job.
     """
+
+
+class StatementFailed(TriobossError):
+    """Postgres refused a statement, and repeating it does not help: a missing right, a trigger of yours, a transaction
+    that had failed before. The cause is the driver's error.
+    """
+
+    def __init__(self, message: str, sqlstate: str | None = None) -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
 
 
 class SchemaOutOfDate(TriobossError):

@@ -3,11 +3,12 @@
 Three questions are answered here and nowhere else:
 
 - Is the connection to the server lost? `translate_errors` then raises our DatabaseUnavailable or OutcomeUnknown.
-- May the same statement succeed later? `transient_as_unavailable` then raises DatabaseUnavailable.
+- May the same statement succeed later? `translate_refusals` then raises DatabaseUnavailable, else StatementFailed.
 - Which condition has the server reported? The functions ``is_...`` let the store and the edges, which do not import
   psycopg, ask for it.
 
-An error of a statement stays an error of psycopg, with its SQLSTATE and its diagnostics.
+Within an operation an error of a statement is an error of psycopg, with its SQLSTATE and its diagnostics. No error of
+psycopg leaves an operation: it is the cause of ours.
 """
 
 import re
@@ -17,7 +18,7 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
-from trioboss.errors import DatabaseUnavailable, OutcomeUnknown
+from trioboss.errors import DatabaseUnavailable, OutcomeUnknown, StatementFailed
 
 __all__ = [
     "is_database_error",
@@ -25,6 +26,8 @@ __all__ = [
     "is_permission_denied",
     "is_query_canceled",
     "is_refusal",
+    "is_rejected",
+    "is_repeatable",
     "is_role_unknown",
     "is_stale_statement",
     "is_table_gone",
@@ -32,6 +35,7 @@ __all__ = [
     "is_unique_violation",
     "transient_as_unavailable",
     "translate_errors",
+    "translate_refusals",
     "unavailable",
 ]
 
@@ -103,6 +107,27 @@ class transient_as_unavailable:
             raise DatabaseUnavailable(_first_line(error)) from error
 
 
+class translate_refusals:
+    """A block that no error of psycopg leaves: a transient one is raised as DatabaseUnavailable, any other as
+    StatementFailed.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, psycopg.Error):
+            raise _translated(error) from error
+
+
+def _translated(error: psycopg.Error) -> DatabaseUnavailable | StatementFailed:
+    if _is_transient(error):
+        return DatabaseUnavailable(_first_line(error))
+    return StatementFailed(f"Postgres refused a statement: {_first_line(error)}", error.sqlstate)
+
+
 def _is_transient(error: psycopg.Error) -> bool:
     # Without a SQLSTATE the error does not come from the server, but from the connection to it.
     return error.sqlstate is None or _TRANSIENT.fullmatch(error.sqlstate) is not None
@@ -129,9 +154,32 @@ def is_refusal(error: psycopg.Error) -> bool:
 # -- conditions that the server reports
 
 
+def _driver_error(error: BaseException) -> BaseException:
+    """The error of psycopg that is the cause of ours."""
+    translated = isinstance(error, DatabaseUnavailable | StatementFailed)
+    return error.__cause__ if translated and error.__cause__ is not None else error
+
+
 def is_database_error(error: BaseException) -> bool:
     """Tell whether the error comes from the server, or from the connection to it."""
     return isinstance(error, errors.Error)
+
+
+def is_rejected(error: BaseException) -> bool:
+    """Tell whether the server rejects the statement or its values, so that repeating it cannot help."""
+    return (
+        isinstance(error, psycopg.Error)
+        and not _is_transient(error)
+        and not is_table_gone(error)
+        and not is_transaction_aborted(error)
+    )
+
+
+def is_repeatable(error: BaseException) -> bool:
+    """Tell whether the server rolled the transaction back in favour of another: a deadlock, or a serialization
+    failure.
+    """
+    return isinstance(error, errors.DeadlockDetected | errors.SerializationFailure)
 
 
 def is_table_gone(error: BaseException) -> bool:
@@ -154,22 +202,22 @@ def is_unique_violation(error: BaseException) -> bool:
 
 def is_permission_denied(error: BaseException) -> bool:
     """Tell whether the role may not write this, or the server is a standby and nobody may."""
-    return isinstance(error, errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction)
+    return isinstance(_driver_error(error), errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction)
 
 
 def is_role_unknown(error: BaseException) -> bool:
     """Tell whether a statement names a role that the server does not have."""
-    return isinstance(error, errors.UndefinedObject)
+    return isinstance(_driver_error(error), errors.UndefinedObject)
 
 
 def is_lock_not_available(error: BaseException) -> bool:
     """Tell whether another transaction held the lock for longer than lock_timeout."""
-    return isinstance(error, errors.LockNotAvailable)
+    return isinstance(_driver_error(error), errors.LockNotAvailable)
 
 
 def is_query_canceled(error: BaseException) -> bool:
     """Tell whether a statement exceeded statement_timeout, or was cancelled on request."""
-    return isinstance(error, errors.QueryCanceled)
+    return isinstance(_driver_error(error), errors.QueryCanceled)
 
 
 def is_stale_statement(error: psycopg.Error) -> bool:

@@ -1,10 +1,11 @@
 """Executes operations: on the pool, on one connection of a caller, or on a blocking connection.
 
-An error of a request is thrown into the operation, which may handle it. An error that it does not handle leaves the
-executor unchanged.
+An error of a request is thrown into the operation, which may handle it. An error of psycopg that it does not handle is
+the cause of the DatabaseUnavailable or StatementFailed that leaves the executor.
 """
 
 import logging
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -20,6 +21,7 @@ from trioboss.postgres.blocking import (
     run_script_blocking,
 )
 from trioboss.postgres.caller import AnyConnection, copy_in, run_in_caller, run_in_savepoint, run_script
+from trioboss.postgres.errors import is_repeatable, translate_refusals
 from trioboss.postgres.operation import (
     Batch,
     Copy,
@@ -40,6 +42,8 @@ T = TypeVar("T")
 logger = logging.getLogger("trioboss.postgres")
 
 _FOLLOW_UP_TIMEOUT = 5.0  # seconds
+_MOST_REPEATS = 5  # of a transaction that the server rolled back in favour of another
+_REPEAT_DELAY = 0.02  # seconds at most before the first repeat; doubled for each further one
 
 
 # -- on the pool
@@ -54,6 +58,17 @@ async def execute(operation: Operation[T], pool: Pool) -> T:
         batch = request if isinstance(request, Batch) else _unwrap(request)
         if not batch.transactions:
             return await _run_follow_up(pool, batch.follow_up)
+        # More than one transaction cannot be repeated: some of them may be committed.
+        repeats = _MOST_REPEATS if len(batch.transactions) == 1 else 0
+        for repeat in range(repeats):
+            try:
+                return await pool.run(
+                    batch.transactions, batch.follow_up, await_follow_up=batch.await_follow_up
+                )
+            except psycopg.Error as error:
+                if not is_repeatable(error):
+                    raise
+                await trio.sleep(_REPEAT_DELAY * 2**repeat * random.random())
         return await pool.run(batch.transactions, batch.follow_up, await_follow_up=batch.await_follow_up)
 
     return await _execute_operation(operation, run)
@@ -130,17 +145,18 @@ def _all_transactions(request: Batch | InParallel) -> Transactions:
 
 
 async def _execute_operation(operation: Operation[T], run: Callable[[Request], Awaitable[Results]]) -> T:
-    try:
-        request = next(operation)
-        while True:
-            try:
-                results = await run(request)
-            except Exception as error:  # not Cancelled: a cancelled operation ends where it is
-                request = operation.throw(error)
-            else:
-                request = operation.send(results)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+    with translate_refusals():
+        try:
+            request = next(operation)
+            while True:
+                try:
+                    results = await run(request)
+                except Exception as error:  # not Cancelled: a cancelled operation ends where it is
+                    request = operation.throw(error)
+                else:
+                    request = operation.send(results)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
 
 
 # -- on a blocking connection
@@ -152,6 +168,7 @@ def execute_blocking(
     """Execute an operation on a blocking connection, as part of the transaction that is open there.
 
     ``own_connection`` is for requests that must not become part of that transaction. It may be the same connection.
+    Errors of psycopg leave it as they are: only the caller can tell what the loss of the connection means.
     """
     if not isinstance(connection, psycopg.Connection):
         raise UsageError(f"conn: {type(connection).__qualname__} is not a blocking psycopg.Connection")

@@ -1,11 +1,13 @@
 """Operations that cancel, resume, retry and delete jobs."""
 
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from uuid import UUID
 
 import attrs
 
-from trioboss.errors import JobNotFound
+from trioboss.errors import JobNotFound, UnknownQueue
 from trioboss.model.check import check_name
 from trioboss.model.job import Settled
 from trioboss.model.queue import Queue
@@ -54,16 +56,17 @@ class ChangeOperations:
         queue = yield from self._context.reload(name)
         total = 0
         for statement in statements:
-            while True:
-                delete = self._context.bind(statement, queue.table_name, queue=name, limit=_CHUNK)
-                ((count,),) = read_first((yield Batch((delete,))))
+            while count := (yield from self._context.on_queue(name, partial(self._delete_chunk, statement))):
                 total += count
-                if count == 0:
-                    break
         if queue.policy.is_keyed:
             # A deleted job may have owned its key, or blocked it: the next job of the key can run now.
             yield Batch((self._notify(queue, own=own),))
         return total
+
+    def _delete_chunk(self, statement: str, queue: Queue) -> Operation[int]:
+        delete = self._context.bind(statement, queue.table_name, queue=queue.name, limit=_CHUNK)
+        ((count,),) = read_first((yield Batch((delete,))))
+        return int(count)
 
     def delete_all(self, name: str | None, *, own: bool) -> Operation[int]:
         """Remove all jobs of a queue, or of all queues; return how many."""
@@ -73,7 +76,8 @@ class ChangeOperations:
         names = [row[0] for row in read_first((yield Batch((self._context.bind("get_queues"),))))]
         total = 0
         for each in names:
-            total += yield from self.delete_many(each, _ALL_JOBS, own=own)
+            with suppress(UnknownQueue):  # it was deleted meanwhile
+                total += yield from self.delete_many(each, _ALL_JOBS, own=own)
         return total
 
     def clear_storage(self) -> Operation[None]:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import attrs
 
-from trioboss.errors import UnknownQueue
+from trioboss.errors import QueueChanged, UnknownQueue
 from trioboss.model.payload import MAX_BYTES
 from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement
@@ -19,6 +19,8 @@ from trioboss.store.rows import read_queues
 __all__ = ["Context"]
 
 T = TypeVar("T")
+
+_MOST_MOVES = 5  # times that a queue may get another table while one operation is under way
 
 
 @attrs.define(eq=False)
@@ -96,25 +98,27 @@ class Context:
         # The cache is not invalidated by other bosses. A statement for a table that is gone fails; a statement for a
         # table that exists and no longer holds the queue finds nothing.
         queue = yield from self.find(name)
-        try:
-            answer = yield from operation(queue)
-            if answer or not may_miss or not (yield from self.has_moved(queue)):
-                return answer
-        except Exception as error:
-            if not is_table_gone(error):
-                raise
-            self.forget(name)
-            return (yield from self._once_more(name, operation, error))
-        return (yield from operation((yield from self.find(name))))
+        for _ in range(_MOST_MOVES):
+            try:
+                answer = yield from operation(queue)
+                if answer or not may_miss or not (yield from self.has_moved(queue)):
+                    return answer
+            except Exception as error:
+                if not is_table_gone(error):
+                    raise
+                queue = yield from self._find_after(name, error)
+            else:
+                queue = yield from self.find(name)
+        raise QueueChanged(name)
 
-    def _once_more(
-        self, name: str, operation: Callable[[Queue], Operation[T]], first: Exception
-    ) -> Operation[T]:
+    def _find_after(self, name: str, error: Exception) -> Operation[Queue]:
+        """The queue as it is now, after a statement for its old table has failed."""
+        self.forget(name)
         try:
-            return (yield from operation((yield from self.find(name))))
-        except Exception as error:
-            if is_transaction_aborted(error):
-                raise first from None  # the caller's transaction was aborted by the first error
+            return (yield from self.find(name))
+        except Exception as second:
+            if is_transaction_aborted(second):  # by the first error: it is the caller's transaction
+                raise QueueChanged(name) from error
             raise
 
     def has_moved(self, queue: Queue) -> Operation[bool]:

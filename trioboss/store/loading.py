@@ -8,12 +8,13 @@ from uuid import UUID
 
 import attrs
 
-from trioboss.errors import PayloadError, UsageError
+from trioboss.errors import PayloadError, QueueChanged, UsageError
 from trioboss.model.check import check_name
 from trioboss.model.job import NewJob, make_id
 from trioboss.model.payload import encode
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
+from trioboss.postgres.errors import is_table_gone
 from trioboss.postgres.operation import Batch, Copy, Operation
 from trioboss.postgres.wire.results import read_rows
 from trioboss.store.context import Context
@@ -74,8 +75,14 @@ class LoadOperations:
         items = self._items(queue, jobs, dead_letters)
         paths = {_Path.COPY: self._copy, _Path.STAGING: self._stage, _Path.SEND: self._send}
         # Jobs are read and sent as a stream. Consecutive jobs of one path are one COPY, so that their order is kept.
-        for path, group in groupby(items, key=lambda item: item.path):
-            yield from paths[path](queue, group, loaded)
+        try:
+            for path, group in groupby(items, key=lambda item: item.path):
+                yield from paths[path](queue, group, loaded)
+        except Exception as error:
+            if not is_table_gone(error):
+                raise
+            self._context.forget(name)
+            raise QueueChanged(name) from error
         for dead_letter in sorted(dead_letters):
             yield from self._context.reload(dead_letter)
         return loaded

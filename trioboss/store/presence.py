@@ -7,6 +7,7 @@ import attrs
 
 from trioboss.model.job import Lease
 from trioboss.model.polling import PollResult
+from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.postgres.wire import Results
@@ -73,10 +74,13 @@ class PresenceOperations:
 
     def recover_unseen(self, name: str, worker: UUID, known: Iterable[UUID]) -> Operation[None]:
         """Release jobs that a worker was given by a claim whose answer was lost."""
-        queue = yield from self._context.find(name)
         values = {"queue": name, "worker": worker, "known": uuid_array(known)}
-        find = self._context.bind("find_unseen_leases", queue.table_name, **values)
-        unseen = [Lease(*row) for row in read_first((yield Batch((find,))))]
+
+        def find(queue: Queue) -> Operation[list[Lease]]:
+            bound = self._context.bind("find_unseen_leases", queue.table_name, **values)
+            return [Lease(*row) for row in read_first((yield Batch((bound,))))]
+
+        unseen = yield from self._context.on_queue(name, find, may_miss=True)
         if unseen:
             # Released and not failed: no handler has seen these jobs.
             yield from SettleOperations(self._context).release_leases(name, unseen)

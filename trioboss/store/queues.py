@@ -92,9 +92,14 @@ class QueueOperations:
     def get_stats(self, name: str) -> Operation[QueueStats]:
         """Count the queue's jobs now."""
         check_name("queue", name)
-        queue = yield from self._context.reload(name)
-        count = self._context.bind("get_queue_stats", queue.table_name, queue=name)
-        stats = read_stats((yield Batch((count,))))
+
+        def count(queue: Queue) -> Operation[QueueStats | None]:
+            return read_stats(
+                (yield Batch((self._context.bind("get_queue_stats", queue.table_name, queue=name),)))
+            )
+
+        yield from self._context.reload(name)
+        stats = yield from self._context.on_queue(name, count)
         if stats is None:
             raise UnknownQueue(name)
         return stats
@@ -104,9 +109,15 @@ class QueueOperations:
         check_name("queue", name)
         if before not in list(JobState):
             raise UsageError(f"before: {before!r} is not a state: use one of {', '.join(JobState)}")
-        queue = yield from self._context.reload(name)
-        count = self._context.bind("get_queue_size", queue.table_name, queue=name, before=before)
-        rows = read_first((yield Batch((count,))))
+
+        def count(queue: Queue) -> Operation[list[tuple[Any, ...]]]:
+            values = {"queue": name, "before": before}
+            return read_first(
+                (yield Batch((self._context.bind("get_queue_size", queue.table_name, **values),)))
+            )
+
+        yield from self._context.reload(name)
+        rows = yield from self._context.on_queue(name, count)
         if not rows:
             raise UnknownQueue(name)
         return int(rows[0][0])
@@ -114,11 +125,18 @@ class QueueOperations:
     def get_blocked_keys(self, name: str) -> Operation[list[str]]:
         """The keys of a strict FIFO queue that a failed job blocks."""
         check_name("queue", name)
-        queue = yield from self._context.reload(name)
-        if queue.policy is not Policy.KEY_STRICT_FIFO:
-            raise UsageError(f"queue: {name!r} has policy {queue.policy}: only key_strict_fifo blocks keys")
-        find = self._context.bind("get_blocked_keys", queue.table_name, queue=name)
-        return [key for (key,) in read_first((yield Batch((find,))))]
+
+        def find(queue: Queue) -> Operation[list[tuple[Any, ...]]]:
+            if queue.policy is not Policy.KEY_STRICT_FIFO:
+                raise UsageError(
+                    f"queue: {name!r} has policy {queue.policy}: only key_strict_fifo blocks keys"
+                )
+            return read_first(
+                (yield Batch((self._context.bind("get_blocked_keys", queue.table_name, queue=name),)))
+            )
+
+        yield from self._context.reload(name)
+        return [key for (key,) in (yield from self._context.on_queue(name, find))]
 
     def copy_completions(self, name: str, *, history: bool) -> Operation[str]:
         """Have a completion job made for each job that ends; return the name of the queue where they are."""

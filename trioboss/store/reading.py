@@ -12,6 +12,7 @@ from trioboss.model.check import check_count, check_flag, check_instant, check_k
 from trioboss.model.explanation import Explanation, Reason
 from trioboss.model.job import Job
 from trioboss.model.payload import encode
+from trioboss.model.queue import Queue
 from trioboss.model.states import JobState, Readiness
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.store.context import Context
@@ -56,10 +57,14 @@ class ReadOperations:
         """Explain why a job is not running."""
         check_name("queue", name)
         wanted = check_uuid("id", id)
+
+        def explain(queue: Queue) -> Operation[list[tuple[Any, ...]]]:
+            bound = self._context.bind("explain_job", queue.table_name, queue=name, id=wanted)
+            return read_first((yield Batch((bound,))))
+
         # Read again: an explanation of a table that the queue has left would be wrong.
-        queue = yield from self._context.reload(name)
-        explain = self._context.bind("explain_job", queue.table_name, queue=name, id=wanted)
-        rows = read_first((yield Batch((explain,))))
+        yield from self._context.reload(name)
+        rows = yield from self._context.on_queue(name, explain)
         if rows:
             return _explain(*rows[0])
         job = yield from self.get_job(name, wanted)

@@ -8,13 +8,14 @@ from uuid import UUID
 
 import attrs
 
-from trioboss.errors import UnknownQueue, UsageError
+from trioboss.errors import QueueChanged, UnknownQueue, UsageError
 from trioboss.model.check import check_name
 from trioboss.model.job import OPTIONS, NewJob, make_id
 from trioboss.model.payload import Json, encode
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement
+from trioboss.postgres.errors import is_table_gone
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.postgres.wire.results import PGresult, read_rows
 from trioboss.store.context import Context
@@ -101,19 +102,32 @@ class SendOperations:
         queue = yield from self._context.find(name)
         ids, data = uuid_array(send.id for send in sends), text_array(send.data for send in sends)
         send_all = self._context.bind("send_plain", queue.table_name, queue=name, ids=ids, data=data)
-        results = yield Batch((send_all,), follow_up=(self._context.notify_idle(name, ready=True),))
+        try:
+            results = yield Batch((send_all,), follow_up=(self._context.notify_idle(name, ready=True),))
+        except Exception as error:
+            return self._is_other_queue(name, error)
         return results[0][0].command_tuples != 0
 
     def send_and_notify(self, name: str, send: PendingSend) -> Operation[bool]:
         """The same for one, which notifies idle dispatchers by its own commit, unless another sender is doing so."""
         queue = yield from self._context.find(name)
         values = {"queue": name, "id": send.id, "data": send.data}
-        results = yield Batch((self._context.bind("send_and_notify", queue.table_name, **values),))
+        try:
+            results = yield Batch((self._context.bind("send_and_notify", queue.table_name, **values),))
+        except Exception as error:
+            return self._is_other_queue(name, error)
         answer = read_first(results)
         # No row: it is no standard queue. False: committed, but nobody was notified yet.
         if answer == [(False,)]:
             yield Batch(follow_up=(self._context.notify_idle(name, ready=True),))
         return bool(answer)
+
+    def _is_other_queue(self, name: str, error: Exception) -> bool:
+        """False if the error says that the queue has another table now, so that nothing was sent; else raise it."""
+        if not is_table_gone(error):
+            raise error
+        self._context.forget(name)
+        return False
 
     def send_encoded(
         self,
@@ -217,7 +231,13 @@ class SendOperations:
             for queue, id in zip(queues, ids, strict=True)
         ]
         notify = tuple((self.notify_idle(queue.name, job),) for queue in queues) if own else ()
-        results = yield Batch(tuple(statements), *notify)
+        try:
+            results = yield Batch(tuple(statements), *notify)
+        except Exception as error:
+            if not is_table_gone(error):
+                raise
+            self._context.forget()
+            raise QueueChanged(queues[0].name if len(queues) == 1 else event) from error
         answers = [
             (queue, id, _read_sent(result)) for queue, id, result in zip(queues, ids, results[0], strict=True)
         ]

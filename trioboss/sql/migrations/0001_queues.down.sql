@@ -4,6 +4,6 @@ DROP TABLE trioboss.lock_seed, trioboss.version;
 DROP FUNCTION trioboss.lock_number(text, bigint), trioboss.make_id(), trioboss.refuse_dead_letter_cycle(), trioboss.renew_revision(),
               trioboss.notify_queues_changed();
 DROP TYPE trioboss.policy;
-DROP DOMAIN trioboss.instant, trioboss.seconds, trioboss.fraction, trioboss.amount;
+DROP DOMAIN trioboss.instant, trioboss.seconds, trioboss.fraction, trioboss.amount, trioboss.counter, trioboss.key;
 -- A schema that holds anything else stays.
 DO $$ BEGIN DROP SCHEMA "trioboss"; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END $$;

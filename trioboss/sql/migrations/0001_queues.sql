@@ -8,6 +8,8 @@ CREATE DOMAIN trioboss.instant AS timestamptz CHECK (VALUE >= '0001-01-02Z' AND 
 CREATE DOMAIN trioboss.seconds AS double precision CHECK (VALUE >= 0 AND VALUE <= 6311520000);   -- 200 years
 CREATE DOMAIN trioboss.fraction AS double precision CHECK (VALUE BETWEEN 0 AND 1);
 CREATE DOMAIN trioboss.amount AS integer CHECK (VALUE BETWEEN 0 AND 1000000000);
+CREATE DOMAIN trioboss.counter AS integer CHECK (VALUE >= 0);
+CREATE DOMAIN trioboss.key AS text COLLATE "C" CHECK (octet_length(VALUE) <= 1000);    -- an index entry has at most 2704 bytes
 
 CREATE TABLE trioboss.version (
     version     integer NOT NULL PRIMARY KEY,
@@ -70,13 +72,20 @@ CREATE TABLE trioboss.queue (
     retention            trioboss.seconds NOT NULL DEFAULT 1209600,  -- 14 days
     delete_after         trioboss.seconds NOT NULL DEFAULT 604800,   -- 7 days
     keep_completed       boolean NOT NULL DEFAULT true,
-    created_on           timestamptz NOT NULL DEFAULT now(),
-    updated_on           timestamptz NOT NULL DEFAULT now(),
+    created_on           trioboss.instant NOT NULL DEFAULT now(),
+    updated_on           trioboss.instant NOT NULL DEFAULT now(),
     -- Keyed: at most one job of a key is active. Its jobs wait in the backlog of their key until they are admitted.
     keyed boolean GENERATED ALWAYS AS (policy IN ('singleton', 'stately', 'key_strict_fifo')) STORED,
     CONSTRAINT queue_name CHECK (name ~ '^[A-Za-z0-9_./-]{1,250}$'),
     CONSTRAINT queue_policy CHECK
-        (policy IN ('standard', 'short', 'singleton', 'stately', 'exclusive', 'key_strict_fifo'))
+        (policy IN ('standard', 'short', 'singleton', 'stately', 'exclusive', 'key_strict_fifo')),
+    CONSTRAINT queue_table CHECK (table_name = 'live_job_common' OR table_name ~ '^j[0-9a-f]{32}$'),
+    CONSTRAINT queue_partition CHECK (partition = (table_name <> 'live_job_common')),
+    -- As the options of jobs (check_job_options): shorter terms would end every lease at once.
+    CONSTRAINT queue_expire_in CHECK (expire_in > 0),
+    CONSTRAINT queue_heartbeat CHECK (heartbeat >= 1),
+    CONSTRAINT queue_retention CHECK (retention > 0),
+    CONSTRAINT queue_retry_window CHECK (retry_window > 0)
 );
 
 -- A chain of dead letter queues must end: it never leads back to a queue that is already in it.
@@ -102,9 +111,14 @@ CREATE TRIGGER refuse_dead_letter_cycle BEFORE INSERT OR UPDATE OF dead_letter O
 FOR EACH ROW WHEN (NEW.dead_letter IS NOT NULL) EXECUTE FUNCTION trioboss.refuse_dead_letter_cycle();
 
 -- A boss keeps what it has read of a queue until the revision in the answer to a claim differs from its own.
+-- Name, policy and table are those of its jobs: they have backlogs and slots by that policy, in that table.
 CREATE FUNCTION trioboss.renew_revision() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    IF (NEW.name, NEW.policy, NEW.partition, NEW.table_name) IS DISTINCT FROM (OLD.name, OLD.policy, OLD.partition, OLD.table_name) THEN
+        RAISE EXCEPTION 'queue %: its name, policy and table cannot be changed', OLD.name
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'queue_fixed', HINT = 'Delete the queue, and create it again.';
+    END IF;
     NEW.revision := nextval('trioboss.queue_revision');
     RETURN NEW;
 END $$;

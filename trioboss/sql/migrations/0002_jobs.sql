@@ -26,15 +26,19 @@ BEGIN
         RAISE EXCEPTION 'options: % is not an object', left(options::text, 200) USING ERRCODE = 'check_violation';
     END IF;
     FOR option IN SELECT key, value, jsonb_typeof(value) AS type, value #>> '{}' AS text FROM jsonb_each(options) LOOP
+        -- The casts are those of the statements that use the option: a value that passes here cannot fail there.
         valid := CASE
-            WHEN option.key IN ('retry_delay', 'retry_delay_max', 'retry_window', 'expire_in', 'heartbeat', 'retention',
-                                'delete_after')
-                THEN CASE option.type WHEN 'number' THEN option.text::numeric BETWEEN 0 AND 6311520000 END
+            WHEN option.key IN ('retry_delay', 'retry_delay_max', 'delete_after')
+                THEN CASE option.type WHEN 'number' THEN option.text::float8 BETWEEN 0 AND 6311520000 END
+            WHEN option.key IN ('retry_window', 'expire_in', 'retention')
+                THEN CASE option.type WHEN 'number' THEN option.text::float8 > 0 AND option.text::float8 <= 6311520000 END
+            WHEN option.key = 'heartbeat'
+                THEN CASE option.type WHEN 'number' THEN option.text::float8 BETWEEN 1 AND 6311520000 END
             WHEN option.key = 'retry_jitter'
-                THEN CASE option.type WHEN 'number' THEN option.text::numeric BETWEEN 0 AND 1 END
+                THEN CASE option.type WHEN 'number' THEN option.text::float8 BETWEEN 0 AND 1 END
             WHEN option.key IN ('retry_limit', 'max_lease_extensions')
-                THEN CASE option.type WHEN 'number'
-                     THEN option.text::numeric BETWEEN 0 AND 1000000000 AND option.text::numeric % 1 = 0 END
+                THEN CASE WHEN option.type = 'number' AND option.text ~ '^[0-9]{1,10}$'
+                     THEN option.text::bigint BETWEEN 0 AND 1000000000 END
             WHEN option.key IN ('retry_backoff', 'auto_heartbeat') THEN option.type = 'boolean'
             WHEN option.key = 'dead_letter' THEN option.type = 'string' END;
         IF valid IS NOT TRUE THEN
@@ -47,6 +51,41 @@ END $$;
 
 CREATE DOMAIN trioboss.job_options AS jsonb CHECK (VALUE IS NULL OR trioboss.check_job_options(VALUE));
 
+-- The notes of a job that statements and programs compute with have the form that our statements write them in. True,
+-- or an error that names the note.
+CREATE FUNCTION trioboss.check_job_notes(notes jsonb) RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    source jsonb := notes -> 'source';
+    instant constant text := '^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d:\d\d(:\d\d)?$';
+    bad text := CASE
+        WHEN jsonb_typeof(notes) <> 'object' THEN 'notes'
+        WHEN NOT coalesce(notes ->> 'failures', '1') ~ '^[0-9]{1,9}$' THEN 'failures'
+        WHEN NOT coalesce(notes ->> 'failed_on', '2000-01-01T00:00:00+00:00') ~ instant THEN 'failed_on'
+        WHEN NOT coalesce(notes ->> 'singleton_on', '2000-01-01T00:00:00+00:00') ~ instant THEN 'singleton_on'
+        WHEN source IS NOT NULL AND (jsonb_typeof(source) <> 'object' OR (
+                 jsonb_typeof(source -> 'queue') = 'string' AND source ->> 'id' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+                 AND source ->> 'created_on' ~ instant AND source ->> 'retry_count' ~ '^[0-9]{1,10}$') IS NOT TRUE)
+            THEN 'source' END;
+BEGIN
+    IF bad IS NOT NULL THEN
+        RAISE EXCEPTION '%: % is not a value of this note of a job', bad, left(notes::text, 200)
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'job_notes';
+    END IF;
+    -- The text of an instant can still be none, as on the 31st of June.
+    RETURN coalesce((notes ->> 'failed_on')::timestamptz::trioboss.instant, (notes ->> 'singleton_on')::timestamptz::trioboss.instant,
+                    (source ->> 'created_on')::timestamptz::trioboss.instant, now()) IS NOT NULL
+       AND coalesce((notes ->> 'singleton_on')::timestamptz::trioboss.instant, now()) IS NOT NULL
+       AND coalesce((source ->> 'created_on')::timestamptz::trioboss.instant, now()) IS NOT NULL
+       AND coalesce((source ->> 'retry_count')::integer, 0) >= 0;
+END $$;
+
+CREATE DOMAIN trioboss.job_notes AS jsonb CHECK (VALUE IS NULL OR trioboss.check_job_notes(VALUE));
+
+-- What send_once and send_singleton allow once.
+CREATE DOMAIN trioboss.once AS text COLLATE "C"
+    CHECK (octet_length(VALUE) <= 1010 AND (starts_with(VALUE, 'ended:') OR starts_with(VALUE, 'started:')));
+
 -- A job stores what is its own; everything else is resolved from its queue when it is used. Fixed-width columns first,
 -- the optional ones last: a null costs no space.
 CREATE TABLE trioboss.live_job (
@@ -58,27 +97,27 @@ CREATE TABLE trioboss.live_job (
     rank          integer NOT NULL DEFAULT 0,        -- order within its backlog, before seq; the lowest first
     -- The fence: grows with every claim and never shrinks. With started_on it identifies one lease for ever, even if
     -- a crash of the server loses a claim and its number is issued again.
-    attempt       integer NOT NULL DEFAULT 0,
-    retry_count   integer NOT NULL DEFAULT 0,
+    attempt       trioboss.counter NOT NULL DEFAULT 0,
+    retry_count   trioboss.counter NOT NULL DEFAULT 0,
     readiness     trioboss.readiness NOT NULL,
     queue         text COLLATE "C" NOT NULL,
-    key           text COLLATE "C",                  -- singleton_key
+    key           trioboss.key,                      -- singleton_key
     backlog       text COLLATE "C",                  -- where it waits to be admitted: 'key:' || key
     slot          text COLLATE "C",                  -- what the policy of its queue allows once (see queued_slot)
     owner         text COLLATE "C",                  -- the backlog of the key that it owns
-    once          text COLLATE "C",                  -- what send_once or send_singleton allows once
+    once          trioboss.once,
     -- The terms of its lease, if it is active. They are those of its claim, whatever happens to the queue meanwhile.
     worker        uuid,                              -- null for jobs that were fetched manually
-    started_on    timestamptz,
-    expires_on    timestamptz,
-    heartbeat     double precision,                  -- seconds
-    heartbeat_on  timestamptz,                       -- in no index, so that a heartbeat is a HOT update
-    extensions    integer,
+    started_on    trioboss.instant,
+    expires_on    trioboss.instant,
+    heartbeat     trioboss.seconds,
+    heartbeat_on  trioboss.instant,                  -- in no index, so that a heartbeat is a HOT update
+    extensions    trioboss.counter,
     options       trioboss.job_options,              -- the options of its queue that it overrides
     data          jsonb,
     -- What few jobs have: error, failures and failed_on of its last failure; progress; source of a dead letter;
     -- singleton_on of a throttled job.
-    notes         jsonb,
+    notes         trioboss.job_notes,
     CONSTRAINT live_job_pkey PRIMARY KEY (queue, id)
 ) PARTITION BY LIST (queue);
 
@@ -134,6 +173,25 @@ CREATE TABLE trioboss.throttle (
 );
 CREATE INDEX throttle_job ON trioboss.throttle (job_id);
 CREATE INDEX throttle_until ON trioboss.throttle (until);
+
+-- Take the slot of this moment for a job; or, with `next`, the one after it if that is taken. Slots are counted from the
+-- epoch. Returns the slot, or null if it is taken. It acts for the owner: senders cannot read who throttles what.
+CREATE FUNCTION trioboss.take_slot(queue text, key text, seconds trioboss.seconds, next boolean, moment timestamptz, job uuid)
+RETURNS timestamptz LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    length interval := seconds * interval '1 s';
+    first timestamptz := to_timestamp(seconds * floor(extract(epoch FROM moment)::float8 / seconds));
+    taken timestamptz;
+BEGIN
+    INSERT INTO trioboss.throttle AS t (queue, key, slot, until, job_id) VALUES (queue, key, first, first + length, job)
+    ON CONFLICT DO NOTHING RETURNING t.slot INTO taken;
+    IF taken IS NULL AND next THEN
+        INSERT INTO trioboss.throttle AS t (queue, key, slot, until, job_id)
+        VALUES (queue, key, first + length, first + 2 * length, job)
+        ON CONFLICT DO NOTHING RETURNING t.slot INTO taken;
+    END IF;
+    RETURN taken;
+END $$;
 
 -- The readiness of a job that waits for nothing but its time and its backlog.
 CREATE FUNCTION trioboss.queued_readiness(start_after timestamptz, now timestamptz, backlog text) RETURNS trioboss.readiness
@@ -240,7 +298,7 @@ BEGIN
         NEW.readiness := 'waiting';
     END IF;
     IF NEW.readiness = 'active' AND OLD.readiness <> 'active' THEN
-        NEW.attempt := greatest(NEW.attempt, OLD.attempt + 1);
+        NEW.attempt := greatest(NEW.attempt, (OLD.attempt & 1073741823) + 1);
         NEW.started_on := statement_timestamp();
         NEW.expires_on := statement_timestamp() + q.expire_in * interval '1 s';
     ELSIF NEW.readiness <> 'active' THEN
@@ -281,12 +339,21 @@ WHEN ((OLD.queue, OLD.key) IS DISTINCT FROM (NEW.queue, NEW.key)) EXECUTE FUNCTI
 
 -- A job that is inserted without its readiness gets everything that send.sql would give it: by plain SQL through the
 -- view job, and where a statement makes jobs for another queue (dead letters, completion jobs).
+-- A role that only sends (it may not update jobs) gets the same whatever it writes: it cannot pass a policy by.
 CREATE FUNCTION trioboss.place_job() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     q trioboss.queue;
     lock bigint;
+    placed_by_statement boolean := NEW.readiness IS NOT NULL;
 BEGIN
+    IF NOT has_table_privilege('trioboss.live_job', 'UPDATE') THEN
+        NEW.notes := CASE WHEN NEW.notes ? 'singleton_on' THEN jsonb_build_object('singleton_on', NEW.notes -> 'singleton_on') END;
+        NEW.owner := NULL;
+        IF NEW.once NOT IN ('ended:' || coalesce(NEW.key, ''), 'started:' || coalesce(NEW.key, '')) THEN
+            RAISE EXCEPTION 'once: % does not belong to the key of the job', NEW.once USING ERRCODE = 'check_violation', CONSTRAINT = 'job_once';
+        END IF;
+    END IF;
     SELECT * INTO q FROM trioboss.queue WHERE name = NEW.queue;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'queue % does not exist', NEW.queue USING ERRCODE = 'foreign_key_violation';
@@ -312,12 +379,15 @@ BEGIN
         INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
         VALUES (NEW.seq, NEW.priority, NEW.queue, NEW.backlog);
     END IF;
-    PERFORM pg_notify('trioboss', NEW.queue);
+    IF NOT placed_by_statement THEN
+        PERFORM pg_notify('trioboss', NEW.queue);
+    END IF;
     RETURN NEW;
 END $$;
 
 CREATE TRIGGER place_job BEFORE INSERT ON trioboss.live_job FOR EACH ROW
-WHEN (NEW.readiness IS NULL) EXECUTE FUNCTION trioboss.place_job();
+WHEN (NEW.readiness IS NULL OR NOT has_table_privilege('trioboss.live_job'::regclass, 'UPDATE'))
+EXECUTE FUNCTION trioboss.place_job();
 
 -- The live jobs of all queues that have no table of their own.
 CREATE TABLE trioboss.live_job_common (LIKE trioboss.live_job INCLUDING DEFAULTS)
@@ -394,7 +464,9 @@ BEGIN
 END $$;
 
 -- Functions are for the roles that rights/*.sql grants them to, not for everybody.
-REVOKE ALL ON FUNCTION trioboss.check_job_options(jsonb), trioboss.queued_readiness(timestamptz, timestamptz, text),
+REVOKE ALL ON FUNCTION trioboss.check_job_options(jsonb), trioboss.check_job_notes(jsonb),
+    trioboss.take_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),
+    trioboss.queued_readiness(timestamptz, timestamptz, text),
     trioboss.queued_slot(text, text, integer), trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer),
     trioboss.retry_delay(double precision, boolean, double precision, double precision, integer, double precision),
     trioboss.key_lock(text, text, bigint), trioboss.leave_check(), trioboss.follow_change(), trioboss.place_job(),

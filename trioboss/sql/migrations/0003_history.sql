@@ -7,9 +7,9 @@ CREATE TYPE trioboss.outcome AS ENUM ('completed', 'cancelled', 'failed');
 -- visible in the order of commits and not of their numbers.
 CREATE TABLE trioboss.archive (
     seq           bigint NOT NULL,
-    created_on    timestamptz NOT NULL,
-    start_after   timestamptz NOT NULL,
-    started_on    timestamptz,
+    created_on    trioboss.instant NOT NULL,
+    start_after   trioboss.instant NOT NULL,
+    started_on    trioboss.instant,
     completed_on  timestamptz NOT NULL,
     xid           xid8 NOT NULL DEFAULT pg_current_xact_id(),
     id            uuid NOT NULL,
@@ -21,7 +21,7 @@ CREATE TABLE trioboss.archive (
     policy        trioboss.policy,                   -- of its queue at that time; null if the queue was gone
     queue         text COLLATE "C" NOT NULL,
     key           text COLLATE "C",
-    options       jsonb,
+    options       trioboss.job_options,
     data          jsonb,
     output        jsonb,
     notes         jsonb                              -- as in live_job; also once, and the retry_limit that a failed job had
@@ -61,24 +61,25 @@ CREATE TABLE trioboss.attempt_default PARTITION OF trioboss.attempt DEFAULT;
 -- All jobs as users see them: with the options that apply, overridden or of their queue, and with the states of pg-boss.
 -- `live` is a constant of each half, so that a query for one of them never touches the other.
 CREATE VIEW trioboss.all_jobs AS
-SELECT j.id, j.queue AS name, j.data, j.state, j.readiness, j.priority, j.attempt, j.retry_count,
+SELECT j.id, j.queue AS name, j.data, j.state, j.readiness, j.priority, j.attempt::int AS attempt, j.retry_count::int AS retry_count,
        coalesce((j.options ->> 'retry_limit')::int, q.retry_limit) AS retry_limit,
        coalesce((j.options ->> 'retry_delay')::float8, q.retry_delay) AS retry_delay,
        coalesce((j.options ->> 'retry_backoff')::boolean, q.retry_backoff) AS retry_backoff,
        coalesce((j.options ->> 'retry_delay_max')::float8, q.retry_delay_max) AS retry_delay_max,
        coalesce((j.options ->> 'retry_jitter')::float8, q.retry_jitter) AS retry_jitter,
        coalesce((j.options ->> 'retry_window')::float8, q.retry_window) * interval '1 s' AS retry_window,
-       j.key AS singleton_key, (j.notes ->> 'singleton_on')::timestamptz AT TIME ZONE 'UTC' AS singleton_on,
+       j.key::text AS singleton_key, (j.notes ->> 'singleton_on')::timestamptz AT TIME ZONE 'UTC' AS singleton_on,
        CASE WHEN starts_with(j.once, 'ended:') THEN 'ended' WHEN j.once IS NOT NULL THEN 'started' END AS unique_until,
-       j.created_on, j.start_after, j.started_on, j.completed_on,
+       j.created_on::timestamptz AS created_on, j.start_after::timestamptz AS start_after, j.started_on::timestamptz AS started_on,
+       j.completed_on,
        CASE WHEN j.readiness = 'active' THEN j.expires_on - j.started_on
             ELSE coalesce((j.options ->> 'expire_in')::float8, q.expire_in) * interval '1 s' END AS expire_in,
        CASE WHEN j.readiness = 'active' THEN j.heartbeat
             ELSE coalesce((j.options ->> 'heartbeat')::float8, q.heartbeat) END * interval '1 s' AS heartbeat,
-       j.heartbeat_on,
+       j.heartbeat_on::timestamptz AS heartbeat_on,
        coalesce((j.options ->> 'auto_heartbeat')::boolean, q.auto_heartbeat) AS auto_heartbeat,
        coalesce((j.options ->> 'max_lease_extensions')::int, q.max_lease_extensions) AS max_lease_extensions,
-       coalesce(j.extensions, 0) AS lease_extensions,
+       coalesce(j.extensions::int, 0) AS lease_extensions,
        coalesce((j.options ->> 'retention')::float8, q.retention, 1209600) * interval '1 s' AS retention,
        greatest(j.start_after, j.created_on)
            + coalesce((j.options ->> 'retention')::float8, q.retention) * interval '1 s' AS keep_until,
@@ -244,9 +245,20 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Return a throttle slot that a send has taken before the policy refused its job. The slot of a job, live or ended, stays.
+CREATE FUNCTION trioboss.return_slot(queue text, taken timestamptz, job uuid) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM trioboss.throttle t
+    WHERE t.queue = $1 AND t.slot = $2 AND t.job_id = $3 AND NOT EXISTS (
+        SELECT FROM (SELECT j.notes FROM trioboss.live_job j WHERE j.queue = $1 AND j.id = $3
+                     UNION ALL
+                     SELECT a.notes FROM trioboss.archive a WHERE a.queue = $1 AND a.id = $3) job
+        WHERE (job.notes ->> 'singleton_on')::timestamptz = $2)
+$$;
+
 -- Functions are for the roles that rights/*.sql grants them to, not for everybody.
 REVOKE ALL ON FUNCTION trioboss.insert_job(), trioboss.completion_of(uuid, text, jsonb, text, jsonb, timestamptz, timestamptz,
                        timestamptz, integer), trioboss.add_days(date, integer), trioboss.drop_day(text, date),
-                       trioboss.drop_if_ended(text, uuid[]) FROM PUBLIC;
+                       trioboss.drop_if_ended(text, uuid[]), trioboss.return_slot(text, timestamptz, uuid) FROM PUBLIC;
 
 DO $$ BEGIN PERFORM trioboss.add_days((now() AT TIME ZONE 'UTC')::date, 7); END $$;

@@ -7,9 +7,9 @@ CREATE TABLE trioboss.schedule (
     timezone    text NOT NULL DEFAULT 'UTC',
     missed      text NOT NULL DEFAULT 'skip' CHECK (missed IN ('skip', 'latest', 'all')),
     data        jsonb,
-    options     jsonb NOT NULL DEFAULT '{}',
-    created_on  timestamptz NOT NULL DEFAULT now(),
-    updated_on  timestamptz NOT NULL DEFAULT now(),
+    options     jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(options) = 'object'),
+    created_on  trioboss.instant NOT NULL DEFAULT now(),
+    updated_on  trioboss.instant NOT NULL DEFAULT now(),
     PRIMARY KEY (queue, key)
 );
 
@@ -17,8 +17,8 @@ CREATE TABLE trioboss.schedule (
 CREATE TABLE trioboss.tick (
     queue    text COLLATE "C" NOT NULL,
     key      text COLLATE "C" NOT NULL,
-    due      timestamptz NOT NULL,
-    fired_on timestamptz NOT NULL DEFAULT now(),
+    due      trioboss.instant NOT NULL,
+    fired_on trioboss.instant NOT NULL DEFAULT now(),
     job_id   uuid,
     PRIMARY KEY (queue, key, due),
     FOREIGN KEY (queue, key) REFERENCES trioboss.schedule ON DELETE CASCADE
@@ -43,7 +43,7 @@ CREATE UNLOGGED TABLE trioboss.idle_dispatcher (
 CREATE UNLOGGED TABLE trioboss.completion_waiter (
     job_id  uuid NOT NULL,
     waiter  uuid NOT NULL,
-    until   timestamptz NOT NULL,
+    until   trioboss.instant NOT NULL,
     PRIMARY KEY (job_id, waiter)
 );
 
@@ -56,9 +56,10 @@ CREATE TABLE trioboss.worker (
     name        text NOT NULL,
     queue       text NOT NULL,                  -- a name, or a pattern with *
     lock        bigint,
-    started_on  timestamptz NOT NULL DEFAULT now(),
-    seen_on     timestamptz NOT NULL DEFAULT now(),
-    gone_since  timestamptz
+    started_on  trioboss.instant NOT NULL DEFAULT now(),
+    seen_on     trioboss.instant NOT NULL DEFAULT now(),
+    gone_since  trioboss.instant,
+    CONSTRAINT worker_queue CHECK (queue ~ '^[A-Za-z0-9_./*-]{1,250}$')
 );
 
 -- The boss that does maintenance, and until when it leads without a further sign. One row at most.
@@ -83,7 +84,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
                     THEN pg_try_advisory_lock(trioboss.lock_number('leader', (SELECT seed FROM trioboss.lock_seed)))
                     ELSE false END AS mine
     ), free AS MATERIALIZED (
-        SELECT one FROM trioboss.leader, locked WHERE mine OR boss = candidate OR until < now()
+        -- A time far away is none that a leader has set: bosses lead for seconds.
+        SELECT one FROM trioboss.leader, locked WHERE mine OR boss = candidate OR NOT until BETWEEN now() AND now() + interval '1 hour'
         FOR UPDATE OF leader SKIP LOCKED
     )
     UPDATE trioboss.leader SET boss = candidate, until = now() + seconds * interval '1 s'

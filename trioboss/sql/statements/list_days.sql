@@ -13,5 +13,5 @@ FROM (
     UNION
     SELECT 'attempt', (ended_on AT TIME ZONE 'UTC')::date FROM trioboss.attempt_default
 ) h
-WHERE h.day <= (coalesce(:now::timestamptz, now()) AT TIME ZONE 'UTC')::date
+WHERE h.day BETWEEN '0001-01-01' AND (coalesce(:now::timestamptz, now()) AT TIME ZONE 'UTC')::date
 ORDER BY h.day, h.history;

@@ -22,10 +22,11 @@ WITH target AS MATERIALIZED (
     FROM staged
     ORDER BY CASE WHEN policy IN ('short', 'stately', 'exclusive') THEN singleton_key END, position
     ON CONFLICT DO NOTHING
-    RETURNING id, seq, priority, backlog, readiness
+    RETURNING id, seq, readiness
 ), joined AS (
     INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
-    SELECT min(seq), priority, :queue, backlog FROM released WHERE readiness = 'waiting' GROUP BY backlog, priority
+    SELECT min(r.seq), s.urgency, :queue, s.backlog FROM released r JOIN staged s USING (id)
+    WHERE r.readiness = 'waiting' GROUP BY s.backlog, s.urgency
 ), emptied AS (
     DELETE FROM trioboss.staging WHERE load = :load
 )

@@ -6,7 +6,7 @@ WITH terms AS MATERIALIZED (
     FROM trioboss.queue WHERE name = :queue::text
 ), blocking AS (
     UPDATE trioboss.live_job_common j
-    SET readiness = 'ready', retry_count = retry_count + 1, worker = NULL, start_after = (SELECT now FROM terms),
+    SET readiness = 'ready', retry_count = least(retry_count, 1000000000) + 1, worker = NULL, start_after = (SELECT now FROM terms),
         options = coalesce(options, '{}') || jsonb_build_object('retry_limit', least(1000000000,
             coalesce((options ->> 'retry_limit')::int, (SELECT retry_limit FROM terms)) + 1))
     WHERE queue = :queue AND id = ANY (:ids::uuid[]) AND readiness = 'ended'
@@ -26,7 +26,7 @@ WITH terms AS MATERIALIZED (
     INSERT INTO trioboss.live_job_common (
         seq, created_on, start_after, id, priority, rank, attempt, retry_count, readiness, queue, key, backlog, slot, once,
         started_on, options, data, notes)
-    SELECT seq, created_on, now, id, priority, trioboss.backlog_rank(rule, priority), attempt, retry_count + 1,
+    SELECT seq, created_on, now, id, priority, trioboss.backlog_rank(rule, priority), attempt, least(retry_count, 1000000000) + 1,
            trioboss.queued_readiness(NULL, NULL, backlog), queue, key, backlog, trioboss.queued_slot(rule, key, attempt),
            notes ->> 'once', started_on, next_options, data,
            coalesce(notes, '{}') - ARRAY['once', 'retry_limit', 'dead_letter'] || jsonb_build_object('error', output)

@@ -25,10 +25,10 @@ WITH target AS MATERIALIZED (
            :once::text, trioboss.queued_readiness(t.start_after, t.sent_on, t.backlog), :options, :data::jsonb
     FROM target t
     ON CONFLICT DO NOTHING
-    RETURNING id, seq, priority, backlog, readiness
+    RETURNING id, seq, readiness
 ), joined AS (
     INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
-    SELECT seq, priority, :queue, backlog FROM sent WHERE readiness = 'waiting'
+    SELECT s.seq, coalesce(:priority, 0), :queue, t.backlog FROM sent s, target t WHERE s.readiness = 'waiting'
 )
 SELECT s.id, CASE WHEN s.id IS NOT NULL AND :notify::boolean THEN pg_notify('trioboss', :queue) END
 FROM target LEFT JOIN sent s ON true;

@@ -4,29 +4,20 @@
 -- Rows as in send.sql, with the slot that was taken, if any. A slot is taken before the policy decides;
 -- return_throttle_slot.sql returns it if the policy refused the job.
 WITH target AS MATERIALIZED (
-    SELECT q.policy, trioboss.key_backlog(q.keyed, :singleton_key::text) AS backlog, t.sent_on, t.slot, t.length,
+    SELECT q.policy, trioboss.key_backlog(q.keyed, :singleton_key::text) AS backlog, t.sent_on,
            coalesce(:start_after::timestamptz, t.sent_on + coalesce(:delay::float8, 0) * interval '1 s') AS start_after,
            CASE WHEN q.policy = 'key_strict_fifo' AND q.commit_order
                 THEN pg_advisory_xact_lock(trioboss.key_lock(q.name, :singleton_key, (SELECT seed FROM trioboss.lock_seed)))
            END AS locked
-    FROM trioboss.queue q, (
-        SELECT n.sent_on, :singleton_seconds::float8 * interval '1 s' AS length,
-               to_timestamp(:singleton_seconds * floor(extract(epoch FROM n.sent_on)::float8 / :singleton_seconds)) AS slot
-        FROM (SELECT coalesce(:now::timestamptz, statement_timestamp()) AS sent_on) n
-    ) t
+    FROM trioboss.queue q, (SELECT coalesce(:now::timestamptz, statement_timestamp()) AS sent_on) t
     WHERE q.name = :queue::text
       AND (q.policy <> 'key_strict_fifo' OR :singleton_key IS NOT NULL)
       AND (:options::jsonb ->> 'dead_letter' IS NULL
            OR EXISTS (SELECT FROM trioboss.queue d WHERE d.name = :options ->> 'dead_letter'))
-), this_slot AS (
-    INSERT INTO trioboss.throttle (queue, key, slot, until, job_id)
-    SELECT :queue, coalesce(:singleton_key, ''), slot, slot + length, :id::uuid FROM target
-    ON CONFLICT DO NOTHING RETURNING slot
-), next_slot AS (
-    INSERT INTO trioboss.throttle (queue, key, slot, until, job_id)
-    SELECT :queue, coalesce(:singleton_key, ''), slot + length, slot + 2 * length, :id
-    FROM target WHERE :singleton_next_slot::boolean AND NOT EXISTS (SELECT FROM this_slot)
-    ON CONFLICT DO NOTHING RETURNING slot
+), taken AS MATERIALIZED (
+    SELECT trioboss.take_slot(:queue, coalesce(:singleton_key, ''), :singleton_seconds::float8, :singleton_next_slot::boolean,
+                              sent_on, :id::uuid) AS slot
+    FROM target
 ), sent AS (
     INSERT INTO trioboss.live_job_common (
         id, queue, priority, rank, created_on, start_after, key, backlog, slot, once, readiness, options, data, notes)
@@ -35,16 +26,14 @@ WITH target AS MATERIALIZED (
            :once::text, trioboss.queued_readiness(s.start_after, t.sent_on, t.backlog), :options, :data::jsonb,
            jsonb_build_object('singleton_on', s.slot)
     FROM target t, LATERAL (
-        SELECT slot, t.start_after FROM this_slot
-        UNION ALL
-        SELECT slot, greatest(t.start_after, slot) FROM next_slot
+        -- A slot later than this moment is the next one: the job starts when it begins.
+        SELECT slot, greatest(t.start_after, CASE WHEN slot > t.sent_on THEN slot END) AS start_after FROM taken WHERE slot IS NOT NULL
     ) s
     ON CONFLICT DO NOTHING
-    RETURNING id, seq, priority, backlog, readiness
+    RETURNING id, seq, readiness
 ), joined AS (
     INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
-    SELECT seq, priority, :queue, backlog FROM sent WHERE readiness = 'waiting'
+    SELECT s.seq, coalesce(:priority, 0), :queue, t.backlog FROM sent s, target t WHERE s.readiness = 'waiting'
 )
-SELECT s.id, CASE WHEN s.id IS NOT NULL AND :notify::boolean THEN pg_notify('trioboss', :queue) END,
-       (SELECT slot FROM this_slot UNION ALL SELECT slot FROM next_slot)
-FROM target LEFT JOIN sent s ON true;
+SELECT s.id, CASE WHEN s.id IS NOT NULL AND :notify::boolean THEN pg_notify('trioboss', :queue) END, k.slot
+FROM taken k LEFT JOIN sent s ON true;

@@ -1,7 +1,8 @@
--- Lease the jobs in `picked`. What a job overrides is read from its options, which are null for nearly all jobs.
+-- Lease the jobs in `picked`. What a job overrides is read from its options, which are null for nearly all jobs. The number
+-- of an attempt cannot overflow, whatever plain SQL has written there: from 2^30 on it begins anew.
 claimed AS (
     UPDATE trioboss.live_job_common
-    SET readiness = 'active', attempt = attempt + 1, worker = :worker::uuid, started_on = (SELECT now FROM terms),
+    SET readiness = 'active', attempt = (attempt & 1073741823) + 1, worker = :worker::uuid, started_on = (SELECT now FROM terms),
         expires_on = coalesce((SELECT now FROM terms) + (options ->> 'expire_in')::float8 * interval '1 s',
                               (SELECT expires_on FROM terms)),
         heartbeat = coalesce((options ->> 'heartbeat')::float8, (SELECT heartbeat FROM terms)),
