@@ -30,7 +30,11 @@ GRANTS = {
         "GRANT EXECUTE ON FUNCTION trioboss.lock_number(text, bigint), trioboss.key_lock(text, text, bigint) TO app"
     ),
     "rules": (
-        "GRANT EXECUTE ON FUNCTION trioboss.check_job_options(jsonb), trioboss.make_id(),"
+        "GRANT EXECUTE ON FUNCTION trioboss.check_job_options(jsonb), trioboss.check_job_notes(jsonb),"
+        " trioboss.make_id(),"
+        " trioboss.find_problem(jsonb, jsonb, timestamptz, double precision, timestamptz, timestamptz),"
+        " trioboss.take_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),"
+        " trioboss.return_slot(text, timestamptz, uuid),"
         " trioboss.queued_readiness(timestamptz, timestamptz, text), trioboss.queued_slot(text, text, integer),"
         " trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.retry_delay("
         "double precision, boolean, double precision, double precision, integer, double precision),"

@@ -19,11 +19,16 @@ from trioboss.model.states import JobState
 __all__ = ["Completer"]
 
 _NOTHING = Settlements()
+_NONE_REJECTED: Mapping[UUID, str] = {}
+# What one statement settles at most: a document of outputs is one parameter, and takes about 50 ms for each megabyte.
+_MOST_ROWS = 2_000
+_MOST_CHARACTERS = 4_000_000
 
 
 @attrs.define(eq=False)
 class Completer:
-    """Slots put attempts in when their handlers end; the dispatcher takes all that wait into one statement.
+    """Slots put attempts in when their handlers end; the dispatcher takes those that wait into one statement, as many
+    as it can hold.
 
     No outcome is dropped: those of a statement that was not answered wait here again.
     """
@@ -36,6 +41,8 @@ class Completer:
     _waiting: list[Running] = attrs.field(factory=list, init=False)
     _frees_jobs: bool = attrs.field(default=False, init=False)
     """Settling may make a job ready: a failed or released one is queued again."""
+    _most_characters: int = attrs.field(default=_MOST_CHARACTERS, init=False)
+    """Of outputs and errors in one statement."""
     _given_up: int = attrs.field(default=0, init=False)
     """Leases that were given up, although they may still be in the database."""
 
@@ -60,11 +67,12 @@ class Completer:
         self._bell.ring()
 
     def take(self) -> tuple[list[Running], Settlements]:
-        """All that waits, as attempts and as the values for the statement."""
+        """The first of those that wait, as many as fit into one statement: as attempts, and as the values for it."""
         if not self._waiting:
             return [], _NOTHING
-        entries, self._waiting = self._waiting, []
-        self._frees_jobs = False
+        fitting = self._count_fitting()
+        entries, self._waiting = self._waiting[:fitting], self._waiting[fitting:]
+        self._frees_jobs = any(type(running.outcome) is not Completed for running in self._waiting)
         for running in superseded(entries):
             entries.remove(running)
             self._report(running, running.refused(), None)
@@ -81,15 +89,39 @@ class Completer:
                 released.append(running.lease)
         return entries, Settlements(completed, failed, released)
 
+    def _count_fitting(self) -> int:
+        """How many of those that wait fit into one statement; at least one."""
+        most = self._most_characters
+        size = 0
+        for count, running in enumerate(self._waiting[:_MOST_ROWS]):
+            outcome = running.outcome
+            if type(outcome) is Completed:
+                size += len(outcome.output)
+            elif type(outcome) is Failed:
+                size += len(outcome.failure.error or "")
+            if size > most and count:
+                return count
+        return min(len(self._waiting), _MOST_ROWS)
+
     def unanswered(self, entries: list[Running]) -> None:
         """The database did not answer: the attempts of the statement wait for the next one."""
         for running in entries:
             running.unanswered()
         self._waiting += entries
         self._frees_jobs = bool(self._waiting)
+        # The statement may have been too large for the time it had.
+        self._most_characters //= 4
 
-    def answered(self, entries: list[Running], states: Mapping[UUID, JobState]) -> None:
-        """The database has answered, with the states of the jobs that it has settled."""
+    def answered(
+        self,
+        entries: list[Running],
+        states: Mapping[UUID, JobState],
+        rejected: Mapping[UUID, str] = _NONE_REJECTED,
+    ) -> None:
+        """The database has answered, with the states of the jobs that it has settled; ``rejected`` says for which of
+        them it accepted no other end than a failure, and why.
+        """
+        self._most_characters = _MOST_CHARACTERS
         reports_completed = self._reporter.wants(JobCompleted)
         for running in entries:
             state = states.get(running.job.id)
@@ -98,6 +130,9 @@ class Completer:
                 self.completed += 1
                 if reports_completed:
                     self._report_completed(running)
+            elif state is not None and running.job.id in rejected:
+                running.accepted()
+                self._report_failed(running, f"rejected by the database: {rejected[running.job.id]}", state)
             elif state is not None or type(running.outcome) is Released:
                 # A job that others have settled needs no release: the answer does not tell the two apart.
                 self._report(running, running.accepted(), state)

@@ -17,7 +17,7 @@ from trioboss.actors.runner import is_cancelled
 from trioboss.actors.running import ClaimedBatch, Running
 from trioboss.actors.slots import Slots
 from trioboss.errors import DatabaseUnavailable, UnknownQueue
-from trioboss.events import ErrorEvent
+from trioboss.events import ErrorEvent, QueueWarning
 from trioboss.machines.attempt import CancelReason
 from trioboss.machines.dispatch import (
     Claim,
@@ -289,7 +289,9 @@ class Dispatcher:
             self.completer.unanswered(entries)
             raise
         if entries:
-            self.completer.answered(entries, answer.settled)
+            self.completer.answered(entries, answer.settled, answer.rejected)
+        for id, reason in answer.rejected.items():
+            self._reporter.report(QueueWarning(self.queue, "quarantined", f"job {id}: {reason}"))
         if claim is None:
             self.machine.answered(trio.current_time())
         else:

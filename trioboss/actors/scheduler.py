@@ -11,7 +11,7 @@ from trioboss.actors.clock import DatabaseClock
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.ports import SchedulePort
 from trioboss.actors.reporter import Reporter
-from trioboss.errors import DatabaseUnavailable, TriobossError
+from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, TickFired
 from trioboss.model.cron import Cron, due_ticks
 from trioboss.model.schedule import Schedule
@@ -125,8 +125,9 @@ class Scheduler:
             ours, id, early = await self._port.fire(schedule, due, tick_id(schedule, due))
         except DatabaseUnavailable:
             raise
-        except TriobossError as error:
-            # An error of this schedule alone: its queue was deleted, or refuses the job. The other schedules go on.
+        except Exception as error:
+            # An error of this schedule alone: its queue was deleted, or refuses the job; or its options are those of
+            # another version, which fires the tick. The other schedules go on.
             self._report_failure(schedule, error)
             return 0.0
         if ours:

@@ -1,7 +1,8 @@
 """Requests and answers between a dispatcher and the store: claims, and attempts that have ended."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 import attrs
@@ -73,6 +74,21 @@ class Settlements:
     def __bool__(self) -> bool:
         return bool(self.completed or self.failed or self.released)
 
+    def __len__(self) -> int:
+        return len(self.completed) + len(self.failed) + len(self.released)
+
+    def halves(self) -> "tuple[Settlements, Settlements]":
+        """Two parts of about the same size, in the order completed, failed, released."""
+        kinds = (self.completed, self.failed, self.released)
+        first: list[Sequence[Any]] = []
+        second: list[Sequence[Any]] = []
+        room = (len(self) + 1) // 2
+        for kind in kinds:
+            first.append(kind[:room])
+            second.append(kind[room:])
+            room = max(0, room - len(kind))
+        return Settlements(*first), Settlements(*second)
+
 
 @attrs.frozen
 class SettledAndClaimed:
@@ -80,3 +96,5 @@ class SettledAndClaimed:
 
     settled: dict[UUID, JobState]
     claim: Claim | None
+    rejected: Mapping[UUID, str] = {}
+    """Jobs for which the database accepted no other end than a failure, and why."""

@@ -33,7 +33,6 @@ __all__ = [
     "is_table_gone",
     "is_transaction_aborted",
     "is_unique_violation",
-    "transient_as_unavailable",
     "translate_errors",
     "translate_refusals",
     "unavailable",
@@ -56,8 +55,8 @@ _REFUSED = re.compile(
 )
 
 
-# The two context managers are classes with lower-case names because they are used like functions. A generator with
-# @contextmanager costs about three times as much, and both are on the path of every statement.
+# The context managers are classes with lower-case names because they are used like functions. A generator with
+# @contextmanager costs about three times as much, and they are on the path of every statement.
 
 
 class translate_errors:
@@ -92,19 +91,6 @@ class translate_errors:
         if self._connection is not None and self._connection.closed:
             return True
         return _LOST.fullmatch(error.sqlstate or "") is not None
-
-
-class transient_as_unavailable:
-    """A block in which transient errors are raised as DatabaseUnavailable: for actors, which then try again."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, psycopg.Error) and _is_transient(error):
-            raise DatabaseUnavailable(_first_line(error)) from error
 
 
 class translate_refusals:

@@ -17,10 +17,11 @@ from trioboss.model.queue import Queue
 from trioboss.model.schedule import Schedule
 from trioboss.model.settle_and_claim import ClaimRequest, SettledAndClaimed, Settlements
 from trioboss.postgres import Pool
-from trioboss.postgres.errors import transient_as_unavailable, translate_errors
+from trioboss.postgres.errors import translate_errors, translate_refusals
 from trioboss.postgres.executor import execute, execute_in
 from trioboss.postgres.operation import Operation
 from trioboss.runtime.listening import BossIdentity
+from trioboss.runtime.refusals import refusals_as_unavailable
 from trioboss.store import Store
 
 __all__ = ["StoreAdapter"]
@@ -40,7 +41,7 @@ class StoreAdapter:
     """The connections of the actors: no caller can use them up."""
 
     async def _execute(self, operation: Operation[T]) -> T:
-        with transient_as_unavailable(), trio.move_on_after(_TIMEOUT):
+        with refusals_as_unavailable(), trio.move_on_after(_TIMEOUT):
             return await execute(operation, self.pool)
         raise DatabaseUnavailable(f"the server has not answered within {_TIMEOUT:g} s")
 
@@ -60,7 +61,7 @@ class StoreAdapter:
         operation = self._store.settle_and_claim.settle_and_claim(
             queue, settlements, request, promote_due=promote_due, idle=idle, notify=notify
         )
-        with transient_as_unavailable():
+        with refusals_as_unavailable():
             return await execute(operation, self.pool)
 
     async def recover_unseen(self, queue: str, worker: UUID, known: Sequence[UUID]) -> None:
@@ -115,7 +116,7 @@ class StoreAdapter:
 
     async def prune(self) -> None:
         """Retention. There may be much to delete, so the whole has no time limit; each statement is short."""
-        with transient_as_unavailable():
+        with refusals_as_unavailable():
             await execute(self._store.retention.prune(), self.pool)
 
     async def notify(self, message: str) -> None:
@@ -135,7 +136,7 @@ class StoreAdapter:
         operation = self._store.maintenance.fire(schedule, due, id)
         with trio.move_on_after(_TIMEOUT):
             async with self.pool.connection() as conn:
-                with transient_as_unavailable(), translate_errors(conn):
+                with refusals_as_unavailable(), translate_refusals(), translate_errors(conn):
                     async with conn.transaction():
                         return await execute_in(conn, operation, self.pool)
         raise DatabaseUnavailable(f"the server has not answered within {_TIMEOUT:g} s")

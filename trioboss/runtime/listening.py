@@ -12,9 +12,10 @@ from trioboss.actors.ports import ListeningConnection, Registration
 from trioboss.errors import DatabaseUnavailable
 from trioboss.model.polling import PollResult
 from trioboss.postgres import Connection, Pool, open_connection
-from trioboss.postgres.errors import transient_as_unavailable, translate_errors
+from trioboss.postgres.errors import translate_errors
 from trioboss.postgres.settings import OWN_SETTINGS
 from trioboss.postgres.wire import BoundStatement, Results
+from trioboss.runtime.refusals import refusals_as_unavailable
 from trioboss.store import Store
 
 __all__ = ["BossIdentity", "ListenAdapter"]
@@ -68,7 +69,7 @@ class ListenAdapter:
         presence = context.bind("hold_presence", lock=self._identity.lock)
         register = _register(self._store, self._identity, registrations)
         settings = OWN_SETTINGS | _SHORT_KEEPALIVES
-        with transient_as_unavailable():
+        with refusals_as_unavailable():
             async with open_connection(self._dsn, settings=settings) as conn:
                 connection = _ListeningConnection(self._identity, conn, self._store)
                 await connection.run(context.bind("listen"), presence, *register)
@@ -131,7 +132,7 @@ class _PollingConnection:
         boss = self._identity.id if candidate else None
         poll = self._store.presence.poll_statement(queues, token, boss, _POLLED_LEADERSHIP)
         statements = [poll, *_register(self._store, self._identity, registrations)]
-        with transient_as_unavailable(), trio.move_on_after(_TIMEOUT):
+        with refusals_as_unavailable(), trio.move_on_after(_TIMEOUT):
             results = await self._pool.run([[statement] for statement in statements])
             return self._store.presence.read_poll(results)
         raise DatabaseUnavailable(_NO_ANSWER)

@@ -11,6 +11,7 @@ from trioboss.model.payload import Unreadable, describe_error
 from trioboss.model.queue import Queue
 from trioboss.model.settle_and_claim import Claim, ClaimRequest, Failure
 from trioboss.postgres import BoundStatement
+from trioboss.postgres.errors import is_rejected
 from trioboss.postgres.operation import Batch, OnOwnConnection, Operation
 from trioboss.postgres.wire.results import PGresult, read_row
 from trioboss.store.context import Context
@@ -130,7 +131,15 @@ class ClaimOperations:
             claim = yield from self._claim_once(queue, request, own)
             return (yield from self.claim_again(queue, request, claim, own=own))
 
-        claim: Claim = yield from self._context.on_queue(name, take)
+        try:
+            claim: Claim = yield from self._context.on_queue(name, take)
+        except Exception as error:
+            # A job that cannot be leased keeps nobody from the others. In the caller's transaction all is over anyway.
+            if not own or not is_rejected(error):
+                raise
+            if not (yield from SettleOperations(self._context).quarantine_unsound(name)):
+                raise
+            claim = yield from self._context.on_queue(name, take)
         if claim.policy is None:
             self._context.forget(name)
             raise UnknownQueue(name)

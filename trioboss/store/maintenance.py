@@ -2,17 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
 import attrs
 
+from trioboss.errors import UnknownQueue, UsageError
 from trioboss.model.job import Lease, NewJob
 from trioboss.model.payload import describe_error
 from trioboss.model.polling import Rescue
 from trioboss.model.schedule import Schedule
 from trioboss.model.settle_and_claim import Failure
+from trioboss.model.states import JobState
+from trioboss.postgres.errors import is_rejected
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.store.context import Context
 from trioboss.store.parameters import uuid_array
@@ -39,11 +43,11 @@ class MaintenanceOperations:
     def rescue_leases(self, grace: float, margin: float, *, warnings: bool) -> Operation[Rescue]:
         """End leases that ran out, or whose worker is gone; with ``warnings`` find problems for operators."""
         rows: dict[str, list[Any]] = defaultdict(list)
-        examine = self._context.bind("rescue_leases", grace=grace, margin=margin)
-        for kind, *rest in read_first((yield Batch((examine,)))):
+        rejected: dict[UUID, str] = {}
+        for kind, *rest in (yield from self._examine_leases(grace, margin, rejected)):
             rows[kind].append(rest)
         # The jobs of a dead worker first, then its row: if the connection is lost in between, the next round finds it.
-        ended = yield from self._end(rows["ended"])
+        ended = yield from self._end(rows["ended"], rejected)
         if dead := [row[1] for row in rows["dead"]]:
             yield Batch((self._context.bind("drop_workers", dead=uuid_array(dead)),))
         active, next_expiry = (rows["active"][0][2], rows["active"][0][5]) if rows["active"] else (0, None)
@@ -51,9 +55,33 @@ class MaintenanceOperations:
         if warnings:
             warned = read_first((yield Batch((self._context.bind("find_warnings"),))))
             found = [_describe_warning(*row) for row in warned]
+        found += [(None, "quarantined", f"job {id}: {reason}") for id, reason in rejected.items()]
         return Rescue(ended, active - sum(len(ids) for _, _, ids in ended), next_expiry, found)
 
-    def _end(self, rows: Iterable[Any]) -> Operation[list[tuple[str, _Outcome, tuple[UUID, ...]]]]:
+    def _examine_leases(
+        self, grace: float, margin: float, rejected: dict[UUID, str]
+    ) -> Operation[list[tuple[Any, ...]]]:
+        examine = self._context.bind("rescue_leases", grace=grace, margin=margin)
+        try:
+            return read_first((yield Batch((examine,))))
+        except Exception as error:
+            if not is_rejected(error):
+                raise
+        # One lease with values that cannot be computed with: without it the others are rescued.
+        rejected |= yield from self.quarantine_unsound()
+        return read_first((yield Batch((examine,))))
+
+    def quarantine_unsound(self) -> Operation[dict[UUID, str]]:
+        """Fail the jobs of all queues that statements over many jobs cannot compute with; return why."""
+        found: dict[UUID, str] = {}
+        for name, *_ in read_first((yield Batch((self._context.bind("get_queues"),)))):
+            with suppress(UnknownQueue):
+                found |= yield from SettleOperations(self._context).quarantine_unsound(name)
+        return found
+
+    def _end(
+        self, rows: Iterable[Any], rejected: dict[UUID, str]
+    ) -> Operation[list[tuple[str, _Outcome, tuple[UUID, ...]]]]:
         attempts: dict[tuple[str, _Outcome], list[Lease]] = defaultdict(list)
         for name, id, attempt, started_on, outcome, _ in rows:
             attempts[name, outcome].append(Lease(id, attempt, started_on))
@@ -62,7 +90,9 @@ class MaintenanceOperations:
             failure = Failure(_ERRORS[outcome], outcome=outcome)
             failed = [(lease, failure) for lease in leases]
             # Fenced: an attempt that its worker settled since it was examined is left alone.
-            states = yield from SettleOperations(self._context).fail_leases(name, failed)
+            states: dict[UUID, JobState] = {}
+            with suppress(UnknownQueue):  # deleted since, and its jobs with it
+                states = yield from SettleOperations(self._context).fail_leases(name, failed, rejected)
             if states:
                 ended.append((name, outcome, tuple(states)))
         return ended
@@ -95,7 +125,10 @@ class MaintenanceOperations:
         if not ours:
             return False, None, early
         # The ledger has the id of the job, so that each can be found by the other.
-        job = NewJob.from_options(schedule.data, schedule.options | {"id": id})
+        try:
+            job = NewJob.from_options(schedule.data, schedule.options | {"id": id})
+        except TypeError as error:
+            raise UsageError(f"options: {error}") from error
         return True, (yield from SendOperations(self._context).send(schedule.queue, job, own=False)), 0.0
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import attrs
 
-from trioboss.postgres.errors import is_table_gone
+from trioboss.postgres.errors import is_rejected, is_table_gone
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.store.context import Context
+from trioboss.store.maintenance import MaintenanceOperations
 from trioboss.store.rows import read_first
 
 __all__ = ["RetentionOperations"]
@@ -29,15 +30,30 @@ class RetentionOperations:
         """Delete everything that has outlived its time. A table that somebody is reading is left for the next round:
         to wait for its lock would make everybody else wait, too.
         """
+        failures: list[Exception] = []
         # First of all the tables of coming days: without them new history goes to the default tables.
-        yield Batch((self._context.bind("prune"),))
-        yield from self._purge_orphans()
-        yield from self._purge_queued()
+        yield from self._try(self._prune_small_tables(), failures)
+        yield from self._try(self._purge_orphans(), failures)
+        yield from self._try(self._purge_queued(), failures)
         days: dict[date, list[str]] = {}
         for history, day in read_first((yield Batch((self._context.bind("list_days"),)))):
             days.setdefault(day, []).append(history)
         for day, histories in days.items():
-            yield from self._prune_day(day, histories)
+            yield from self._try(self._prune_day(day, histories), failures)
+        if failures:
+            raise failures[0]
+
+    def _try(self, part: Operation[None], failures: list[Exception]) -> Operation[None]:
+        """Run a part of retention. A row that the database cannot compute with stops no other part."""
+        try:
+            yield from part
+        except Exception as error:
+            if not is_rejected(error):
+                raise
+            failures.append(error)
+
+    def _prune_small_tables(self) -> Operation[None]:
+        yield Batch((self._context.bind("prune"),))
 
     def _prune_day(self, day: date, histories: list[str]) -> Operation[None]:
         """Drop a day of history, or, if some of it has to stay for longer, delete the rest."""
@@ -60,10 +76,22 @@ class RetentionOperations:
         for leaf, pages in (yield from self._count_pages("live_job")):
             try:
                 for part in _parts(pages):
-                    yield Batch((self._context.bind("purge_queued", leaf, **part),))
+                    yield from self._purge_part(leaf, part)
             except Exception as error:
                 if not is_table_gone(error):  # with its queue
                     raise
+
+    def _purge_part(self, leaf: str, part: dict[str, str]) -> Operation[None]:
+        purge = self._context.bind("purge_queued", leaf, **part)
+        try:
+            yield Batch((purge,))
+        except Exception as error:
+            # One job with values that cannot be computed with: the others are purged without it.
+            if not is_rejected(error) or not (
+                yield from MaintenanceOperations(self._context).quarantine_unsound()
+            ):
+                raise
+            yield Batch((purge,))
 
     def _repeat(self, statement: str, **values: object) -> Operation[None]:
         """Run a statement that deletes a chunk until there is nothing left."""

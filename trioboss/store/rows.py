@@ -1,6 +1,7 @@
 """Rows become model values here, and nowhere else."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, overload
 from uuid import UUID
@@ -131,7 +132,7 @@ def _claimed_job(template: dict[str, Any], row: tuple[Any, ...]) -> Job:
         fields["data"],
         notes,
     ) = row[4:]
-    if options is not None:  # null for nearly all jobs
+    if isinstance(options, dict):  # null for nearly all jobs
         fields.update(options)
     if notes is not None:
         fields.update(_read_notes(notes))
@@ -140,16 +141,20 @@ def _claimed_job(template: dict[str, Any], row: tuple[Any, ...]) -> Job:
     return job
 
 
-def _read_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
-    # JSON keeps no times and no ids: they are text there, with an offset that depends on the session.
+def _read_notes(notes: Any) -> dict[str, Any]:
+    # JSON keeps no times and no ids: they are text there, with an offset that depends on the session. The domain
+    # job_notes keeps out what cannot be read here; a job that has it nevertheless is claimed without it.
+    if not isinstance(notes, dict):
+        return {}
     fields = {"output": notes.get("error"), "progress": notes.get("progress")}
-    if (slot := notes.get("singleton_on")) is not None:
-        fields["singleton_on"] = datetime.fromisoformat(slot).astimezone(UTC).replace(tzinfo=None)
-    if (source := notes.get("source")) is not None:
-        fields["source_queue"] = source["queue"]
-        fields["source_id"] = UUID(source["id"])
-        fields["source_created_on"] = datetime.fromisoformat(source["created_on"]).astimezone(UTC)
-        fields["source_retry_count"] = source["retry_count"]
+    with suppress(ValueError, TypeError, KeyError, OverflowError):
+        if (slot := notes.get("singleton_on")) is not None:
+            fields["singleton_on"] = datetime.fromisoformat(slot).astimezone(UTC).replace(tzinfo=None)
+        if (source := notes.get("source")) is not None:
+            fields["source_queue"] = source["queue"]
+            fields["source_id"] = UUID(source["id"])
+            fields["source_created_on"] = datetime.fromisoformat(source["created_on"]).astimezone(UTC)
+            fields["source_retry_count"] = source["retry_count"]
     return fields
 
 

@@ -6,10 +6,10 @@ from uuid import UUID
 import attrs
 
 from trioboss.model.queue import Queue
-from trioboss.model.settle_and_claim import ClaimRequest, SettledAndClaimed, Settlements
+from trioboss.model.settle_and_claim import Claim, ClaimRequest, SettledAndClaimed, Settlements
 from trioboss.model.states import JobState
 from trioboss.postgres import BoundStatement
-from trioboss.postgres.errors import is_unique_violation
+from trioboss.postgres.errors import is_rejected
 from trioboss.postgres.operation import Batch, InParallel, Operation
 from trioboss.postgres.wire.results import PGresult
 from trioboss.store.claiming import ClaimOperations, ClaimPlan
@@ -20,6 +20,7 @@ __all__ = ["SettleAndClaimOperations"]
 
 # Written once: a function inside another is annotated at each call.
 _SettleAndClaim: TypeAlias = Operation[SettledAndClaimed]
+_CLAIM_AGAIN = 0.05  # seconds until the claim is repeated that went along with statements which were rejected
 _BULK = 100  # jobs from which on two connections are faster than one
 
 
@@ -69,10 +70,26 @@ class SettleAndClaimOperations:
         try:
             return (yield from self._context.on_queue(name, run))
         except Exception as error:
-            if not is_unique_violation(error):
-                raise
-        # A job that was to be queued again found its slot taken at that moment: settle once more, without a claim.
-        return SettledAndClaimed((yield from SettleOperations(self._context).settle(name, settlements)), None)
+            if is_rejected(error) and not (request is not None and _is_bulk(settlements, request)):
+                return (yield from self._settle_despite(name, settlements, request, error))
+            raise
+
+    def _settle_despite(
+        self, name: str, settlements: Settlements, request: ClaimRequest | None, error: Exception
+    ) -> Operation[SettledAndClaimed]:
+        """Settle one after the other, after the statements for all of them together with the claim were rejected: for
+        an outcome that cannot be written, a slot that was just taken, or a job that cannot be claimed.
+        """
+        settling = SettleOperations(self._context)
+        rejected: dict[UUID, str] = {}
+        settled = yield from settling.settle(name, settlements, rejected)
+        if not settlements:
+            # Only the claim is left: without the jobs that it cannot take the next one succeeds.
+            rejected = yield from settling.quarantine_unsound(name)
+            if not rejected:
+                raise error
+        claim = None if request is None else Claim([], _CLAIM_AGAIN, None)
+        return SettledAndClaimed(settled, claim, rejected)
 
     def _batch(
         self,

@@ -12,7 +12,7 @@ from trioboss.model.queue import Queue
 from trioboss.model.settle_and_claim import Failure, Settlements
 from trioboss.model.states import JobState
 from trioboss.postgres import BoundStatement
-from trioboss.postgres.errors import is_unique_violation
+from trioboss.postgres.errors import is_rejected, is_unique_violation
 from trioboss.postgres.operation import Batch, InSavepoint, Operation
 from trioboss.postgres.wire.results import PGresult, read_row, read_rows
 from trioboss.store.context import Context
@@ -25,6 +25,9 @@ __all__ = ["SettleOperations", "SettlePlan", "once_more_if_taken", "plan_settlin
 T = TypeVar("T")
 
 _NO_REASON = "failed by its handler"
+_UNWRITABLE = (
+    '{"message": "its '  # how the errors begin that stand for an output or an error which was rejected
+)
 
 
 @attrs.frozen
@@ -133,6 +136,10 @@ def _read_completed(result: PGresult, settlements: Settlements) -> tuple[list[UU
     return [row[0] for row in read_rows(result) if row[0] is not None], on_complete
 
 
+def _describe_quarantine(reason: str) -> str | None:
+    return describe_error(f"quarantined: {reason}")
+
+
 def once_more_if_taken(
     context: Context, name: str, operation: Callable[[Queue], Operation[T]]
 ) -> Operation[T]:
@@ -206,8 +213,29 @@ class SettleOperations:
 
     # -- for the runtime: many at once, fenced, answered by the new states
 
-    def settle(self, name: str, settlements: Settlements) -> Operation[dict[UUID, JobState]]:
-        """Settle attempts; return the new states of the jobs whose lease was still held."""
+    def settle(
+        self, name: str, settlements: Settlements, rejected: dict[UUID, str] | None = None
+    ) -> Operation[dict[UUID, JobState]]:
+        """Settle attempts; return the new states of the jobs whose lease was still held.
+
+        A job for which the database accepts no other end fails; ``rejected`` gets its id, and why. It never keeps the
+        others from being settled.
+        """
+        reasons = {} if rejected is None else rejected
+        try:
+            return (yield from self._settle_together(name, settlements))
+        except Exception as error:
+            if not is_rejected(error):
+                raise
+            reason = error_line(error)
+        if len(settlements) == 1:
+            return (yield from self._settle_alone(name, settlements, reason, reasons))
+        states: dict[UUID, JobState] = {}
+        for half in settlements.halves():
+            states |= yield from self.settle(name, half, reasons)
+        return states
+
+    def _settle_together(self, name: str, settlements: Settlements) -> Operation[dict[UUID, JobState]]:
 
         def run(queue: Queue) -> Operation[dict[UUID, JobState]]:
             plan = plan_settling(self._context, queue, settlements)
@@ -221,15 +249,64 @@ class SettleOperations:
 
         return (yield from once_more_if_taken(self._context, name, run)) if settlements else {}
 
+    def _settle_alone(
+        self, name: str, settlements: Settlements, reason: str, rejected: dict[UUID, str]
+    ) -> Operation[dict[UUID, JobState]]:
+        """Settle one attempt whose end the database has rejected: a completed one fails instead, one that cannot even
+        fail is quarantined.
+        """
+        for lease, _ in settlements.completed:
+            rejected[lease.id] = reason
+            failure = Failure(describe_error(f"its output cannot be written: {reason}"))
+            return (yield from self.settle(name, Settlements(failed=[(lease, failure)]), rejected))
+        (lease,) = (*(lease for lease, _ in settlements.failed), *settlements.released)
+        rejected[lease.id] = reason
+        for _, failure in settlements.failed:
+            text = describe_error(f"its error cannot be written: {reason}")
+            if failure.error != text and not (failure.error or "").startswith(_UNWRITABLE):
+                plain = attrs.evolve(failure, error=text)
+                return (yield from self.settle(name, Settlements(failed=[(lease, plain)]), rejected))
+        return (yield from self._quarantine(name, lease, reason))
+
+    def _quarantine(self, name: str, lease: Lease, reason: str) -> Operation[dict[UUID, JobState]]:
+        """Fail a job without evaluating what it carries. If that is rejected, too, its lease is left to expire."""
+
+        def end(queue: Queue) -> Operation[dict[UUID, JobState]]:
+            values = lease_arrays([lease]) | {"queue": name, "reason": _describe_quarantine(reason)}
+            results = yield Batch((self._context.bind("quarantine", queue.table_name, **values),))
+            return {row[0]: JobState.FAILED for row in read_first(results)}
+
+        try:
+            return (yield from self._context.on_queue(name, end, may_miss=True))
+        except Exception as error:
+            if not is_rejected(error):
+                raise
+        return {}
+
+    def quarantine_unsound(self, name: str) -> Operation[dict[UUID, str]]:
+        """After a statement over many jobs of a queue was rejected: fail the jobs that can be the reason; return what
+        is wrong with each.
+        """
+
+        def end(queue: Queue) -> Operation[dict[UUID, str]]:
+            values = {"queue": name, "reason": _describe_quarantine("a value of the job is out of range")}
+            results = yield Batch((self._context.bind("quarantine_unsound", queue.table_name, **values),))
+            return {row[0]: row[1] for row in read_first(results)}
+
+        return (yield from self._context.on_queue(name, end))
+
     def complete_leases(self, name: str, completed: Sequence[tuple[Lease, str]]) -> Operation[set[UUID]]:
         """End attempts well; return the ids of those whose lease was still held."""
         return set((yield from self.settle(name, Settlements(completed=completed))))
 
     def fail_leases(
-        self, name: str, failed: Sequence[tuple[Lease, Failure]]
+        self,
+        name: str,
+        failed: Sequence[tuple[Lease, Failure]],
+        rejected: dict[UUID, str] | None = None,
     ) -> Operation[dict[UUID, JobState]]:
         """End attempts badly; return the new states of the jobs whose lease was still held."""
-        return (yield from self.settle(name, Settlements(failed=failed)))
+        return (yield from self.settle(name, Settlements(failed=failed), rejected))
 
     def release_leases(self, name: str, leases: Sequence[Lease]) -> Operation[None]:
         """Queue the jobs again, with no retry spent."""

@@ -2,6 +2,7 @@ DROP TABLE trioboss.live_job, trioboss.backlog_check, trioboss.throttle;
 DROP SEQUENCE trioboss.job_seq;
 DROP DOMAIN trioboss.job_options, trioboss.job_notes, trioboss.once;
 DROP FUNCTION trioboss.check_job_options(jsonb), trioboss.check_job_notes(jsonb),
+    trioboss.find_problem(jsonb, jsonb, timestamptz, double precision, timestamptz, timestamptz),
     trioboss.take_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),
     trioboss.queued_readiness(timestamptz, timestamptz, text),
     trioboss.queued_slot(text, text, integer), trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer),

@@ -82,6 +82,20 @@ END $$;
 
 CREATE DOMAIN trioboss.job_notes AS jsonb CHECK (VALUE IS NULL OR trioboss.check_job_notes(VALUE));
 
+-- What is wrong with the values of a job that statements compute with; null if nothing is. Domains keep such values out; a
+-- domain that was dropped, or data of another version, does not.
+CREATE FUNCTION trioboss.find_problem(options jsonb, notes jsonb, started_on timestamptz, heartbeat double precision,
+                                      heartbeat_on timestamptz, expires_on timestamptz) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM trioboss.check_job_options(options) WHERE options IS NOT NULL;
+    PERFORM trioboss.check_job_notes(notes) WHERE notes IS NOT NULL;
+    PERFORM coalesce(heartbeat_on, started_on) + heartbeat * interval '1 s', expires_on - started_on;
+    RETURN NULL;
+EXCEPTION WHEN OTHERS THEN
+    RETURN left(SQLERRM, 500);
+END $$;
+
 -- What send_once and send_singleton allow once.
 CREATE DOMAIN trioboss.once AS text COLLATE "C"
     CHECK (octet_length(VALUE) <= 1010 AND (starts_with(VALUE, 'ended:') OR starts_with(VALUE, 'started:')));
@@ -351,7 +365,8 @@ BEGIN
         NEW.notes := CASE WHEN NEW.notes ? 'singleton_on' THEN jsonb_build_object('singleton_on', NEW.notes -> 'singleton_on') END;
         NEW.owner := NULL;
         IF NEW.once NOT IN ('ended:' || coalesce(NEW.key, ''), 'started:' || coalesce(NEW.key, '')) THEN
-            RAISE EXCEPTION 'once: % does not belong to the key of the job', NEW.once USING ERRCODE = 'check_violation', CONSTRAINT = 'job_once';
+            RAISE EXCEPTION 'once: % does not belong to the key of the job', NEW.once
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'job_once';
         END IF;
     END IF;
     SELECT * INTO q FROM trioboss.queue WHERE name = NEW.queue;
@@ -465,6 +480,7 @@ END $$;
 
 -- Functions are for the roles that rights/*.sql grants them to, not for everybody.
 REVOKE ALL ON FUNCTION trioboss.check_job_options(jsonb), trioboss.check_job_notes(jsonb),
+    trioboss.find_problem(jsonb, jsonb, timestamptz, double precision, timestamptz, timestamptz),
     trioboss.take_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),
     trioboss.queued_readiness(timestamptz, timestamptz, text),
     trioboss.queued_slot(text, text, integer), trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer),

@@ -1,0 +1,17 @@
+-- After a statement over many jobs was rejected: the jobs of a queue with values that no version of this schema accepts, up
+-- to a thousand. They fail for good as in quarantine.sql, whatever they waited for. A job that is being changed is passed over.
+-- Returns ids and what is wrong with each.
+WITH terms AS MATERIALIZED (
+    SELECT policy, coalesce(:now::timestamptz, statement_timestamp()) AS now FROM trioboss.queue WHERE name = :queue::text
+), unsound AS MATERIALIZED (
+    SELECT id, trioboss.find_problem(options, notes, started_on, heartbeat, heartbeat_on, expires_on) AS problem
+    FROM trioboss.live_job_common
+    WHERE queue = :queue AND readiness < 'ended' AND num_nonnulls(options, notes, expires_on, heartbeat) > 0
+      AND trioboss.find_problem(options, notes, started_on, heartbeat, heartbeat_on, expires_on) IS NOT NULL
+    LIMIT 1000
+), lease AS MATERIALIZED (
+    SELECT * FROM trioboss.live_job_common WHERE queue = :queue AND id = ANY (ARRAY (SELECT id FROM unsound))
+    FOR UPDATE SKIP LOCKED
+),
+\ir fragments/quarantine_leases.sql
+SELECT u.id, u.problem FROM unsound u JOIN lease l USING (id);
