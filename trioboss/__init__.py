@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     from trioboss.errors import PayloadError as PayloadError
     from trioboss.errors import PoolTimeout as PoolTimeout
     from trioboss.errors import QueueBusy as QueueBusy
+    from trioboss.errors import QueueChanged as QueueChanged
     from trioboss.errors import QueueExists as QueueExists
     from trioboss.errors import QueueInUse as QueueInUse
     from trioboss.errors import SchemaOutOfDate as SchemaOutOfDate
+    from trioboss.errors import StatementFailed as StatementFailed
     from trioboss.errors import SupervisorGaveUp as SupervisorGaveUp
     from trioboss.errors import TriobossError as TriobossError
     from trioboss.errors import UnknownQueue as UnknownQueue
@@ -74,6 +76,7 @@ __all__ = [
     "PoolTimeout",
     "Queue",
     "QueueBusy",
+    "QueueChanged",
     "QueueExists",
     "QueueInUse",
     "QueueStats",
@@ -81,6 +84,7 @@ __all__ = [
     "Schedule",
     "SchemaOutOfDate",
     "Settled",
+    "StatementFailed",
     "SupervisorGaveUp",
     "SyncBoss",
     "TriobossError",
@@ -106,9 +110,11 @@ _HOMES = {
     "PayloadError": "errors",
     "PoolTimeout": "errors",
     "QueueBusy": "errors",
+    "QueueChanged": "errors",
     "QueueExists": "errors",
     "QueueInUse": "errors",
     "SchemaOutOfDate": "errors",
+    "StatementFailed": "errors",
     "SupervisorGaveUp": "errors",
     "TriobossError": "errors",
     "UnknownQueue": "errors",

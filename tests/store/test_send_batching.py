@@ -114,7 +114,7 @@ async def test_a_job_that_the_database_refuses_fails_no_other_send(boss, databas
         async def send(value):
             try:
                 await boss.send("q", value)
-            except psycopg.errors.CheckViolation:
+            except trioboss.StatementFailed:
                 refused.append(value)
 
         async with trio.open_nursery() as nursery:

@@ -15,7 +15,7 @@ from trioboss.errors import BatchFailed, LeaseLost, PayloadError, UsageError
 from trioboss.machines.attempt import CancelReason, Completed, Failed, ManualSettlement, Outcome
 from trioboss.model.check import check_duration
 from trioboss.model.job import Duration, HandedJob, Job
-from trioboss.model.payload import Json, Unreadable, describe_error, encode, error_line
+from trioboss.model.payload import Json, Unreadable, describe_error, encode, error_line, is_large
 from trioboss.model.settle_and_claim import Failure
 from trioboss.model.states import JobState
 
@@ -176,7 +176,7 @@ async def run_job(job: RunningJob, handler: Handler, max_bytes: int) -> Outcome:
         if is_cancelled(error):
             raise
         return _fail(error)
-    return _NO_OUTPUT if value is None else _complete(value, max_bytes)
+    return _NO_OUTPUT if value is None else await _complete(value, max_bytes)
 
 
 async def run_batch(jobs: list[RunningJob], handler: Handler, max_bytes: int) -> dict[UUID, Outcome]:
@@ -191,7 +191,7 @@ async def run_batch(jobs: list[RunningJob], handler: Handler, max_bytes: int) ->
         if is_cancelled(error):
             raise
         cause = _unwrapped(error)
-        errors = _by_id(cause.errors, ids) if isinstance(cause, BatchFailed) else None
+        errors = _by_id(cause.__dict__.get("errors"), ids) if isinstance(cause, BatchFailed) else None
         if errors is None:
             return dict.fromkeys(ids, _fail(error))
         return {id: _fail(errors[id]) if id in errors else _NO_OUTPUT for id in ids}
@@ -200,7 +200,7 @@ async def run_batch(jobs: list[RunningJob], handler: Handler, max_bytes: int) ->
     outputs = _by_id(value, ids)
     if outputs is None:
         return dict.fromkeys(ids, _failed(UsageError(_NOT_BY_ID)))
-    return {id: _complete(outputs.get(id), max_bytes) for id in ids}
+    return {id: await _complete(outputs.get(id), max_bytes) for id in ids}
 
 
 def _fail_unreadable(job: RunningJob) -> Outcome:
@@ -211,23 +211,39 @@ def _fail_unreadable(job: RunningJob) -> Outcome:
 def _by_id(value: object, ids: Sequence[UUID]) -> dict[UUID, Any] | None:
     """The values for each job; None if the keys are not ids of these jobs. An id may be given as text."""
     names: dict[object, UUID] = {id: id for id in ids} | {str(id): id for id in ids}
-    if not isinstance(value, dict) or not value.keys() <= names.keys():
+    try:
+        # The methods of dict itself: what a handler returns may be of a class that computes its items.
+        if not isinstance(value, dict) or not dict.keys(value) <= names.keys():
+            return None
+        return {names[key]: item for key, item in dict.items(value)}
+    except Exception:
         return None
-    return {names[key]: item for key, item in value.items()}
 
 
 def _unwrapped(error: object) -> object:
     """The exception without the groups that nurseries put around it."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
+    while isinstance(error, BaseExceptionGroup) and len(_members(error)) == 1:
+        (error,) = _members(error)
     return error
+
+
+def _members(group: BaseExceptionGroup[BaseException]) -> tuple[BaseException, ...]:
+    """The exceptions in a group, whatever a subclass says they are."""
+    members: tuple[BaseException, ...] = BaseExceptionGroup.exceptions.__get__(group)
+    return members
 
 
 def is_cancelled(error: BaseException) -> bool:
     """True for Cancelled, and for groups of nothing else."""
-    if isinstance(error, BaseExceptionGroup):
-        return all(map(is_cancelled, error.exceptions))
-    return isinstance(error, trio.Cancelled)
+    # Not by recursion: a handler can nest groups deeper than the stack is.
+    todo = [error]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, BaseExceptionGroup):
+            todo += _members(one)
+        elif not isinstance(one, trio.Cancelled):
+            return False
+    return True
 
 
 def fail_leaked(error: BaseException) -> Outcome:
@@ -235,10 +251,16 @@ def fail_leaked(error: BaseException) -> Outcome:
     return _failed(error)
 
 
-def _complete(value: object, max_bytes: int) -> Outcome:
+async def _complete(value: object, max_bytes: int) -> Outcome:
+    if value is None:
+        return _NO_OUTPUT
     try:
-        return _NO_OUTPUT if value is None else Completed(encode(value, "output", max_bytes))
-    except PayloadError as error:
+        if is_large(value):
+            # Shielded: the handler has returned, and its job is completed whatever happens to its scope now.
+            with trio.CancelScope(shield=True):
+                return Completed(await trio.to_thread.run_sync(encode, value, "output", max_bytes))
+        return Completed(encode(value, "output", max_bytes))
+    except BaseException as error:
         return _failed(error)
 
 
@@ -246,10 +268,21 @@ def _fail(error: object) -> Outcome:
     """The failure for anything that can be raised, or named as an error in BatchFailed."""
     cause = _unwrapped(error)
     if isinstance(cause, RetryJob):
-        return _failed(cause.args[0], delay=cause.delay)
+        return _failed(_message_of(cause), delay=_delay_of(cause))
     if isinstance(cause, DeadLetterJob):
-        return _failed(cause.args[0], dead=True)
+        return _failed(_message_of(cause), dead=True)
     return _failed(error)
+
+
+def _delay_of(error: RetryJob) -> float | None:
+    try:
+        return None if error.delay is None else check_duration("delay", error.delay)
+    except UsageError:
+        return None
+
+
+def _message_of(error: BaseException) -> object:
+    return error.args[0] if error.args else error
 
 
 def _failed(error: object, *, delay: float | None = None, dead: bool = False) -> Failed:

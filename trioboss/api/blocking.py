@@ -16,7 +16,7 @@ from trioboss.postgres.blocking import (
 )
 from trioboss.postgres.dsn import hide_password
 from trioboss.postgres.embedded import resolve_dsn
-from trioboss.postgres.errors import translate_errors, translate_refusals
+from trioboss.postgres.errors import translate_errors, wrap_driver_errors
 from trioboss.postgres.executor import execute_blocking
 from trioboss.postgres.migrate import check_version
 from trioboss.postgres.migrate import migrate as migrate_schema
@@ -99,7 +99,7 @@ class BlockingBase:
         if not self._migrate:
             self._execute(check_version(catalog))
             return
-        with translate_refusals(), self.transaction() as conn:
+        with wrap_driver_errors(), self.transaction() as conn:
             execute_blocking(conn, migrate_schema(catalog), conn)
 
     @contextmanager
@@ -138,7 +138,7 @@ class BlockingBase:
     def _execute_with(self, make: Callable[[bool], Operation[T]], conn: AnyConn) -> T:
         with self._borrow(self._idle, OWN_SETTINGS) as own:
             target = own if conn is None else conn
-            with translate_refusals(), translate_errors(target, commits=conn is None):
+            with wrap_driver_errors(), translate_errors(target, commits=conn is None):
                 return execute_blocking(target, make(conn is None), own)
 
     def _execute(self, operation: Operation[T], conn: AnyConn = None) -> T:
@@ -148,7 +148,7 @@ class BlockingBase:
         with self._borrow(self._idle, OWN_SETTINGS) as own:
             target = own if conn is None else conn
             with (
-                translate_refusals(),
+                wrap_driver_errors(),
                 translate_errors(target, commits=conn is None),
                 ensure_transaction_blocking(target),
             ):

@@ -8,13 +8,13 @@ import json
 import math
 import traceback
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 
 from trioboss.errors import PayloadError
 
-__all__ = ["MAX_BYTES", "Json", "Unreadable", "describe_error", "encode", "error_line"]
+__all__ = ["MAX_BYTES", "Json", "Unreadable", "describe_error", "encode", "error_line", "is_large"]
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -24,6 +24,9 @@ _MAX_DEPTH = (
 )
 _MAX_BITS = 13_000  # Python itself refuses to print much longer integers
 _EXACT_BELOW = 1e16  # from here on repr() writes an exponent, which jsonb turns into an integer
+_LARGE = 20_000  # values and blocks of characters from which on encoding takes longer than a few milliseconds
+_BLOCK = 100  # characters of a text that take as long as one value
+_MOST_EXCEPTIONS = 200  # in a group, and in the groups of it
 _ERROR_CHARACTERS = 8000
 _LINE_CHARACTERS = 500
 _dumps = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode  # _check refuses circles
@@ -37,16 +40,46 @@ class Unreadable:
 
 
 def encode(value: object, path: str = "data", max_bytes: int = MAX_BYTES) -> str:
-    """Return ``value`` as JSON text that Postgres gives back unchanged, or raise PayloadError."""
+    """Return ``value`` as JSON text that Postgres gives back unchanged, or raise PayloadError.
+
+    Nothing else is raised, whatever the value is: of containers only the built-in methods are called, so a subclass
+    that computes its items, or never ends, runs no code here.
+    """
     try:
         plain = _check(value, 0)
+        # The text is ASCII, so its length is its size in bytes.
+        text = _dumps(value) if plain else _write(value)
     except _Refused as refused:
         raise PayloadError(path + "".join(reversed(refused.path)), refused.problem) from None
-    # The text is ASCII, so its length is its size in bytes.
-    text = _dumps(value) if plain else _write(value)
+    except Exception as error:  # of a subclass of str, int or float, or an object that pretends to be one
+        raise PayloadError(path, f"it cannot be read: {type(error).__name__}") from None
     if len(text) > max_bytes:
         raise PayloadError(path, f"{len(text)} bytes of JSON, {max_bytes} are allowed")
     return text
+
+
+def is_large(value: Any) -> bool:
+    """Tell, at the cost of a moment, whether encoding takes long enough to keep an event loop waiting."""
+    budget = _LARGE
+    todo: list[Any] = [value]
+    while todo:
+        value = todo.pop()
+        budget -= 1
+        kind = type(value)  # not isinstance: an object can pretend to be of a class
+        if issubclass(kind, str):
+            budget -= str.__len__(value) // _BLOCK
+        elif issubclass(kind, dict):
+            budget -= dict.__len__(value)
+            if budget > 0:
+                todo += dict.keys(value)
+                todo += dict.values(value)
+        elif issubclass(kind, list):
+            budget -= list.__len__(value)
+            if budget > 0:
+                todo += list.__iter__(value)
+        if budget <= 0:
+            return True
+    return False
 
 
 class _Refused(Exception):
@@ -77,8 +110,8 @@ def _check(value: object, depth: int) -> bool:
 
 
 def _check_object(value: dict[object, object], depth: int) -> bool:
-    plain = True
-    for key, item in value.items():
+    plain = type(value) is dict
+    for key, item in dict.items(value):
         if not isinstance(key, str):
             raise _Refused(f"the key {key!r} is not a string")
         try:
@@ -91,8 +124,8 @@ def _check_object(value: dict[object, object], depth: int) -> bool:
 
 
 def _check_array(value: list[object], depth: int) -> bool:
-    plain = True
-    for i, item in enumerate(value):
+    plain = type(value) is list
+    for i, item in enumerate(list.__iter__(value)):
         try:
             plain &= _check(item, depth + 1)
         except _Refused as refused:
@@ -131,9 +164,9 @@ def _write(value: object) -> str:
     if isinstance(value, float) and abs(value) >= _EXACT_BELOW:
         return f"{Decimal(float.__repr__(value)):f}.0"
     if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(k)}:{_write(v)}" for k, v in value.items()) + "}"
+        return "{" + ",".join(f"{json.dumps(k)}:{_write(v)}" for k, v in dict.items(value)) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(map(_write, value)) + "]"
+        return "[" + ",".join(map(_write, list.__iter__(value))) + "]"
     return json.dumps(value)
 
 
@@ -144,9 +177,9 @@ def describe_error(error: object) -> str | None:
     if isinstance(error, BaseException):
         return json.dumps(
             {
-                "name": type(error).__name__,
+                "name": _type_name(error),
                 "message": _storable(_message(error)),
-                "stack": _storable("".join(traceback.format_exception(error))),
+                "stack": _storable(_stack(error)),
             }
         )
     if isinstance(error, str):
@@ -158,15 +191,49 @@ def error_line(error: object) -> str:
     """An error in one line, for a log."""
     text = _message(error)
     if isinstance(error, BaseException):
-        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        text = f"{_type_name(error)}: {text}" if text else _type_name(error)
     return text.partition("\n")[0][:_LINE_CHARACTERS]
+
+
+# A handler's exception may raise anything in its own methods, and groups can be nested deeper than the stack is.
 
 
 def _message(error: object) -> str:
     try:
-        return str(error)
-    except Exception:  # a handler's exception may raise in its own __str__
+        return str.__str__(str(error))
+    except BaseException:
         return "<str() of the exception failed>"
+
+
+def _type_name(error: object) -> str:
+    try:
+        return str.__str__(type(error).__name__)
+    except BaseException:
+        return "<unknown>"
+
+
+def _stack(error: BaseException) -> str:
+    try:
+        if _can_format(error):
+            return "".join(traceback.format_exception(error))
+        return "".join(traceback.format_tb(error.__traceback__)) + _type_name(error)
+    except BaseException:
+        return "<the stack cannot be read>"
+
+
+def _can_format(error: BaseException) -> bool:
+    """Tell whether the traceback module comes to an end: not with very many exceptions, nor with a group that computes
+    its members.
+    """
+    todo, count = [error], 0
+    while todo and count < _MOST_EXCEPTIONS:
+        one = todo.pop()
+        count += 1
+        if isinstance(one, BaseExceptionGroup):
+            if type(one).exceptions is not BaseExceptionGroup.exceptions:
+                return False
+            todo += one.exceptions
+    return not todo
 
 
 def _storable(text: str) -> str:

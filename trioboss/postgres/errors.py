@@ -3,7 +3,7 @@
 Three questions are answered here and nowhere else:
 
 - Is the connection to the server lost? `translate_errors` then raises our DatabaseUnavailable or OutcomeUnknown.
-- May the same statement succeed later? `translate_refusals` then raises DatabaseUnavailable, else StatementFailed.
+- May the same statement succeed later? `wrap_driver_errors` then raises DatabaseUnavailable, else StatementFailed.
 - Which condition has the server reported? The functions ``is_...`` let the store and the edges, which do not import
   psycopg, ask for it.
 
@@ -34,8 +34,8 @@ __all__ = [
     "is_transaction_aborted",
     "is_unique_violation",
     "translate_errors",
-    "translate_refusals",
     "unavailable",
+    "wrap_driver_errors",
 ]
 
 AnyConnection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
@@ -93,7 +93,7 @@ class translate_errors:
         return _LOST.fullmatch(error.sqlstate or "") is not None
 
 
-class translate_refusals:
+class wrap_driver_errors:
     """A block that no error of psycopg leaves: a transient one is raised as DatabaseUnavailable, any other as
     StatementFailed.
     """
@@ -168,10 +168,13 @@ def is_repeatable(error: BaseException) -> bool:
     return isinstance(error, errors.DeadlockDetected | errors.SerializationFailure)
 
 
-def is_table_gone(error: BaseException) -> bool:
-    """Tell whether a queue's jobs are in another table now: it was dropped, or the queue got a table of its own."""
+def is_table_gone(error: BaseException, *, of_queue: bool = True) -> bool:
+    """Tell whether a queue's jobs are in another table now: it was dropped, or the queue got a table of its own.
+
+    Unless ``of_queue`` the statement was for the common table: if that does not exist, there is no schema either.
+    """
     # A row that fits into no partition any more is a check violation without the name of a constraint.
-    return isinstance(error, errors.UndefinedTable) or (
+    return (of_queue and isinstance(error, errors.UndefinedTable)) or (
         isinstance(error, errors.CheckViolation) and error.diag.constraint_name is None
     )
 

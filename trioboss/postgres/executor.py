@@ -21,7 +21,7 @@ from trioboss.postgres.blocking import (
     run_script_blocking,
 )
 from trioboss.postgres.caller import AnyConnection, copy_in, run_in_caller, run_in_savepoint, run_script
-from trioboss.postgres.errors import is_repeatable, translate_refusals
+from trioboss.postgres.errors import is_repeatable, wrap_driver_errors
 from trioboss.postgres.operation import (
     Batch,
     Copy,
@@ -145,7 +145,7 @@ def _all_transactions(request: Batch | InParallel) -> Transactions:
 
 
 async def _execute_operation(operation: Operation[T], run: Callable[[Request], Awaitable[Results]]) -> T:
-    with translate_refusals():
+    with wrap_driver_errors():
         try:
             request = next(operation)
             while True:

@@ -4,5 +4,6 @@ opening        opens the server, the schema, the pools and the actors, in this o
 runtime        the actors of a boss: how they are connected, started and stopped
 adapter        the ports of the actors, on the store
 listening      the listening connections of the listener
+refusals       what a refused statement means to an actor
 send_batching  sends at the same time share a transaction
 """

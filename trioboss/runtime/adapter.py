@@ -17,7 +17,7 @@ from trioboss.model.queue import Queue
 from trioboss.model.schedule import Schedule
 from trioboss.model.settle_and_claim import ClaimRequest, SettledAndClaimed, Settlements
 from trioboss.postgres import Pool
-from trioboss.postgres.errors import translate_errors, translate_refusals
+from trioboss.postgres.errors import translate_errors, wrap_driver_errors
 from trioboss.postgres.executor import execute, execute_in
 from trioboss.postgres.operation import Operation
 from trioboss.runtime.listening import BossIdentity
@@ -136,7 +136,7 @@ class StoreAdapter:
         operation = self._store.maintenance.fire(schedule, due, id)
         with trio.move_on_after(_TIMEOUT):
             async with self.pool.connection() as conn:
-                with refusals_as_unavailable(), translate_refusals(), translate_errors(conn):
+                with refusals_as_unavailable(), wrap_driver_errors(), translate_errors(conn):
                     async with conn.transaction():
                         return await execute_in(conn, operation, self.pool)
         raise DatabaseUnavailable(f"the server has not answered within {_TIMEOUT:g} s")

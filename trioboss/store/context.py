@@ -104,7 +104,7 @@ class Context:
                 if answer or not may_miss or not (yield from self.has_moved(queue)):
                     return answer
             except Exception as error:
-                if not is_table_gone(error):
+                if not is_table_gone(error, of_queue=queue.partition):
                     raise
                 queue = yield from self._find_after(name, error)
             else:

@@ -223,7 +223,7 @@ class SettleOperations:
         """
         reasons = {} if rejected is None else rejected
         try:
-            return (yield from self._settle_together(name, settlements))
+            return (yield from self._settle_all(name, settlements))
         except Exception as error:
             if not is_rejected(error):
                 raise
@@ -235,7 +235,7 @@ class SettleOperations:
             states |= yield from self.settle(name, half, reasons)
         return states
 
-    def _settle_together(self, name: str, settlements: Settlements) -> Operation[dict[UUID, JobState]]:
+    def _settle_all(self, name: str, settlements: Settlements) -> Operation[dict[UUID, JobState]]:
 
         def run(queue: Queue) -> Operation[dict[UUID, JobState]]:
             plan = plan_settling(self._context, queue, settlements)

@@ -452,6 +452,7 @@ END $$;
 
 -- A table of its own for a queue. Attaching looks through job_common for jobs of that name, so a queue gets
 -- its table when it is created and never later. It waits for as long as the session's lock_timeout says, or 10 s.
+-- Jobs of that name are those of a queue that was deleted while their sends were open: they are gone with it.
 CREATE FUNCTION trioboss.add_job_table(queue text, table_name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -462,9 +463,20 @@ BEGIN
         'CREATE TABLE trioboss.%I (LIKE trioboss.live_job INCLUDING DEFAULTS) '
         'WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, '
         'autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)', table_name);
-    PERFORM trioboss.run_between_others(
-        format('ALTER TABLE trioboss.live_job ATTACH PARTITION trioboss.%I FOR VALUES IN (%L)', table_name, queue),
-        current_setting('lock_timeout')::interval);
+    FOR try IN 1..10 LOOP
+        DELETE FROM trioboss.live_job_common j WHERE j.queue = add_job_table.queue;
+        BEGIN
+            PERFORM trioboss.run_between_others(
+                format('ALTER TABLE trioboss.live_job ATTACH PARTITION trioboss.%I FOR VALUES IN (%L)', table_name, queue),
+                current_setting('lock_timeout')::interval);
+            EXIT;
+        EXCEPTION WHEN check_violation THEN
+            IF try = 10 THEN
+                RAISE EXCEPTION 'queue %: senders of the deleted queue of that name are still busy', queue
+                    USING ERRCODE = 'lock_not_available';
+            END IF;
+        END;
+    END LOOP;
     PERFORM trioboss.copy_rights('trioboss.live_job_common', format('trioboss.%I', table_name));
 END $$;
 
