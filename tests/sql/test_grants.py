@@ -40,7 +40,7 @@ GRANTS = {
         "double precision, boolean, double precision, double precision, integer, double precision),"
         " trioboss.completion_of(uuid, text, jsonb, text, jsonb, timestamptz, timestamptz, timestamptz, integer) TO app"
     ),
-    "ids": "GRANT EXECUTE ON FUNCTION trioboss.drop_if_ended(text, uuid[]) TO app",
+    "ids": "GRANT EXECUTE ON FUNCTION trioboss.drop_if_ended(text, uuid[]), trioboss.drop_sent(text, uuid[]) TO app",
     "own tables": (
         "GRANT EXECUTE ON FUNCTION trioboss.add_job_table(text, text), trioboss.drop_job_table(text) TO app"
     ),

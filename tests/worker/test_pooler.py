@@ -5,6 +5,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -118,3 +119,35 @@ def test_doctor_finds_the_pooler(pooled_dsn, capsys):
     printed = capsys.readouterr().out
     assert "warning  pooler: connected through a transaction pooler" in printed
     assert "warning  notify: notifications do not arrive" in printed
+
+
+def test_blocking_bosses_share_sessions_and_leave_nothing_in_them(pooled_dsn, dsn):
+    """Many threads over few server sessions: a statement that one had prepared there would be run by another."""
+    failures: list[BaseException] = []
+
+    def use(number: int) -> None:
+        try:
+            with trioboss.SyncBoss(pooled_dsn, migrate=False) as boss:
+                for value in range(30):
+                    boss.send("q", [number, value])
+                    boss.send("q", [number, value], priority=1, singleton_key=str(value))
+                    boss.complete("q", boss.fetch("q", batch_size=2))
+        except BaseException as error:
+            failures.append(error)
+
+    with trioboss.SyncBoss(dsn, migrate=False) as direct:
+        direct.create_queue("q")
+    threads = [threading.Thread(target=use, args=[number]) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with psycopg.connect(pooled_dsn, autocommit=True, prepare_threshold=None) as connection:
+        for _ in range(20):
+            assert connection.execute("select count(*) from pg_prepared_statements").fetchone() == (0,)
+            assert connection.execute("show enable_seqscan").fetchone() == ("on",)
+    with trioboss.SyncBoss(dsn, migrate=False) as direct:
+        direct.get_queues()
+        (own,) = direct._idle
+        assert not own.is_pooled

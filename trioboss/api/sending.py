@@ -171,7 +171,7 @@ class SendingMixin(ApiBase):
 
         ``jobs`` are NewJobs, or dicts with ``data`` and the options of `send`; they are streamed.
         """
-        insert = self._store.loading.insert(queue, jobs, keep_ids=return_ids)
+        insert = self._store.loading.insert(queue, jobs, keep_ids=return_ids, own=conn is None)
         if conn is not None:
             async with ensure_transaction(conn):
                 loaded = await execute_in(conn, insert, self._pool)

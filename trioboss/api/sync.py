@@ -143,7 +143,7 @@ class SyncBoss(BlockingBase):
         conn: AnyConn = None,
     ) -> int | list[UUID]:
         """Insert any number of jobs, all or none; return how many the policy accepted, or their ids."""
-        insert = self._store.loading.insert(queue, jobs, keep_ids=return_ids)
+        insert = self._store.loading.insert(queue, jobs, keep_ids=return_ids, own=conn is None)
         loaded = self._execute_atomically(insert, conn)
         self._execute_with(lambda own: self._store.sending.notify(queue, own=own), conn)
         return loaded.count if loaded.ids is None else loaded.ids

@@ -32,6 +32,7 @@ __all__ = [
     "ensure_transaction_blocking",
     "get_result",
     "is_connected",
+    "is_pooled",
     "open_blocking",
     "opens_implicitly",
     "register_text_value",
@@ -49,17 +50,35 @@ _EitherCursor: TypeAlias = psycopg.RawCursor[Any] | psycopg.AsyncRawCursor[Any]
 # -- sessions of our own
 
 
+class OwnBlockingConnection(psycopg.Connection[Any]):
+    """A session of our own."""
+
+    is_pooled = False
+    """Behind a transaction pooler each transaction has another session: nothing is prepared or set in it."""
+
+
+def is_pooled(connection: object) -> bool:
+    """Tell whether this is a connection of ours through a transaction pooler."""
+    return isinstance(connection, OwnBlockingConnection) and connection.is_pooled
+
+
 def open_blocking(dsn: str, settings: Mapping[str, str] | None = None) -> BlockingConnection:
     """Open a session in autocommit with our settings. The caller closes it."""
     parameters = session_parameters(dsn)
     try:
-        connection = psycopg.connect(make_conninfo("", **parameters), autocommit=True)
+        connection = OwnBlockingConnection.connect(make_conninfo("", **parameters), autocommit=True)
     except psycopg.OperationalError as error:
         raise unavailable(error) from error
     try:
         check_database_encoding(connection.info)
         with translate_errors(connection):
-            statement = session_statement(parameters, settings or {}, pooled=False)
+            # A pooler gives its clients process ids of its own: see is_behind_pooler.
+            backend = connection.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
+            if backend is not None and backend[0] != connection.info.backend_pid:
+                connection.is_pooled = True
+                connection.prepare_threshold = None
+            own = {} if connection.is_pooled else settings or {}
+            statement = session_statement(parameters, own, pooled=connection.is_pooled)
             run_blocking(connection, [[statement]], prepare=False)
     except BaseException:
         connection.close()

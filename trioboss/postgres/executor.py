@@ -16,6 +16,7 @@ from trioboss.errors import DatabaseUnavailable, UsageError
 from trioboss.postgres.blocking import (
     BlockingConnection,
     copy_in_blocking,
+    is_pooled,
     run_blocking,
     run_in_savepoint_blocking,
     run_script_blocking,
@@ -172,12 +173,13 @@ def execute_blocking(
     """
     if not isinstance(connection, psycopg.Connection):
         raise UsageError(f"conn: {type(connection).__qualname__} is not a blocking psycopg.Connection")
-    prepare = connection is own_connection
+    prepare = connection is own_connection and not is_pooled(connection)
 
     def run(request: Request) -> Results:
         if isinstance(request, OnOwnConnection):
             # A blocking connection has nobody to read a follow-up later, so it is one more transaction.
-            return run_blocking(own_connection, request.batch.all_transactions, prepare=True)
+            prepared = not is_pooled(own_connection)
+            return run_blocking(own_connection, request.batch.all_transactions, prepare=prepared)
         if isinstance(request, InSavepoint):
             return run_in_savepoint_blocking(connection, request.batch.all_transactions, prepare=prepare)
         if isinstance(request, Copy):

@@ -48,6 +48,8 @@ class Loaded:
 
     count: int = 0
     ids: list[UUID] | None = None
+    given: list[UUID] = attrs.field(factory=list)
+    """Ids that the caller chose: jobs of these ids may have ended before."""
 
     def add(self, id: UUID) -> None:
         """Count a job that was inserted."""
@@ -63,9 +65,11 @@ class LoadOperations:
     _context: Context
 
     def insert(
-        self, name: str, jobs: Iterable[NewJob | Mapping[str, Any]], *, keep_ids: bool
+        self, name: str, jobs: Iterable[NewJob | Mapping[str, Any]], *, keep_ids: bool, own: bool = True
     ) -> Operation[Loaded]:
-        """Insert all jobs, or none if one of them is bad; the policy may leave some out."""
+        """Insert all jobs, or none if one of them is bad; the policy may leave some out. ``own``: the transaction is
+        ours, not the caller's.
+        """
         check_name("queue", name)
         # Read again, because COPY is only for a queue whose policy is standard now.
         queue = yield from self._context.reload(name)
@@ -85,7 +89,17 @@ class LoadOperations:
             raise QueueChanged(name) from error
         for dead_letter in sorted(dead_letters):
             yield from self._context.reload(dead_letter)
+        if not own:
+            yield from self._check_snapshot(queue, loaded)
         return loaded
+
+    def _check_snapshot(self, queue: Queue, loaded: Loaded) -> Operation[None]:
+        ((isolation,),) = read_first((yield Batch((self._context.bind("get_isolation"),))))
+        if isolation != "read committed":
+            dropped = yield from SendOperations(self._context).check_snapshot(queue, loaded.given)
+            loaded.count -= len(dropped)
+            if loaded.ids is not None:
+                loaded.ids = [id for id in loaded.ids if id not in dropped]
 
     def _items(
         self, queue: Queue, jobs: Iterable[NewJob | Mapping[str, Any]], dead_letters: set[str]
@@ -138,18 +152,18 @@ class LoadOperations:
     def _stage(self, queue: Queue, items: Iterable[_Item], loaded: Loaded) -> Operation[None]:
         load = make_id()
         rows = StagingRows(load)
-        given: list[UUID] = []  # ids of the caller: jobs of these ids may have ended before
+        first_given = len(loaded.given)
 
         def written() -> Iterator[bytes]:
             for item in items:
                 if item.job is not None and item.job.id is not None:
-                    given.append(item.id)
+                    loaded.given.append(item.id)
                 yield rows.write(item.id, item.data, item.job or _PLAIN)
 
         yield Copy(self._context.catalog.get("copy_staging").text, blocks(written()))
         values = {"queue": queue.name, "load": load, "keep_ids": loaded.ids is not None}
         release = self._context.bind("release_staged", queue.table_name, **values)
-        unless_ended = SendOperations(self._context).drop_if_ended(queue, given)
+        unless_ended = SendOperations(self._context).drop_if_ended(queue, loaded.given[first_given:])
         results = yield Batch((release, unless_ended))
         ((count, ids),) = read_rows(results[0][0])
         dropped = {id for (id,) in read_rows(results[0][1])}

@@ -16,13 +16,15 @@ from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_table_gone
-from trioboss.postgres.operation import Batch, Operation
+from trioboss.postgres.operation import Batch, OnOwnConnection, Operation
 from trioboss.postgres.wire.results import PGresult, read_rows
 from trioboss.store.context import Context
 from trioboss.store.parameters import text_array, uuid_array
-from trioboss.store.rows import read_first
+from trioboss.store.rows import read_first, read_queues
 
 __all__ = ["PendingSend", "SendOperations", "overrides", "require_key", "start"]
+
+_OLD_SNAPSHOT = ("repeatable read", "serializable")
 
 
 def overrides(job: NewJob) -> str | None:
@@ -52,6 +54,8 @@ class _Sent:
     """The answer of send.sql or send_throttled.sql. No id: the job was refused, or the cached queue is outdated."""
 
     id: UUID | None = None
+    isolation: str | None = None
+    """Of the caller's transaction."""
     slot: datetime | None = None
 
 
@@ -150,10 +154,32 @@ class SendOperations:
             results = yield Batch((statement, *unless_ended), follow_up=notify)
             sent = _read_sent(results[0][0])
             if sent.id is not None and not (unless_ended and read_rows(results[0][1])):
+                if sent.isolation in _OLD_SNAPSHOT and (
+                    yield from self.check_snapshot(queue, [id] if job.id else [])
+                ):
+                    yield Batch(self._return_slot(name, id, sent.slot))
                 return id
             return (yield from self._refused(queue, job, id, sent.slot))
 
         return (yield from self._context.on_queue(name, send))
+
+    def check_snapshot(self, queue: Queue, given: Sequence[UUID]) -> Operation[set[UUID]]:
+        """Check a send in a transaction of the caller whose snapshot is as old as the transaction: the queue must be
+        the one that the snapshot shows, and jobs of given ids that have ended since are removed again; return their
+        ids.
+        """
+        read = self._context.bind("get_queues", queue=queue.name)
+        seen = read_queues((yield Batch((read,))))
+        find = self._context.bind("find_ended", queue=queue.name, ids=uuid_array(given))
+        now = yield OnOwnConnection(Batch((read, find)))
+        # A queue that only the caller's transaction has is one that it has made.
+        if any(found.created_on != seen[0].created_on for found in read_queues(now)):
+            self._context.forget(queue.name)
+            raise QueueChanged(queue.name)
+        ended = [row[0] for row in read_rows(now[0][1])]
+        if ended:
+            yield Batch((self._context.bind("drop_sent", queue=queue.name, ids=uuid_array(ended)),))
+        return set(ended)
 
     def _bind(
         self, queue: Queue, job: NewJob, id: UUID, data: str | None, *, notify: bool, unique_until: str | None

@@ -245,6 +245,16 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Remove jobs that the transaction itself has sent, and no others: the transaction that wrote them is still under way,
+-- and they are visible, so it is this one or a part of it.
+CREATE FUNCTION trioboss.drop_sent(queue text, ids uuid[]) RETURNS SETOF uuid
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM trioboss.live_job j
+    WHERE j.queue = $1 AND j.id = ANY (ids) AND j.attempt = 0 AND pg_xact_status(
+        ((pg_current_xact_id()::text::bigint & ~4294967295::bigint) | j.xmin::text::bigint)::text::xid8) = 'in progress'
+    RETURNING j.id
+$$;
+
 -- Return a throttle slot that a send has taken before the policy refused its job. The slot of a job, live or ended, stays.
 CREATE FUNCTION trioboss.return_slot(queue text, taken timestamptz, job uuid) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -259,6 +269,7 @@ $$;
 -- Functions are for the roles that rights/*.sql grants them to, not for everybody.
 REVOKE ALL ON FUNCTION trioboss.insert_job(), trioboss.completion_of(uuid, text, jsonb, text, jsonb, timestamptz, timestamptz,
                        timestamptz, integer), trioboss.add_days(date, integer), trioboss.drop_day(text, date),
-                       trioboss.drop_if_ended(text, uuid[]), trioboss.return_slot(text, timestamptz, uuid) FROM PUBLIC;
+                       trioboss.drop_if_ended(text, uuid[]), trioboss.drop_sent(text, uuid[]),
+                       trioboss.return_slot(text, timestamptz, uuid) FROM PUBLIC;
 
 DO $$ BEGIN PERFORM trioboss.add_days((now() AT TIME ZONE 'UTC')::date, 7); END $$;

@@ -20,5 +20,5 @@ GRANT EXECUTE ON FUNCTION
     trioboss.check_job_notes(jsonb), trioboss.take_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),
     trioboss.return_slot(text, timestamptz, uuid),
     trioboss.queued_readiness(timestamptz, timestamptz, text), trioboss.queued_slot(text, text, integer),
-    trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.drop_if_ended(text, uuid[]),
+    trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.drop_if_ended(text, uuid[]), trioboss.drop_sent(text, uuid[]),
     trioboss.lead(uuid, double precision, boolean) TO :"role";

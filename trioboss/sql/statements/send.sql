@@ -3,7 +3,7 @@
 -- One row: the id, or null if the policy refused the job (the same id twice is refused like that, too).
 -- No row: the queue or the dead letter queue does not exist, or the job lacks the key that its queue requires.
 -- `once` is what send_once and send_singleton allow once. `notify` is for the caller's transaction: the notification
--- to the workers goes out if and when it commits.
+-- to the workers goes out if and when it commits; the third column is the isolation level of that transaction.
 WITH target AS MATERIALIZED (
     SELECT q.policy, trioboss.key_backlog(q.keyed, :singleton_key::text) AS backlog, t.sent_on,
            coalesce(:start_after::timestamptz, t.sent_on + coalesce(:delay::float8, 0) * interval '1 s') AS start_after,
@@ -30,5 +30,6 @@ WITH target AS MATERIALIZED (
     INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
     SELECT s.seq, coalesce(:priority, 0), :queue, t.backlog FROM sent s, target t WHERE s.readiness = 'waiting'
 )
-SELECT s.id, CASE WHEN s.id IS NOT NULL AND :notify::boolean THEN pg_notify('trioboss', :queue) END
+SELECT s.id, CASE WHEN s.id IS NOT NULL AND :notify::boolean THEN pg_notify('trioboss', :queue) END,
+       CASE WHEN :notify THEN current_setting('transaction_isolation') END
 FROM target LEFT JOIN sent s ON true;
