@@ -8,11 +8,19 @@ import trio
 from store_helpers import take, take_all, until_blocked
 
 from trioboss import Policy
+from trioboss.model.payload import describe_error
+from trioboss.model.settle_and_claim import Failure
 
 
 async def release(boss, *jobs):
     """Release attempts as a worker that stops does."""
     await boss._execute(boss._store.settling.release_leases("q", [job.lease for job in jobs]))
+
+
+async def lose(boss, *jobs):
+    """Take attempts from a worker that is gone."""
+    failed = [(job.lease, Failure(describe_error("its worker is gone"), outcome="lost")) for job in jobs]
+    await boss._execute(boss._store.settling.fail_leases("q", failed))
 
 
 async def send_by(boss, method, data):
@@ -72,6 +80,55 @@ async def test_a_released_job_is_queued_beside_a_successor(boss, policy, method)
 
     assert (await boss.get_job_by_id("q", job.id)).state == "retry"
     assert await run_all(boss) == ([1] if successor is None else [1, 2])
+
+
+@pytest.mark.parametrize("method", ["send", "send_once", "send_singleton"])
+@pytest.mark.parametrize("policy", list(Policy))
+async def test_a_job_whose_worker_was_killed_is_queued_beside_a_successor(boss, policy, method):
+    await boss.create_queue("q", policy=policy, retry_limit=1)
+    await send_by(boss, method, 1)
+    job = await take(boss, "q")
+    successor = await send_by(boss, method, 2)
+
+    await lose(boss, job)
+
+    assert (await boss.get_job_by_id("q", job.id)).state == "retry"
+    assert await run_all(boss) == ([1] if successor is None else [1, 2])
+
+
+async def test_a_lost_job_of_a_stately_queue_is_queued_beside_a_retry(boss, clock):
+    await boss.create_queue("q", policy="stately", retry_delay=60)
+    await boss.send("q", "retry")
+    await boss.fail("q", await boss.fetch("q"))
+    await boss.send("q", "lost", retry_delay=0)
+
+    await lose(boss, await take(boss, "q"))
+
+    assert [found.state for found in await boss.find_jobs("q")] == ["retry", "retry"]
+    assert await take_all(boss, "q") == ["lost"]
+
+
+async def test_several_singletons_of_a_killed_worker_are_all_queued(boss):
+    await boss.create_queue("q")
+    active = []
+    for number in range(3):
+        await boss.send_singleton("q", number)
+        active.append(await take(boss, "q"))
+    await boss.send_singleton("q", 3)
+
+    await lose(boss, *active)
+
+    assert await boss.send_singleton("q", 4) is None
+    assert await run_all(boss) == [0, 1, 2, 3]
+
+
+async def test_a_lost_job_without_retries_fails(boss):
+    await boss.create_queue("q", retry_limit=0)
+    await boss.send_singleton("q", 1)
+
+    await lose(boss, await take(boss, "q"))
+
+    assert [found.state for found in await boss.find_jobs("q")] == ["failed"]
 
 
 async def test_a_released_job_of_a_stately_queue_is_queued_beside_a_retry(boss, clock):

@@ -4,7 +4,8 @@
 -- Fenced as in complete.sql. `failures` maps ids to [error, delay, dead, outcome]: `delay` overrides the retry delay,
 -- `dead` skips the retries, `outcome` is what the history calls this end.
 -- A job is left if its retries are used up, or if its place in the queue is taken: stately allows one retry of a key,
--- send_singleton one queued job. A job of strict FIFO keeps its key.
+-- send_singleton one queued job. A job whose worker is gone (`lost`) has not failed: as in release.sql it is queued
+-- beside the other. A job of strict FIFO keeps its key.
 -- Rows are locked first and written by id: a heartbeat since our snapshot gave a row another ctid.
 WITH terms AS MATERIALIZED (
     SELECT *, coalesce(:now::timestamptz, statement_timestamp()) AS now FROM trioboss.queue WHERE name = :queue::text
@@ -30,26 +31,31 @@ WITH terms AS MATERIALIZED (
     ) n
 ), retried AS MATERIALIZED (
     SELECT f.*, f.now + f.delay * interval '1 s' AS next_start,
-           CASE f.policy WHEN 'stately' THEN trioboss.queued_slot(f.policy, f.key, f.attempt) ELSE f.slot END AS next_slot,
+           CASE f.policy WHEN 'stately' THEN CASE WHEN NOT p.slot_taken THEN trioboss.queued_slot(f.policy, f.key, f.attempt) END
+                         ELSE f.slot END AS next_slot,
            CASE f.policy WHEN 'key_strict_fifo' THEN f.owner END AS next_owner,
-           row_number() OVER (PARTITION BY coalesce(f.once, f.id::text) ORDER BY f.seq) = 1 AS first
-    FROM failure f
-    WHERE NOT f.dead AND f.retry_count < f.retry_limit
-      AND (f.policy <> 'stately' OR NOT EXISTS (
-          SELECT FROM trioboss.live_job_common o WHERE o.queue = :queue AND o.slot = 'retry:' || coalesce(f.key, '')))
-      AND (starts_with(f.once, 'started:') IS NOT TRUE OR NOT EXISTS (
-          SELECT FROM trioboss.live_job_common o WHERE o.queue = :queue AND o.once = f.once AND o.readiness < 'active'))
+           NOT p.once_taken AND row_number() OVER (PARTITION BY coalesce(f.once, f.id::text) ORDER BY f.seq) = 1 AS first
+    FROM failure f, LATERAL (
+        SELECT f.policy = 'stately' AND EXISTS (
+                   SELECT FROM trioboss.live_job_common o
+                   WHERE o.queue = :queue AND o.slot = 'retry:' || coalesce(f.key, '')) AS slot_taken,
+               starts_with(f.once, 'started:') IS TRUE AND EXISTS (
+                   SELECT FROM trioboss.live_job_common o
+                   WHERE o.queue = :queue AND o.once = f.once AND o.readiness < 'active') AS once_taken
+    ) p
+    WHERE NOT f.dead AND f.retry_count < f.retry_limit AND (f.failed_as = 'lost' OR NOT (p.slot_taken OR p.once_taken))
 ), queued AS (
     UPDATE trioboss.live_job_common j
     SET readiness = trioboss.queued_readiness(r.next_start, r.now, nullif(r.backlog, r.next_owner)), slot = r.next_slot,
-        owner = r.next_owner, start_after = r.next_start, retry_count = j.retry_count + 1, worker = NULL, expires_on = NULL,
-        heartbeat = NULL, heartbeat_on = NULL, notes = coalesce(j.notes, '{}')
+        owner = r.next_owner, start_after = r.next_start, retry_count = j.retry_count + 1, worker = NULL,
+        once = CASE WHEN r.first OR starts_with(j.once, 'started:') IS NOT TRUE THEN j.once END,
+        expires_on = NULL, heartbeat = NULL, heartbeat_on = NULL, notes = coalesce(j.notes, '{}')
             || jsonb_build_object('error', r.error, 'failures', r.failures, 'failed_on', r.now)
     FROM retried r
-    WHERE j.queue = :queue AND j.id = ANY (ARRAY (SELECT id FROM retried WHERE first)) AND r.id = j.id
+    WHERE j.queue = :queue AND j.id = ANY (ARRAY (SELECT id FROM retried WHERE first OR failed_as = 'lost')) AND r.id = j.id
     RETURNING j.id
 ), remembered AS (
     INSERT INTO trioboss.attempt (job_id, queue, key, attempt, worker, started_on, ended_on, outcome, error)
-    SELECT id, queue, key, attempt, worker, started_on, now, failed_as, nullif(error, 'null') FROM retried WHERE first
+    SELECT id, queue, key, attempt, worker, started_on, now, failed_as, nullif(error, 'null') FROM retried WHERE first OR failed_as = 'lost'
 )
 SELECT id, 'retry' FROM queued;

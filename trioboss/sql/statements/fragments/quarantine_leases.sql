@@ -13,9 +13,9 @@ blocking AS (
 ), archived AS (
     INSERT INTO trioboss.archive (
         seq, created_on, start_after, started_on, completed_on, id, worker, priority, attempt, retry_count, outcome,
-        policy, queue, key, data, output)
+        policy, queue, key, options, data, output, notes)
     SELECT l.seq, l.created_on, l.start_after, l.started_on, t.now, l.id, l.worker, l.priority, l.attempt, l.retry_count, 'failed',
-           t.policy::trioboss.policy, l.queue, l.key, l.data, :reason::jsonb
+           t.policy::trioboss.policy, l.queue, l.key, NULL, l.data, :reason::jsonb, NULL
     FROM lease l, terms t
     WHERE t.policy <> 'key_strict_fifo' OR l.owner IS NULL
 )
