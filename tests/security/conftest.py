@@ -1,16 +1,13 @@
 """Roles of the server, and databases in which `trioboss grants` gave them their rights."""
 
-import contextlib
-import io
 from collections.abc import Iterator
 
 import psycopg
 import pytest
 from psycopg import sql
-from security_helpers import ROLES, role
+from security_helpers import ROLES, granted_database, role
 
 import trioboss
-from trioboss.cli import main
 from trioboss.testing import temporary_database
 
 
@@ -24,16 +21,6 @@ def roles(server_dsn: str) -> Iterator[None]:
         yield
         for name in names:
             owner.execute(sql.SQL("drop role {}").format(name))
-
-
-@contextlib.contextmanager
-def granted_database(server_dsn: str, template: str) -> Iterator[str]:
-    """A migrated database in which all roles have their rights."""
-    with temporary_database(server_dsn, template) as dsn:
-        options = [text for kind in ROLES for text in (f"--{kind}", role(kind))]
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            assert main(["grants", "--dsn", dsn, "--apply", *options]) == 0
-        yield dsn
 
 
 @pytest.fixture

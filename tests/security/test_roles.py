@@ -118,14 +118,22 @@ STATEMENTS = {path.stem for path in Path(plans.__file__).with_name("statements")
 # Neither read nor write a table of jobs, or only what everybody may know.
 HARMLESS = {
     *("count_pages", "examine", "examine_tables", "explain_refusal", "find_live", "find_next_due"),
-    *("find_transaction", "get_identity", "get_queues", "get_rights", "get_subscribers"),
+    *(
+        "find_ended",
+        "find_transaction",
+        "get_identity",
+        "get_isolation",
+        "get_queues",
+        "get_rights",
+        "get_subscribers",
+    ),
     *("get_version", "hold_presence", "is_installed", "list_history", "lock_admission", "lock_lake"),
     *("lock_lake_creation", "notify", "notify_ended", "notify_idle", "notify_leftover"),
     *("notify_queue", "poll", "prepare_release", "read_clock", "read_horizon", "read_snapshot"),
     *("take_key_locks", "take_read_permit"),
 }
 SENDING = {
-    *("drop_if_ended", "release_staged", "return_throttle_slot", "send", "send_and_notify"),
+    *("drop_if_ended", "drop_sent", "release_staged", "return_throttle_slot", "send", "send_and_notify"),
     *("send_plain", "send_throttled"),
 }
 READING = {

@@ -143,7 +143,24 @@ async def test_one_schema_can_be_dropped_and_the_others_stay(shared_dsn, bosses)
     assert await bosses[0].schema_version() == await bosses[1].schema_version() is not None
 
 
-@pytest.mark.parametrize("schema", ["", "1st", "a" * 51, "a-b", 'a"b', "a b", "é", "a\n", "public;", None, 5])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "",
+        "1st",
+        "a" * 51,
+        "a-b",
+        'a"b',
+        "a b",
+        "é",
+        "a\n",
+        "public;",
+        "public",
+        "information_schema",
+        None,
+        5,
+    ],
+)
 async def test_a_bad_name_is_refused(dsn, schema):
     with pytest.raises(ValueError, match=r"(?s)^schema: .* is not a schema name"):
         async with trioboss.open_boss(dsn, schema=schema):
@@ -197,10 +214,11 @@ async def test_a_database_that_cannot_hold_every_text_is_refused(server_dsn, enc
 
 def test_functions_of_others_in_the_schema_keep_their_rights(empty_dsn):
     with psycopg.connect(empty_dsn, autocommit=True) as connection:
-        connection.execute("create function public.theirs() returns int language sql as 'select 1'")
-        with trioboss.SyncBoss(empty_dsn, schema="public"):
+        connection.execute("create schema shared")
+        connection.execute("create function shared.theirs() returns int language sql as 'select 1'")
+        with trioboss.SyncBoss(empty_dsn, schema="shared"):
             pass
-        may = "select has_function_privilege('pg_monitor', 'public.theirs()', 'execute')"
+        may = "select has_function_privilege('pg_monitor', 'shared.theirs()', 'execute')"
         assert connection.execute(may).fetchone() == (True,)
 
 

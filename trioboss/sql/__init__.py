@@ -19,6 +19,7 @@ __all__ = ["COMMON_LEAF", "Catalog", "Statement", "check_schema", "qualify", "re
 COMMON_LEAF = "live_job_common"
 
 _SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
+_OF_OTHERS = ("public", "information_schema")
 _LEAF = re.compile(r"live_job_common|j[0-9a-f]{32}")
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
 _COMMENT = re.compile(r"--[^\n]*")
@@ -43,6 +44,8 @@ def check_schema(schema: str) -> str:
         )
     if schema.startswith("pg_"):
         raise ValueError(f"schema: {schema!r} is not a schema name: Postgres keeps names with pg_ for itself")
+    if schema in _OF_OTHERS:
+        raise ValueError(f"schema: {schema!r} is not a schema name for trioboss: others have objects there")
     return schema
 
 

@@ -1,5 +1,5 @@
 -- Retention of small tables: throttle slots that are over, old ticks (the last of each schedule stays), checks of deleted
--- queues (their jobs leave some when they are deleted), idle markers and completion waiters of the dead, and readers of
+-- queues (their jobs leave some when they are deleted) and of queues without keys, idle markers and completion waiters of the dead, and readers of
 -- history that are done. Makes the tables of coming days.
 WITH RECURSIVE checked (queue) AS (               -- from queue to queue, however many checks
     (SELECT queue FROM trioboss.backlog_check ORDER BY queue LIMIT 1)
@@ -9,7 +9,7 @@ WITH RECURSIVE checked (queue) AS (               -- from queue to queue, howeve
     WHERE c.queue IS NOT NULL
 ), checks AS (
     DELETE FROM trioboss.backlog_check WHERE queue = ANY (ARRAY (
-        SELECT c.queue FROM checked c WHERE NOT EXISTS (SELECT FROM trioboss.queue q WHERE q.name = c.queue)))
+        SELECT c.queue FROM checked c WHERE NOT EXISTS (SELECT FROM trioboss.queue q WHERE q.name = c.queue AND q.keyed)))
 ), slots AS (
     DELETE FROM trioboss.throttle WHERE until < now() - interval '1 hour'
 ), ticks AS (
