@@ -43,6 +43,7 @@ PUBLIC = [
         "Reason",
         "Schedule",
         "SchemaOutOfDate",
+        "ServerDown",
         "StatementFailed",
     ),
     *(

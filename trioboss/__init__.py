@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from trioboss.errors import QueueExists as QueueExists
     from trioboss.errors import QueueInUse as QueueInUse
     from trioboss.errors import SchemaOutOfDate as SchemaOutOfDate
+    from trioboss.errors import ServerDown as ServerDown
     from trioboss.errors import StatementFailed as StatementFailed
     from trioboss.errors import SupervisorGaveUp as SupervisorGaveUp
     from trioboss.errors import TriobossError as TriobossError
@@ -83,6 +84,7 @@ __all__ = [
     "Reason",
     "Schedule",
     "SchemaOutOfDate",
+    "ServerDown",
     "Settled",
     "StatementFailed",
     "SupervisorGaveUp",
@@ -114,6 +116,7 @@ _HOMES = {
     "QueueExists": "errors",
     "QueueInUse": "errors",
     "SchemaOutOfDate": "errors",
+    "ServerDown": "errors",
     "StatementFailed": "errors",
     "SupervisorGaveUp": "errors",
     "TriobossError": "errors",

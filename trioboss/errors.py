@@ -13,6 +13,7 @@ TriobossError
 │   ├── PoolTimeout
 │   ├── QueueBusy
 │   ├── QueueChanged
+│   ├── ServerDown
 │   └── OutcomeUnknown
 ├── StatementFailed                   you or the operator: Postgres refused a statement, its message says why
 ├── SchemaOutOfDate                   the operator: run `trioboss migrate`
@@ -37,6 +38,7 @@ __all__ = [
     "QueueExists",
     "QueueInUse",
     "SchemaOutOfDate",
+    "ServerDown",
     "StatementFailed",
     "SupervisorGaveUp",
     "TriobossError",
@@ -167,6 +169,10 @@ class QueueChanged(DatabaseUnavailable):
             f"queue {queue!r} was deleted or created again while the call was under way: repeat it"
         )
         self.queue = queue
+
+
+class ServerDown(DatabaseUnavailable):
+    """No server runs at that address, or it is starting or stopping: nobody else can be connected to it either."""
 
 
 class OutcomeUnknown(DatabaseUnavailable):

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -12,7 +12,7 @@ import trio
 from scripted_ports import NOON
 
 from trioboss.actors.ports import Registration
-from trioboss.errors import DatabaseUnavailable
+from trioboss.errors import DatabaseUnavailable, ServerDown
 from trioboss.model.polling import PollResult, Rescue
 from trioboss.model.schedule import Schedule
 
@@ -29,6 +29,8 @@ class ScriptedServer:
     """Seconds by which the database's clock differs from the test's."""
     refuses: bool = False
     """No connection is accepted."""
+    down: bool = False
+    """No server runs."""
     hangs: bool = False
     """No statement is answered, and no notification is delivered."""
     drops_notifications: bool = False
@@ -40,13 +42,15 @@ class ScriptedServer:
 
     @asynccontextmanager
     async def open_listening_connection(
-        self, registrations: Sequence[Registration]
+        self, registrations: Callable[[], Sequence[Registration]]
     ) -> AsyncIterator["ScriptedConnection"]:
         self.log.append((trio.current_time(), "connect"))
-        self.registered.append({registration.worker for registration in registrations})
+        self.registered.append({registration.worker for registration in registrations()})
         await trio.lowlevel.checkpoint()
         if self.refuses:
-            raise DatabaseUnavailable("refused")
+            raise DatabaseUnavailable("no answer")
+        if self.down:
+            raise ServerDown("connection refused")
         connection = ScriptedConnection(self)
         self.connections.append(connection)
         try:
@@ -136,8 +140,11 @@ class ScriptedMaintenance:
     faults: deque[Exception] = attrs.field(factory=deque)
     prune_takes: float = 0.0
     prune_faults: deque[Exception] = attrs.field(factory=deque)
+    certain: bool = False
+    """Whether the last round could judge who is gone."""
 
-    async def rescue_leases(self, grace: float, margin: float, *, full: bool) -> Rescue:
+    async def rescue_leases(self, grace: float, margin: float, *, full: bool, certain: bool) -> Rescue:
+        self.certain = certain
         self.rescues.append((trio.current_time(), full))
         await trio.lowlevel.checkpoint()
         if self.faults:

@@ -25,6 +25,7 @@ class Leadership:
     leads: bool = True
     leads_changed: Doorbell = attrs.field(factory=Doorbell)
     polls: list[float] = attrs.field(factory=list)
+    listening_for: float = 60.0
 
     def poll_now(self):
         self.polls.append(trio.current_time())
@@ -208,3 +209,13 @@ async def test_a_pruning_that_failed_is_repeated_soon(reporter, nursery, events)
 
     assert setting.port.prunes == [0, 60]
     assert [event.actor for event in events.of(ErrorEvent)] == ["retention"]
+
+
+async def test_a_leader_judges_who_is_gone_only_after_being_connected_for_the_grace(follower):
+    for listening_for, certain in ((0.0, False), (4.9, False), (5.0, True)):
+        follower.listener.listening_for = listening_for
+        follower.listener.set(False)
+        await trio.testing.wait_all_tasks_blocked()
+        follower.listener.set(True)
+        await trio.testing.wait_all_tasks_blocked()
+        assert follower.port.certain is certain

@@ -130,6 +130,59 @@ async def test_jobs_are_given_up_before_others_may_take_them(server, listening, 
     assert work.outcomes[0][2] == "recovered"
 
 
+async def test_an_outage_of_the_server_cancels_nobody(server, listening, open_worker, work, events):
+    work.send()
+    given_up = []
+
+    async def handler(job):
+        try:
+            await trio.sleep_forever()
+        finally:
+            given_up.append(job.cancelled)
+
+    async with open_worker(handler, grace=0) as worker:
+        setting = listening(grace=2.0)
+        setting.router.workers[worker.id] = worker
+        await work.until_running()
+        await setting.listener.wait_listening()
+        await trio.sleep(10)
+        server.down = True
+        server.cut()
+        await trio.sleep(60)
+        server.down = False
+        await events.wait_for(ListenerUp, count=2)
+        await trio.testing.wait_all_tasks_blocked()
+        assert given_up == []
+
+
+async def test_jobs_are_given_up_if_the_server_is_out_of_reach_after_an_outage(
+    server, listening, open_worker, work
+):
+    """While nobody can tell whether the server runs again, others may be connected to it."""
+    work.send()
+    given_up = []
+
+    async def handler(job):
+        try:
+            await trio.sleep_forever()
+        finally:
+            given_up.append((trio.current_time(), job.cancelled))
+
+    async with open_worker(handler, grace=0) as worker:
+        setting = listening(grace=5.0)
+        setting.router.workers[worker.id] = worker
+        await work.until_running()
+        await setting.listener.wait_listening()
+        await trio.sleep(10)
+        server.down = True
+        server.cut()
+        await trio.sleep(20)
+        server.down, server.refuses = False, True
+        await trio.sleep(4.5)
+        assert len(given_up) == 1
+        assert 33 <= given_up[0][0] <= 34
+
+
 async def test_every_poll_sets_the_clock(server, listening):
     setting = listening()
     await setting.listener.wait_listening()

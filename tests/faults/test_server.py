@@ -14,7 +14,7 @@ from psycopg.sql import SQL, Identifier
 
 import trioboss
 from trioboss.cli.doctor import _check_vacuum
-from trioboss.events import ErrorEvent, ListenerDown, ListenerUp
+from trioboss.events import ErrorEvent, JobStarted, ListenerDown, ListenerUp
 from trioboss.model.job import make_id
 from trioboss.testing import record, temporary_database, temporary_server
 
@@ -117,6 +117,45 @@ async def test_E3_during_an_outage_a_worker_reconnects_at_a_bounded_rate(server,
 
         assert attempts <= most
         assert await completes(boss, "after")
+
+
+async def test_a_restart_that_takes_longer_than_the_grace_cancels_no_handler(server, own_dsn):
+    """Two bosses: none takes the jobs of the other, although both were away for longer than the grace."""
+    cancelled = []
+    gate = trio.Event()
+
+    async def handler(job):
+        try:
+            await gate.wait()
+        except trio.Cancelled:
+            cancelled.append((job.id, job.cancelled))
+            raise
+        return job.attempt
+
+    with trio.fail_after(120):
+        async with (
+            trioboss.open_boss(own_dsn, migrate=False, presence_grace=2.0) as one,
+            trioboss.open_boss(own_dsn, migrate=False, presence_grace=2.0) as two,
+            record(one.events()) as first,
+            record(two.events()) as second,
+        ):
+            await one.create_queue("q", retry_limit=5)
+            ids = [await one.send("q", number) for number in range(6)]
+            for boss in (one, two):
+                await boss.work("q", handler, concurrency=3)
+            for recorder in (first, second):
+                await recorder.wait_for(JobStarted, count=3)
+            pid = int((Path(server.data) / "postmaster.pid").read_text().split()[0])
+            os.kill(pid, signal.SIGINT)
+            await trio.sleep(5)
+            await trio.to_thread.run_sync(server.ensure_running)
+            for recorder in (first, second):
+                await recorder.wait_for(ListenerDown)
+                await recorder.wait_for(ListenerUp)
+            await trio.sleep(5)
+            assert cancelled == []
+            gate.set()
+            assert [(await one.wait_for("q", id)).output for id in ids] == [1] * 6
 
 
 async def test_E5_on_a_read_only_server_sends_raise_and_work_goes_on_when_it_is_writable(own_dsn):

@@ -224,7 +224,7 @@ def test_a_claim_that_goes_on_after_a_position_reads_no_check_before_it(planner,
 
 
 def test_leases_are_rescued_by_reading_leases(planner):
-    plan = planner.run("rescue_leases", grace=5.0, margin=1.0)
+    plan = planner.run("rescue_leases", grace=5.0, margin=1.0, certain=True)
 
     assert plan.rows_of("live_job_common") <= MANY + 20_000 + 100
 

@@ -237,7 +237,7 @@ async def test_a_listening_connection_listens_before_it_polls(boss, monkeypatch)
         return await run(self, transactions, *args)
 
     monkeypatch.setattr(Connection, "run", record)
-    async with boss._runtime._listen_adapter.open_listening_connection([]) as connection:
+    async with boss._runtime._listen_adapter.open_listening_connection(list) as connection:
         await connection.poll([], "token", candidate=False, registrations=[])
 
     ours = names[connection._conn]

@@ -1,5 +1,6 @@
 """Receives notifications, keeps the presence of this boss, and polls now and then in case one was lost."""
 
+import math
 import random
 import secrets
 
@@ -11,7 +12,7 @@ from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.ports import ListeningConnection, ListenPort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.router import NotificationRouter
-from trioboss.errors import DatabaseUnavailable
+from trioboss.errors import DatabaseUnavailable, ServerDown
 from trioboss.events import LeaderChanged, ListenerDown, ListenerUp, QueueWarning
 from trioboss.machines.listening import POLLING_INTERVAL, PROBE_TIMEOUT, ListenMachine
 
@@ -59,6 +60,9 @@ class Listener:
     leads_changed: Doorbell = attrs.field(factory=Doorbell, init=False)
     _machine: ListenMachine = attrs.field(init=False)
     _listening: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _listening_since: float = attrs.field(default=math.inf, init=False)
+    _unseen_since: float = attrs.field(default=-math.inf, init=False)
+    """Since when others may have missed this boss, while it is not connected."""
     _lost: Doorbell = attrs.field(factory=Doorbell, init=False)
     _token: str = attrs.field(default="", init=False)
     """Of the last probe."""
@@ -88,6 +92,11 @@ class Listener:
             self._polls,
         )
 
+    @property
+    def listening_for(self) -> float:
+        """Seconds since the connection was made; 0 without one."""
+        return trio.current_time() - self._listening_since if self._listening.is_set() else 0.0
+
     async def wait_listening(self) -> None:
         """Wait until notifications arrive, or polling mode is on."""
         await self._listening.wait()
@@ -103,16 +112,17 @@ class Listener:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._guard_presence)
             while True:
+                down = False
                 try:
-                    registrations = self._router.registrations()
-                    async with self._port.open_listening_connection(registrations) as connection:
+                    async with self._port.open_listening_connection(self._router.registrations) as connection:
                         await self._listen(connection)
                 except DatabaseUnavailable as error:
-                    self._disconnected(str(error))
+                    down = isinstance(error, ServerDown)
+                    self._disconnected(str(error), down=down)
                 except Exception as error:
                     self._disconnected(f"{type(error).__name__}: {error}")
                     raise
-                await trio.sleep(self._machine.failed(random.random()))
+                await trio.sleep(self._machine.failed(random.random(), down=down))
 
     async def _listen(self, connection: ListeningConnection) -> None:
         self._connections += 1
@@ -165,6 +175,7 @@ class Listener:
         """The probe has arrived, so every later notification will. Those before it may have been missed."""
         if not self._listening.is_set():
             self._listening.set()
+            self._listening_since = trio.current_time()
             self._router.reconnected()
             self._reporter.report(ListenerUp())
 
@@ -181,11 +192,15 @@ class Listener:
     def _warn_polling(self) -> None:
         self._reporter.report(QueueWarning(None, "notify_unavailable", _POLLING_WARNING))
 
-    def _disconnected(self, reason: str) -> None:
+    def _disconnected(self, reason: str, *, down: bool = False) -> None:
         self._set_leads(False)
         if self._listening.is_set():
             self._listening = trio.Event()
+            self._unseen_since = trio.current_time()
             self._lost.ring()
+        if down:
+            # No rescuer is connected either, and each has to be for the grace before it takes a job.
+            self._unseen_since = trio.current_time()
         self._reporter.report(ListenerDown(reason))
 
     def _set_leads(self, leads: bool) -> None:
@@ -195,10 +210,17 @@ class Listener:
             self._reporter.report(LeaderChanged(leads))
 
     async def _guard_presence(self) -> None:
-        """Give up all jobs if the connection does not come back before others may take them."""
+        """Give up all jobs if the connection does not come back before others may take them. While no server runs, they
+        cannot: the time begins anew.
+        """
         while True:
             await self._lost.wait()
-            with trio.move_on_after(max(0.0, self._presence_grace - _MARGIN)) as timeout:
-                await self._listening.wait()
-            if timeout.cancelled_caught:
-                self._router.fence()
+            while not self._listening.is_set():
+                deadline = self._unseen_since + max(0.0, self._presence_grace - _MARGIN)
+                with trio.move_on_at(deadline):
+                    await self._listening.wait()
+                if not self._listening.is_set() and trio.current_time() >= self._unseen_since + max(
+                    0.0, self._presence_grace - _MARGIN
+                ):
+                    self._router.fence()
+                    break

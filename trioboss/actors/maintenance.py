@@ -84,7 +84,9 @@ class Maintenance:
 
     async def _run_round(self) -> None:
         full = self._machine.wants_warnings(trio.current_time())
-        rescue = await self._port.rescue_leases(self._presence_grace, _MARGIN, full=full)
+        # After an outage of the server everybody has the grace to come back before a boss that was faster takes jobs.
+        certain = self._listener.listening_for >= self._presence_grace
+        rescue = await self._port.rescue_leases(self._presence_grace, _MARGIN, full=full, certain=certain)
         now = trio.current_time()
         self._rounds += 1
         self._machine.finished_round(now, rescue.active, rescue.next_expiry)

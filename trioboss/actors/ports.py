@@ -3,7 +3,7 @@
 Every call answers within a bounded time, or raises DatabaseUnavailable.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol
@@ -112,19 +112,19 @@ class ListenPort(Protocol):
     """Opens listening connections."""
 
     def open_listening_connection(
-        self, registrations: Sequence[Registration]
+        self, registrations: Callable[[], Sequence[Registration]]
     ) -> AbstractAsyncContextManager[ListeningConnection]:
         """Connect, listen, take the lock by which others see that this boss is alive, and register its workers again:
-        the others forget a boss that was away for too long.
+        the others forget a boss that was away for too long. Raises ServerDown if no server runs there.
         """
 
 
 class MaintenancePort(Protocol):
     """What maintenance needs."""
 
-    async def rescue_leases(self, grace: float, margin: float, *, full: bool) -> Rescue:
-        """End leases that expired ``margin`` seconds ago, or whose worker is gone for ``grace`` seconds. ``full``: look
-        for warnings, too.
+    async def rescue_leases(self, grace: float, margin: float, *, full: bool, certain: bool) -> Rescue:
+        """End leases that expired ``margin`` seconds ago, or, if ``certain``, whose worker is gone for ``grace``
+        seconds. ``full``: look for warnings, too.
         """
 
     async def prune(self) -> None:

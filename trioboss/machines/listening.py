@@ -14,6 +14,7 @@ PROBE_TIMEOUT = 3.0
 _PING_AFTER = 5.0  # seconds without a notification after which the connection is checked
 _SAFETY_INTERVAL = 20.0  # seconds between polls, in case a notification was lost
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 5.0  # seconds between attempts to connect
+_LONGEST_DELAY_WHILE_DOWN = 0.5
 
 
 @attrs.define
@@ -70,8 +71,11 @@ class ListenMachine:
         """When something is due."""
         return min(self._poll_at, self._received_at + _PING_AFTER, self._probed_at + PROBE_TIMEOUT)
 
-    def failed(self, chance: float) -> float:
-        """The connection is lost: seconds until the next attempt, spread by ``chance`` (0 to 1)."""
-        delay: float = min(_FIRST_DELAY * 2.0 ** min(self._failures, 10), _LONGEST_DELAY)
+    def failed(self, chance: float, *, down: bool = False) -> float:
+        """The connection is lost: seconds until the next attempt, spread by ``chance`` (0 to 1). ``down``: no server
+        runs there. Such an attempt costs little, and shows that nobody takes our jobs.
+        """
+        longest = _LONGEST_DELAY_WHILE_DOWN if down else _LONGEST_DELAY
+        delay: float = min(_FIRST_DELAY * 2.0 ** min(self._failures, 10), longest)
         self._failures += 1
         return delay * (0.5 + chance / 2)

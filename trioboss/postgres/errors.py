@@ -29,6 +29,7 @@ __all__ = [
     "is_rejected",
     "is_repeatable",
     "is_role_unknown",
+    "is_server_down",
     "is_stale_statement",
     "is_table_gone",
     "is_transaction_aborted",
@@ -53,6 +54,13 @@ _REFUSED = re.compile(
     r'|role "[^"]*" does not exist|is not permitted to log in|database "[^"]*" does not exist'
     r"|permission denied for database|no such (user|database)"
 )
+
+
+# What libpq and the server report while no server runs, or it starts or stops; and what shows nothing of the kind.
+_DOWN = re.compile(
+    r"Connection refused|No such file or directory|the database system is |not accepting connections"
+)
+_UNKNOWN = re.compile(r"timeout|timed out|no answer|unreachable|No route", re.IGNORECASE)
 
 
 # The context managers are classes with lower-case names because they are used like functions. A generator with
@@ -129,6 +137,14 @@ def _first_line(error: Exception) -> str:
 def unavailable(error: psycopg.Error) -> DatabaseUnavailable:
     """Return the error for a failed connection attempt. libpq names host and user in it, never the password."""
     return DatabaseUnavailable(f"Postgres cannot be reached: {_first_line(error)}")
+
+
+def is_server_down(error: BaseException) -> bool:
+    """Tell whether the failed attempt to connect shows that no server runs there. A time-out shows nothing."""
+    text = str(error)
+    return (
+        isinstance(error, psycopg.OperationalError) and bool(_DOWN.search(text)) and not _UNKNOWN.search(text)
+    )
 
 
 def is_refusal(error: psycopg.Error) -> bool:

@@ -79,8 +79,15 @@ class StoreAdapter:
     async def register(self, registration: Registration) -> None:
         """Register a worker."""
         worker, name, queue = registration.worker, registration.name, registration.queue
-        lock = self._identity.lock
-        await self._execute(self._store.presence.register(worker, self._identity.id, name, queue, lock))
+        identity = self._identity
+        while True:
+            pid = identity.pid
+            operation = self._store.presence.register(worker, identity.id, name, queue, identity.lock, pid)
+            await self._execute(operation)
+            if (
+                identity.pid == pid
+            ):  # else the listener has reconnected meanwhile, and this pid is that of a dead session
+                return
 
     async def unregister(self, worker: UUID) -> None:
         """Remove a worker."""
@@ -110,9 +117,10 @@ class StoreAdapter:
 
     # -- maintenance, the monitor and the scheduler
 
-    async def rescue_leases(self, grace: float, margin: float, *, full: bool) -> Rescue:
+    async def rescue_leases(self, grace: float, margin: float, *, full: bool, certain: bool) -> Rescue:
         """End leases that expired, or whose worker is gone."""
-        return await self._execute(self._store.maintenance.rescue_leases(grace, margin, warnings=full))
+        operation = self._store.maintenance.rescue_leases(grace, margin, warnings=full, certain=certain)
+        return await self._execute(operation)
 
     async def prune(self) -> None:
         """Retention. There may be much to delete, so the whole has no time limit; each statement is short."""

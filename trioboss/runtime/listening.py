@@ -1,6 +1,6 @@
 """Listening connections: one session of this boss, or polls through the pool where a session is not to be had."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
@@ -34,13 +34,15 @@ _TIMEOUT = 4.0  # seconds that the server has to answer a listener
 _NO_ANSWER = f"the server has not answered the listener within {_TIMEOUT:g} s"
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class BossIdentity:
     """How the others see this boss."""
 
     id: UUID
     is_pooled: bool
     """A transaction pooler is in between: no session belongs to this boss for longer than a transaction."""
+    pid: int | None = None
+    """The server process of the session that holds the lock of its presence, while there is one."""
 
     @property
     def lock(self) -> int | None:
@@ -59,7 +61,7 @@ class ListenAdapter:
 
     @asynccontextmanager
     async def open_listening_connection(
-        self, registrations: Sequence[Registration]
+        self, registrations: Callable[[], Sequence[Registration]]
     ) -> AsyncIterator[ListeningConnection]:
         """Connect, listen, take the lock of our presence, and register the workers."""
         if self._identity.is_pooled:
@@ -67,13 +69,19 @@ class ListenAdapter:
             return
         context = self._store.context
         presence = context.bind("hold_presence", lock=self._identity.lock)
-        register = _register(self._store, self._identity, registrations)
         settings = OWN_SETTINGS | _SHORT_KEEPALIVES
         with refusals_as_unavailable():
             async with open_connection(self._dsn, settings=settings) as conn:
                 connection = _ListeningConnection(self._identity, conn, self._store)
-                await connection.run(context.bind("listen"), presence, *register)
-                yield connection
+                await connection.run(context.bind("listen"), presence)
+                self._identity.pid = conn.info.backend_pid
+                try:
+                    # After the pid is set: a worker that registers meanwhile uses it, too.
+                    if register := _register(self._store, self._identity, registrations()):
+                        await connection.run(*register)
+                    yield connection
+                finally:
+                    self._identity.pid = None
 
 
 @attrs.define(eq=False)
@@ -142,6 +150,8 @@ def _register(
     store: Store, identity: BossIdentity, registrations: Sequence[Registration]
 ) -> list[BoundStatement]:
     return [
-        store.presence.register_statement(each.worker, identity.id, each.name, each.queue, identity.lock)
+        store.presence.register_statement(
+            each.worker, identity.id, each.name, each.queue, identity.lock, identity.pid
+        )
         for each in registrations
     ]

@@ -1,7 +1,7 @@
 """What a refused statement, or an answer that cannot be read, means to an actor."""
 
-from trioboss.errors import DatabaseUnavailable, StatementFailed, TriobossError
-from trioboss.postgres.errors import is_database_error
+from trioboss.errors import DatabaseUnavailable, ServerDown, StatementFailed, TriobossError
+from trioboss.postgres.errors import is_database_error, is_server_down
 
 __all__ = ["refusals_as_unavailable"]
 
@@ -21,6 +21,8 @@ class refusals_as_unavailable:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             return
+        if is_server_down(error):
+            raise ServerDown(str(error).partition("\n")[0]) from error
         if isinstance(error, StatementFailed) or is_database_error(error):
             raise DatabaseUnavailable(str(error)) from error
         if isinstance(error, Exception) and not isinstance(error, TriobossError):

@@ -16,6 +16,7 @@ from trioboss.model.polling import Rescue
 from trioboss.model.schedule import Schedule
 from trioboss.model.settle_and_claim import Failure
 from trioboss.model.states import JobState
+from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_rejected
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.store.context import Context
@@ -27,6 +28,7 @@ from trioboss.store.settling import SettleOperations
 __all__ = ["MaintenanceOperations"]
 
 _Outcome = Literal["expired", "lost"]
+_CHUNK = 1000  # leases that rescue_leases.sql returns at most
 
 _ERRORS: dict[_Outcome, str | None] = {
     "expired": describe_error("the job expired"),
@@ -40,14 +42,27 @@ class MaintenanceOperations:
 
     _context: Context
 
-    def rescue_leases(self, grace: float, margin: float, *, warnings: bool) -> Operation[Rescue]:
-        """End leases that ran out, or whose worker is gone; with ``warnings`` find problems for operators."""
-        rows: dict[str, list[Any]] = defaultdict(list)
+    def rescue_leases(
+        self, grace: float, margin: float, *, warnings: bool, certain: bool = True
+    ) -> Operation[Rescue]:
+        """End leases that ran out, or whose worker is gone; with ``warnings`` find problems for operators.
+
+        Unless ``certain``, no worker counts as gone: this boss itself is connected for a shorter time than the grace.
+        """
+        examine = self._context.bind("rescue_leases", grace=grace, margin=margin, certain=certain)
         rejected: dict[UUID, str] = {}
-        for kind, *rest in (yield from self._examine_leases(grace, margin, rejected)):
-            rows[kind].append(rest)
+        ended: list[tuple[str, _Outcome, tuple[UUID, ...]]] = []
+        # A worker that dies may leave thousands of leases. They are ended in chunks, until there is none left, or no
+        # further one can be ended.
+        while True:
+            rows: dict[str, list[Any]] = defaultdict(list)
+            for kind, *rest in (yield from self._examine_leases(examine, rejected)):
+                rows[kind].append(rest)
+            ended_now = yield from self._end(rows["ended"], rejected)
+            ended += ended_now
+            if len(rows["ended"]) < _CHUNK or not ended_now:
+                break
         # The jobs of a dead worker first, then its row: if the connection is lost in between, the next round finds it.
-        ended = yield from self._end(rows["ended"], rejected)
         if dead := [row[1] for row in rows["dead"]]:
             yield Batch((self._context.bind("drop_workers", dead=uuid_array(dead)),))
         active, next_expiry = (rows["active"][0][2], rows["active"][0][5]) if rows["active"] else (0, None)
@@ -56,12 +71,11 @@ class MaintenanceOperations:
             warned = read_first((yield Batch((self._context.bind("find_warnings"),))))
             found = [_describe_warning(*row) for row in warned]
         found += [(None, "quarantined", f"job {id}: {reason}") for id, reason in rejected.items()]
-        return Rescue(ended, active - sum(len(ids) for _, _, ids in ended), next_expiry, found)
+        return Rescue(ended, active - sum(len(ids) for _, _, ids in ended_now), next_expiry, found)
 
     def _examine_leases(
-        self, grace: float, margin: float, rejected: dict[UUID, str]
+        self, examine: BoundStatement, rejected: dict[UUID, str]
     ) -> Operation[list[tuple[Any, ...]]]:
-        examine = self._context.bind("rescue_leases", grace=grace, margin=margin)
         try:
             return read_first((yield Batch((examine,))))
         except Exception as error:

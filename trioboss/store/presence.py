@@ -58,15 +58,19 @@ class PresenceOperations:
         return self.read_poll([polled]).due
 
     def register_statement(
-        self, worker: UUID, boss: UUID, name: str, queue: str, lock: int | None
+        self, worker: UUID, boss: UUID, name: str, queue: str, lock: int | None, pid: int | None = None
     ) -> BoundStatement:
-        """The statement that registers a worker, or registers it again."""
-        values = {"worker": worker, "boss": boss, "name": name, "queue": queue, "lock": lock}
+        """The statement that registers a worker, or registers it again. ``pid``: the session that holds the lock; None
+        if it is not known yet.
+        """
+        values = {"worker": worker, "boss": boss, "name": name, "queue": queue, "lock": lock, "pid": pid}
         return self._context.bind("register_worker", **values)
 
-    def register(self, worker: UUID, boss: UUID, name: str, queue: str, lock: int | None) -> Operation[None]:
+    def register(
+        self, worker: UUID, boss: UUID, name: str, queue: str, lock: int | None, pid: int | None = None
+    ) -> Operation[None]:
         """A worker begins."""
-        yield Batch((self.register_statement(worker, boss, name, queue, lock),))
+        yield Batch((self.register_statement(worker, boss, name, queue, lock, pid),))
 
     def unregister(self, worker: UUID) -> Operation[None]:
         """A worker has ended."""

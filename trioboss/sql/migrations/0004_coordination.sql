@@ -47,15 +47,16 @@ CREATE UNLOGGED TABLE trioboss.completion_waiter (
     PRIMARY KEY (job_id, waiter)
 );
 
--- Workers. The boss of each holds a session lock with the number `lock` while it is connected; a row whose lock nobody
--- holds belongs to a dead worker. Behind a transaction pooler there are no session locks: `lock` is null, and the boss
--- keeps `seen_on` up to date instead.
+-- Workers. The boss of each holds a session lock with the number `lock` in its session `pid` while it is connected; a row
+-- whose lock that session does not hold belongs to a dead worker. Behind a transaction pooler there are no session locks:
+-- `lock` is null, and the boss keeps `seen_on` up to date instead.
 CREATE TABLE trioboss.worker (
     id          uuid PRIMARY KEY,
     boss        uuid NOT NULL,
     name        text NOT NULL,
     queue       text NOT NULL,                  -- a name, or a pattern with *
     lock        bigint,
+    pid         integer,
     started_on  trioboss.instant NOT NULL DEFAULT now(),
     seen_on     trioboss.instant NOT NULL DEFAULT now(),
     gone_since  trioboss.instant,

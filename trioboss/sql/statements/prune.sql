@@ -1,6 +1,6 @@
 -- Retention of small tables: throttle slots that are over, old ticks (the last of each schedule stays), checks of deleted
--- queues (their jobs leave some when they are deleted) and of queues without keys, idle markers and completion waiters of the dead, and readers of
--- history that are done. Makes the tables of coming days.
+-- queues (their jobs leave some when they are deleted) and of queues without keys, idle markers and completion waiters of
+-- the dead, and readers of history that are done. Makes the tables of coming days.
 WITH RECURSIVE checked (queue) AS (               -- from queue to queue, however many checks
     (SELECT queue FROM trioboss.backlog_check ORDER BY queue LIMIT 1)
     UNION ALL

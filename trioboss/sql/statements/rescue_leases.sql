@@ -3,15 +3,22 @@
 --   dead     a worker that is gone for good
 --   active   how many jobs are active, and in how many seconds the first lease runs out
 --
--- A worker is gone if nobody holds its lock, or, behind a pooler, if it was not seen for `grace` seconds. gone_since
--- says since when: a boss that merely reconnects takes its lock again within the grace and loses nothing.
+-- A worker is gone if its session does not hold its lock, or, behind a pooler, if it was not seen for `grace` seconds.
+-- gone_since says since when: a boss that merely reconnects takes its lock again within the grace and loses nothing.
+-- pg_locks is read instead of trying the locks: neither can another session with the same lock hide a death, nor can the
+-- rows of many dead workers fill the server's table of locks.
+-- Unless `certain`, nobody counts as gone and no heartbeat as missed: the server was out of reach for everybody.
 -- `margin` seconds are left to a worker to end an expired attempt itself.
 WITH clock AS MATERIALIZED (
     SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now
+), held AS MATERIALIZED (
+    SELECT DISTINCT (l.classid::bigint << 32) | l.objid::bigint AS lock, l.pid FROM pg_locks l
+    WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
+      AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 ), seen AS MATERIALIZED (
     SELECT w.id, w.gone_since,
            CASE WHEN w.lock IS NULL THEN w.seen_on < c.now - :grace::float8 * interval '1 s'
-                ELSE pg_try_advisory_xact_lock(w.lock) END AS gone
+                ELSE NOT EXISTS (SELECT FROM held h WHERE h.lock = w.lock AND h.pid = coalesce(w.pid, h.pid)) END AS gone
     FROM trioboss.worker w, clock c
 ), noted AS (
     UPDATE trioboss.worker w
@@ -19,10 +26,10 @@ WITH clock AS MATERIALIZED (
     FROM seen s, clock c
     WHERE w.id = s.id AND s.gone <> (s.gone_since IS NOT NULL)
 ), dead AS MATERIALIZED (
-    SELECT s.id FROM seen s, clock c WHERE s.gone AND s.gone_since <= c.now - :grace * interval '1 s'
+    SELECT s.id FROM seen s, clock c WHERE :certain::boolean AND s.gone AND s.gone_since <= c.now - :grace * interval '1 s'
 ), active AS MATERIALIZED (
     SELECT j.queue, j.id, j.attempt, j.started_on, j.expires_on,
-           coalesce(j.heartbeat_on, j.started_on) + j.heartbeat * interval '1 s' AS silent_on,
+           CASE WHEN :certain THEN coalesce(j.heartbeat_on, j.started_on) + j.heartbeat * interval '1 s' END AS silent_on,
            j.worker IS NOT NULL AND (j.worker IN (SELECT id FROM dead) OR j.worker NOT IN (SELECT id FROM seen)) AS orphaned
     FROM trioboss.live_job j WHERE j.readiness = 'active'
 )
