@@ -26,6 +26,11 @@ _POLLING_WARNING = (
     f"polling every {POLLING_INTERVAL:g} s instead; connect workers directly for immediate starts"
 )
 
+_NOTIFY_WARNING = (
+    "NOTIFY is not possible: the server's queue of notifications is full, or the role may not use pg_notify: "
+    f"polling every {POLLING_INTERVAL:g} s until it is; end the session that listens and does not read"
+)
+
 
 @attrs.frozen
 class ListenerStatistics:
@@ -164,7 +169,10 @@ class Listener:
         )
         self._clock.set(result.now, asked_at)
         self._polls += 1
-        self._machine.polled(trio.current_time())
+        was_polling = self._machine.polling
+        self._machine.polled(trio.current_time(), notified=result.notified)
+        if self._machine.polling and not was_polling:
+            self._reporter.report(QueueWarning(None, "notify_unavailable", _NOTIFY_WARNING))
         self._set_leads(result.leads)
         if self._machine.polling:
             self._connected()

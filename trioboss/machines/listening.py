@@ -38,8 +38,11 @@ class ListenMachine:
         """The server has sent something."""
         self._received_at = now
 
-    def polled(self, now: float) -> None:
-        """A poll was answered, and has sent a probe."""
+    def polled(self, now: float, *, notified: bool = True) -> None:
+        """A poll was answered, and has sent a probe, if it could. If not, nobody can notify: polling mode begins, and
+        ends when a probe arrives again.
+        """
+        self.polling = self.polling or not notified
         self._received_at = now
         self._failures = 0
         self._poll_at = now + (POLLING_INTERVAL if self.polling else _SAFETY_INTERVAL)

@@ -20,6 +20,8 @@ class PollResult:
     """Whether this boss leads now."""
     now: datetime
     """The time of the database."""
+    notified: bool = True
+    """Whether the probe was sent: false if the role may not, or the server's queue of notifications is full."""
 
 
 @attrs.frozen

@@ -47,7 +47,7 @@ class PresenceOperations:
         """The answer to a poll."""
         # The row without a queue is the answer to the candidate; UNION ALL promises no order.
         ours, *rows = sorted(read_first(results), key=lambda row: row[0] is not None)
-        return PollResult({row[0]: row[1] for row in rows}, bool(ours[2]), ours[4])
+        return PollResult({row[0]: row[1] for row in rows}, bool(ours[2]), ours[4], bool(ours[3]))
 
     def bulk_poll(self, worker: UUID, queues: Sequence[str]) -> Operation[Mapping[str, float]]:
         """Set a worker's idle markers for these queues, and only then poll them all."""

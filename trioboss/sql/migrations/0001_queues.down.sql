@@ -1,7 +1,8 @@
 DROP TABLE trioboss.queue;
 DROP SEQUENCE trioboss.queue_revision;
 DROP TABLE trioboss.lock_seed, trioboss.version;
-DROP FUNCTION trioboss.lock_number(text, bigint), trioboss.make_id(), trioboss.refuse_dead_letter_cycle(), trioboss.renew_revision(),
+DROP FUNCTION trioboss.lock_number(text, bigint), trioboss.notify(text), trioboss.make_id(), trioboss.refuse_dead_letter_cycle(),
+              trioboss.renew_revision(),
               trioboss.notify_queues_changed();
 DROP TYPE trioboss.policy;
 DROP DOMAIN trioboss.instant, trioboss.seconds, trioboss.fraction, trioboss.amount, trioboss.counter, trioboss.key;

@@ -29,6 +29,21 @@ INSERT INTO trioboss.lock_seed (seed) SELECT ('x' || substr(replace(gen_random_u
 CREATE FUNCTION trioboss.lock_number(name text, seed bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT pg_catalog.hashtextextended(name, seed) $$;
 
+-- Notify all bosses when the transaction commits; false if that is not possible. A notification is a hint: where the
+-- role may not send one, or the server's queue of notifications is nearly full because some session does not read, the
+-- transaction goes on without. (A commit fails if the queue is full. Its last tenth is left to others.)
+CREATE FUNCTION trioboss.notify(payload text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF pg_notification_queue_usage() > 0.9 THEN
+        RETURN false;
+    END IF;
+    PERFORM pg_notify('trioboss', payload);
+    RETURN true;
+EXCEPTION WHEN insufficient_privilege THEN
+    RETURN false;
+END $$;
+
 -- A new UUIDv7, as model/job.py makes them: its order is that of the making, to a microsecond. 48 bits are milliseconds,
 -- the next 12 bits the fraction of one; 512/125 is 4096/1000.
 CREATE FUNCTION trioboss.make_id() RETURNS uuid
@@ -129,7 +144,7 @@ CREATE TRIGGER renew_revision BEFORE UPDATE ON trioboss.queue FOR EACH ROW EXECU
 CREATE FUNCTION trioboss.notify_queues_changed() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_notify('trioboss', '*queues');
+    PERFORM trioboss.notify('*queues');
     RETURN NULL;
 END $$;
 
@@ -137,5 +152,5 @@ CREATE TRIGGER queues_changed AFTER INSERT OR UPDATE OR DELETE ON trioboss.queue
 FOR EACH STATEMENT EXECUTE FUNCTION trioboss.notify_queues_changed();
 
 -- Functions are for the roles that rights/*.sql grants them to, not for everybody.
-REVOKE ALL ON FUNCTION trioboss.lock_number(text, bigint), trioboss.make_id(), trioboss.refuse_dead_letter_cycle(),
+REVOKE ALL ON FUNCTION trioboss.lock_number(text, bigint), trioboss.notify(text), trioboss.make_id(), trioboss.refuse_dead_letter_cycle(),
                        trioboss.renew_revision(), trioboss.notify_queues_changed() FROM PUBLIC;

@@ -395,7 +395,7 @@ BEGIN
         VALUES (NEW.seq, NEW.priority, NEW.queue, NEW.backlog);
     END IF;
     IF NOT placed_by_statement THEN
-        PERFORM pg_notify('trioboss', NEW.queue);
+        PERFORM trioboss.notify(NEW.queue);
     END IF;
     RETURN NEW;
 END $$;

@@ -85,7 +85,8 @@ SELECT j.id, j.queue AS name, j.data, j.state, j.readiness, j.priority, j.attemp
            + coalesce((j.options ->> 'retention')::float8, q.retention) * interval '1 s' AS keep_until,
        coalesce((j.options ->> 'delete_after')::float8, q.delete_after) * interval '1 s' AS delete_after,
        j.output, j.notes -> 'progress' AS progress, coalesce(j.options ->> 'dead_letter', q.dead_letter) AS dead_letter,
-       coalesce(j.policy, q.policy) AS policy, j.worker, j.notes #>> '{source,queue}' AS source_name, (j.notes #>> '{source,id}')::uuid AS source_id,
+       coalesce(j.policy, q.policy) AS policy, j.worker, j.notes #>> '{source,queue}' AS source_name,
+       (j.notes #>> '{source,id}')::uuid AS source_id,
        (j.notes #>> '{source,created_on}')::timestamptz AS source_created_on,
        (j.notes #>> '{source,retry_count}')::int AS source_retry_count, j.seq, j.live
 FROM (

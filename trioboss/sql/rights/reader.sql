@@ -7,5 +7,5 @@ GRANT SELECT ON
     trioboss.load, trioboss.rejected TO :"role";
 GRANT SELECT, INSERT, DELETE ON trioboss.completion_waiter TO :"role";
 GRANT EXECUTE ON FUNCTION
-    trioboss.lock_number(text, bigint), trioboss.lead(uuid, double precision, boolean),
+    trioboss.lock_number(text, bigint), trioboss.notify(text), trioboss.lead(uuid, double precision, boolean),
     trioboss.register_read(uuid, text, date, date, double precision, pg_snapshot) TO :"role";

@@ -13,7 +13,7 @@ GRANT SELECT, DELETE ON trioboss.reader TO :"role";
 GRANT SELECT, INSERT, UPDATE ON trioboss.retired TO :"role";
 GRANT USAGE ON SEQUENCE trioboss.job_seq TO :"role";
 GRANT EXECUTE ON FUNCTION
-    trioboss.lock_number(text, bigint), trioboss.make_id(), trioboss.key_lock(text, text, bigint), trioboss.check_job_options(jsonb),
+    trioboss.lock_number(text, bigint), trioboss.notify(text), trioboss.make_id(), trioboss.key_lock(text, text, bigint), trioboss.check_job_options(jsonb),
     trioboss.check_job_notes(jsonb), trioboss.find_problem(jsonb, jsonb, timestamptz, double precision, timestamptz, timestamptz),
     trioboss.take_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),
     trioboss.return_slot(text, timestamptz, uuid),

@@ -15,4 +15,4 @@ WITH cancelled AS (
 ), slots AS (
     DELETE FROM trioboss.throttle WHERE job_id = ANY (ARRAY (SELECT id FROM cancelled WHERE notes ? 'singleton_on'))
 )
-SELECT id, CASE WHEN readiness = 'active' THEN pg_notify('trioboss', '*cancel ' || id) END FROM cancelled;
+SELECT id, CASE WHEN readiness = 'active' THEN trioboss.notify('*cancel ' || id) END FROM cancelled;

@@ -8,4 +8,4 @@ WITH gone AS (
 ), slots AS (
     DELETE FROM trioboss.throttle WHERE queue = :queue AND job_id = ANY (ARRAY (SELECT id FROM gone))
 )
-SELECT count(pg_notify('trioboss', '*cancel ' || id)) FROM gone;
+SELECT count(trioboss.notify('*cancel ' || id)) FROM gone;

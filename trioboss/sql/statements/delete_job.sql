@@ -8,5 +8,5 @@ WITH live AS (
 ), slots AS (
     DELETE FROM trioboss.throttle WHERE queue = :queue AND job_id = ANY (:ids)
 )
-SELECT id, CASE WHEN active THEN pg_notify('trioboss', '*cancel ' || id) END
+SELECT id, CASE WHEN active THEN trioboss.notify('*cancel ' || id) END
 FROM (SELECT * FROM live UNION ALL SELECT * FROM ended) gone;

@@ -1,2 +1,2 @@
 -- Notify the other bosses.
-SELECT pg_notify('trioboss', :payload::text), set_config('synchronous_commit', 'off', true);
+SELECT trioboss.notify(:payload::text), set_config('synchronous_commit', 'off', true);

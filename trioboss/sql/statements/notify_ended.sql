@@ -1,2 +1,2 @@
 -- In the caller's transaction: those who wait for these jobs are notified of their end if and when it commits.
-SELECT pg_notify('trioboss', '*ended ' || id) FROM unnest(:ids::uuid[]) id;
+SELECT trioboss.notify('*ended ' || id) FROM unnest(:ids::uuid[]) id;

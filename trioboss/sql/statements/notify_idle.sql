@@ -4,9 +4,9 @@
 -- never 0; for a `ready` one it is 0. A payload without a number means anything else: the dispatcher then also finds
 -- out what is due next. While the same payload is about to commit elsewhere, that notification serves us as well.
 SELECT CASE WHEN n.delay > 0
-            THEN pg_notify('trioboss', :queue::text || ' ' || greatest(round(n.delay::numeric, 3), 0.001))
+            THEN trioboss.notify(:queue::text || ' ' || greatest(round(n.delay::numeric, 3), 0.001))
             WHEN pg_try_advisory_xact_lock(trioboss.lock_number('notify/' || n.payload, (SELECT seed FROM trioboss.lock_seed)))
-            THEN pg_notify('trioboss', n.payload) END,
+            THEN trioboss.notify(n.payload) END,
        set_config('synchronous_commit', 'off', true)
 FROM (SELECT coalesce(extract(epoch FROM :due::timestamptz - statement_timestamp()), :delay::float8, 0) AS delay,
              :queue || CASE WHEN :ready::boolean THEN ' 0' ELSE '' END AS payload) n

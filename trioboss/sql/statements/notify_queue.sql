@@ -1,2 +1,2 @@
 -- In the caller's transaction: the workers of a queue are notified if and when it commits.
-SELECT pg_notify('trioboss', :queue::text);
+SELECT trioboss.notify(:queue::text);

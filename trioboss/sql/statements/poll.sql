@@ -1,10 +1,10 @@
 -- Is anything to be done in these queues? For the listener, after every LISTEN and then from time to time, in case a
 -- notification was lost. One statement for all queues: `next_due` says in how many seconds there is something to claim,
--- 0 for now. It also notifies, so that the listener can tell whether notifications arrive.
+-- 0 for now. It also notifies, if it can, so that the listener can tell whether notifications arrive.
 -- The first row says whether the candidate leads, if there is one, and what time it is.
 SELECT NULL::text AS queue, NULL::float8 AS next_due,
        CASE WHEN :candidate::uuid IS NOT NULL THEN trioboss.lead(:candidate, :seconds::float8, :session::boolean) END AS leads,
-       pg_notify('trioboss', '*probe ' || :token::text), coalesce(:now::timestamptz, statement_timestamp()) AS now
+       trioboss.notify('*probe ' || :token::text) AS notified, coalesce(:now::timestamptz, statement_timestamp()) AS now
 UNION ALL
 SELECT q.name, d.next_due, NULL, NULL, NULL
 FROM unnest(:queues::text[]) AS q (name), LATERAL (

@@ -6,4 +6,4 @@ FROM trioboss.queue WHERE name = :queue::text
 ON CONFLICT (queue, key) DO UPDATE
 SET cron = excluded.cron, timezone = excluded.timezone, missed = excluded.missed, data = excluded.data,
     options = excluded.options, updated_on = excluded.updated_on
-RETURNING queue, pg_notify('trioboss', '*schedules');
+RETURNING queue, trioboss.notify('*schedules');

@@ -11,5 +11,5 @@ FROM trioboss.queue q, (SELECT coalesce(:now::timestamptz, statement_timestamp()
 WHERE q.name = :queue::text AND q.policy = 'standard'
 RETURNING (SELECT CASE WHEN EXISTS (SELECT FROM trioboss.idle_dispatcher WHERE queue = :queue)
                             AND pg_try_advisory_xact_lock(trioboss.lock_number('notify', (SELECT seed FROM trioboss.lock_seed)))
-                       THEN pg_notify('trioboss', :queue || ' 0') IS NOT NULL
+                       THEN trioboss.notify(:queue || ' 0')
                        ELSE false END) AS notified;

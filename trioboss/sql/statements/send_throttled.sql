@@ -35,6 +35,6 @@ WITH target AS MATERIALIZED (
     INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
     SELECT s.seq, coalesce(:priority, 0), :queue, t.backlog FROM sent s, target t WHERE s.readiness = 'waiting'
 )
-SELECT s.id, CASE WHEN s.id IS NOT NULL AND :notify::boolean THEN pg_notify('trioboss', :queue) END,
+SELECT s.id, CASE WHEN s.id IS NOT NULL AND :notify::boolean THEN trioboss.notify(:queue) END,
        CASE WHEN :notify THEN current_setting('transaction_isolation') END, k.slot
 FROM taken k LEFT JOIN sent s ON true;
