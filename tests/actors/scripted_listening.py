@@ -140,6 +140,7 @@ class ScriptedMaintenance:
     faults: deque[Exception] = attrs.field(factory=deque)
     prune_takes: float = 0.0
     prune_faults: deque[Exception] = attrs.field(factory=deque)
+    long_queues: Sequence[tuple[str | None, str, str]] = ()
     certain: bool = False
     """Whether the last round could judge who is gone."""
 
@@ -150,6 +151,10 @@ class ScriptedMaintenance:
         if self.faults:
             raise self.faults.popleft()
         return self.found
+
+    async def find_long_queues(self) -> Sequence[tuple[str | None, str, str]]:
+        await trio.lowlevel.checkpoint()
+        return self.long_queues
 
     async def prune(self) -> None:
         self.prunes.append(trio.current_time())

@@ -26,6 +26,7 @@ class Leadership:
     leads_changed: Doorbell = attrs.field(factory=Doorbell)
     polls: list[float] = attrs.field(factory=list)
     listening_for: float = 60.0
+    is_polling: bool = False
 
     def poll_now(self):
         self.polls.append(trio.current_time())
@@ -219,3 +220,33 @@ async def test_a_leader_judges_who_is_gone_only_after_being_connected_for_the_gr
         follower.listener.set(True)
         await trio.testing.wait_all_tasks_blocked()
         assert follower.port.certain is certain
+
+
+async def test_a_long_queue_is_reported_at_once_and_again_each_minute(active, events):
+    await trio.sleep(7)
+    active.port.long_queues = [("q", "queue_size", "more than 5 jobs wait")]
+    await trio.sleep(5)
+    assert len(events.of(QueueWarning)) == 1
+    await trio.sleep(54)
+    assert len(events.of(QueueWarning)) == 1
+    await trio.sleep(6)
+    assert len(events.of(QueueWarning)) == 2
+    active.port.long_queues = []
+    await trio.sleep(5)
+    active.port.long_queues = [("q", "queue_size", "more than 5 jobs wait")]
+    await trio.sleep(5)
+    assert len(events.of(QueueWarning)) == 3
+
+
+async def test_a_boss_that_does_not_lead_checks_no_sizes(follower, events):
+    follower.port.long_queues = [("q", "queue_size", "more than 5 jobs wait")]
+    await trio.sleep(60)
+    assert not events.of(QueueWarning)
+
+
+async def test_a_leader_without_notifications_has_frequent_rounds(active):
+    active.listener.is_polling = True
+    active.listener.set(True)
+    before = len(active.port.rescues)
+    await trio.sleep(60)
+    assert len(active.port.rescues) - before >= 30

@@ -11,7 +11,8 @@ from trioboss import Policy
 async def find_warnings(boss):
     """The queue and the kind of each warning."""
     rescue = await boss._execute(boss._store.maintenance.rescue_leases(60.0, 0.0, warnings=True))
-    return [(queue, kind) for queue, kind, _ in rescue.warnings]
+    long = await boss._execute(boss._store.maintenance.find_long_queues())
+    return [(queue, kind) for queue, kind, _ in (*rescue.warnings, *long)]
 
 
 async def register_worker(boss, queue):

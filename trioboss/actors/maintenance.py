@@ -1,5 +1,6 @@
 """Maintenance for all bosses, in the one that leads: rescues leases, prunes, reports warnings."""
 
+import math
 import random
 
 import attrs
@@ -17,6 +18,7 @@ from trioboss.machines.maintenance import MaintenanceMachine
 __all__ = ["Maintenance", "MaintenanceStatistics"]
 
 _MARGIN = 1.0  # seconds that a worker has to end an expired attempt itself
+_REPEAT_WARNING = 60.0  # seconds until the same warning is reported again
 
 
 @attrs.frozen
@@ -38,7 +40,8 @@ class Maintenance:
     _reporter: Reporter
     _busy: BusyNotifier
     _presence_grace: float
-    _machine: MaintenanceMachine = attrs.field(factory=MaintenanceMachine, init=False)
+    _warning_interval: float = 5.0
+    _machine: MaintenanceMachine = attrs.field(factory=MaintenanceMachine)
     _prune_due: Doorbell = attrs.field(factory=Doorbell, init=False)
     _led: bool = attrs.field(default=False, init=False)
     _rounds: int = attrs.field(default=0, init=False)
@@ -53,8 +56,11 @@ class Maintenance:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._receive_busy)
             nursery.start_soon(self._prune)
+            nursery.start_soon(self._watch_sizes)
             while True:
                 self._notice_election()
+                if self._listener.is_polling:  # no notification tells of work: there may be some
+                    self._machine.notified_of_work(trio.current_time())
                 at = self._machine.next(self._listener.leads)
                 if trio.current_time() < at:
                     await self._listener.leads_changed.wait_until(at)
@@ -100,6 +106,29 @@ class Maintenance:
         if rescue.active and (message := self._busy.due_notification(now)) is not None:
             # Jobs may run for hours without a further claim; the other bosses have to watch this one all the same.
             await self._port.notify(message)
+
+    async def _watch_sizes(self) -> None:
+        """Report queues that are too long: at once, and again each minute while they are."""
+        reported: dict[str | None, float] = {}
+        pause = self._warning_interval
+        while True:
+            await trio.sleep(pause)
+            if not self._listener.leads:
+                continue
+            began = trio.current_time()
+            try:
+                found = await self._port.find_long_queues()
+            except DatabaseUnavailable as error:
+                self._reporter.report(ErrorEvent("maintenance", str(error)))
+                continue
+            now = trio.current_time()
+            # To count a million jobs takes a while: it must not take a considerable part of the time.
+            pause = max(self._warning_interval, 20 * (now - began))
+            reported = {queue: reported[queue] for queue, _, _ in found if queue in reported}
+            for queue, kind, message in found:
+                if now - reported.get(queue, -math.inf) >= _REPEAT_WARNING:
+                    reported[queue] = now
+                    self._reporter.report(QueueWarning(queue, kind, message))
 
     async def _prune(self) -> None:
         """Retention, beside the rounds: there may be much to delete, and leases must not wait for that."""

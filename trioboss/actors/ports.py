@@ -127,6 +127,9 @@ class MaintenancePort(Protocol):
         seconds. ``full``: look for warnings, too.
         """
 
+    async def find_long_queues(self) -> Sequence[tuple[str | None, str, str]]:
+        """Queues with more waiting jobs than their warning_queue_size: queue, kind, message."""
+
     async def prune(self) -> None:
         """Retention: drop old jobs and history, make the partitions of the next days."""
 

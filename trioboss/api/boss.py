@@ -54,6 +54,12 @@ class Boss(QueuesMixin, SendingMixin, JobsMixin, WorkingMixin):
         """Whether a transaction pooler, like pgbouncer, is between this boss and the server."""
         return self._runtime.identity.is_pooled
 
+    async def maintain(self, queue: str | None = None) -> None:
+        """Do maintenance now, for one queue or for all: end leases that ran out or whose worker is gone, and delete
+        jobs and history that have outlived their time. The leader does the same from time to time.
+        """
+        await self._runtime.maintain(queue)
+
     def __repr__(self) -> str:
         return f"<Boss {hide_password(self.dsn)!r} schema={self.schema!r}>"
 
@@ -71,6 +77,9 @@ async def open_boss(
     grace: float = 30.0,
     presence_grace: float = 5.0,
     monitor_interval: float | None = None,
+    maintenance_interval: float = 60.0,
+    prune_interval: float = 3600.0,
+    warning_interval: float = 5.0,
     max_payload: int = MAX_BYTES,
     connect_wait: float = 30.0,
     app: Startable | None = None,
@@ -84,6 +93,8 @@ async def open_boss(
 
     ``supervise`` and ``schedule``: whether this boss does maintenance and fires schedules, if its role may.
     ``monitor_interval``: seconds between events that count jobs by state. ``app``: workers and schedules to start.
+    ``maintenance_interval``, ``prune_interval`` and ``warning_interval``: seconds between rounds over all leases while
+    no jobs are active, between deletions of what has outlived its time, and between checks of warning_queue_size.
 
     Leaving the block is the graceful stop: no new claims, running jobs have ``grace`` seconds, jobs that still run are
     cancelled and released, which spends no retry. The jobs of a process that dies are taken by others after
@@ -96,6 +107,9 @@ async def open_boss(
         grace=grace,
         presence_grace=presence_grace,
         monitor_interval=monitor_interval,
+        maintenance_interval=maintenance_interval,
+        prune_interval=prune_interval,
+        warning_interval=warning_interval,
     )
     size = check_count("pool_size", pool_size, low=1)
     max_bytes = check_count("max_payload", max_payload, low=1)

@@ -7,9 +7,7 @@ import attrs
 __all__ = ["MaintenanceMachine"]
 
 _BUSY_INTERVAL = 1.5  # seconds between rounds while jobs are active
-_IDLE_INTERVAL = 60.0  # the same, while none are
 _WARNING_INTERVAL = 60.0  # seconds between rounds that look for warnings, too
-_PRUNE_INTERVAL = 3600.0
 _PRUNE_WITHIN = 15.0  # seconds from the election: pruning reads much, and leases are more urgent
 _PRUNE_RETRY = 60.0  # seconds until a failed pruning is repeated
 _BUSY_FOR = 15.0  # seconds that a boss counts as busy after its notification
@@ -19,6 +17,9 @@ _BUSY_FOR = 15.0  # seconds that a boss counts as busy after its notification
 class MaintenanceMachine:
     """The pace of one boss's maintenance."""
 
+    idle_interval: float = 60.0
+    """Seconds between rounds while no jobs are active."""
+    prune_interval: float = 3600.0
     _busy_until: float = -math.inf
     _round_at: float = -math.inf
     _warnings_at: float = -math.inf
@@ -46,7 +47,7 @@ class MaintenanceMachine:
         if not leads:
             return math.inf
         urgent = min(self._first_expiry, self._prune_at)
-        return min(self._round_at + _IDLE_INTERVAL, max(urgent, self._round_at + _BUSY_INTERVAL))
+        return min(self._round_at + self.idle_interval, max(urgent, self._round_at + _BUSY_INTERVAL))
 
     def starts_round(self, now: float) -> None:
         """A round begins."""
@@ -69,7 +70,7 @@ class MaintenanceMachine:
         """Whether it is time to prune. It then counts as done."""
         due = now >= self._prune_at
         if due:
-            self._prune_at = now + _PRUNE_INTERVAL
+            self._prune_at = now + self.prune_interval
         return due
 
     def failed_to_prune(self, now: float) -> None:

@@ -117,15 +117,24 @@ class StoreAdapter:
 
     # -- maintenance, the monitor and the scheduler
 
-    async def rescue_leases(self, grace: float, margin: float, *, full: bool, certain: bool) -> Rescue:
+    async def rescue_leases(
+        self, grace: float, margin: float, *, full: bool, certain: bool, queue: str | None = None
+    ) -> Rescue:
         """End leases that expired, or whose worker is gone."""
-        operation = self._store.maintenance.rescue_leases(grace, margin, warnings=full, certain=certain)
+        operation = self._store.maintenance.rescue_leases(
+            grace, margin, warnings=full, certain=certain, queue=queue
+        )
         return await self._execute(operation)
 
-    async def prune(self) -> None:
+    async def find_long_queues(self) -> Sequence[tuple[str | None, str, str]]:
+        """Find queues that are too long."""
+        return await self._execute(self._store.maintenance.find_long_queues())
+
+    async def prune(self, queue: str | None = None) -> None:
         """Retention. There may be much to delete, so the whole has no time limit; each statement is short."""
+        retention = self._store.retention
         with refusals_as_unavailable():
-            await execute(self._store.retention.prune(), self.pool)
+            await execute(retention.prune() if queue is None else retention.prune_queue(queue), self.pool)
 
     async def notify(self, message: str) -> None:
         """Send a notification."""

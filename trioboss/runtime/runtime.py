@@ -19,7 +19,8 @@ from trioboss.actors.scheduler import Scheduler, SchedulerStatistics
 from trioboss.actors.supervisor import Supervisor, SupervisorStatistics
 from trioboss.actors.worker import Worker, WorkerSettings, WorkerStatistics
 from trioboss.errors import DatabaseUnavailable, UnknownQueue, UsageError
-from trioboss.events import ErrorEvent, Stopped, Wip, WorkerWip
+from trioboss.events import ErrorEvent, JobsRecovered, Stopped, Wip, WorkerWip
+from trioboss.machines.maintenance import MaintenanceMachine
 from trioboss.model.check import check_duration, checked
 from trioboss.postgres import Pool, PoolStatistics
 from trioboss.runtime.adapter import StoreAdapter
@@ -46,6 +47,12 @@ class RuntimeSettings:
     """Seconds after which others take the jobs of a boss that is gone."""
     monitor_interval: float | None = checked(check_duration, low=1.0)
     """Seconds between events that count jobs by state."""
+    maintenance_interval: float = checked(check_duration, default=60.0, optional=False, low=1.0)
+    """Seconds between rounds over all leases while no jobs are active."""
+    prune_interval: float = checked(check_duration, default=3600.0, optional=False, low=1.0)
+    """Seconds between deletions of what has outlived its time."""
+    warning_interval: float = checked(check_duration, default=5.0, optional=False, low=0.1)
+    """Seconds between checks for queues that are too long."""
 
 
 @attrs.frozen
@@ -100,6 +107,8 @@ class Runtime:
                 self.reporter,
                 self._busy,
                 settings.presence_grace,
+                settings.warning_interval,
+                MaintenanceMachine(settings.maintenance_interval, settings.prune_interval),
             )
         if settings.schedule:
             self.scheduler = Scheduler(self.adapter, clock, self.router.schedules_changed, self.reporter)
@@ -151,6 +160,15 @@ class Runtime:
             worker.stop(grace)
         for worker in workers:
             await worker.stopped.wait()
+
+    async def maintain(self, queue: str | None) -> None:
+        """Rescue leases and prune now, whoever leads."""
+        grace = self.settings.presence_grace
+        certain = self.listener.listening_for >= grace
+        rescue = await self.adapter.rescue_leases(grace, 0.0, full=False, certain=certain, queue=queue)
+        for name, outcome, ids in rescue.ended:
+            self.reporter.report(JobsRecovered(name, ids, outcome))
+        await self.adapter.prune(queue)
 
     def statistics(self) -> BossStatistics:
         """What all actors are doing now."""

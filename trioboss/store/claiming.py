@@ -117,6 +117,9 @@ class ClaimOperations:
         if ignore_start_after and len(jobs) < request.limit:
             rest = attrs.evolve(request, limit=request.limit - len(jobs))
             jobs = jobs + (yield from self._claim_early(name, rest, own=own))
+        if jobs and (notify := self._context.busy_notification(own=own)) is not None:
+            # The leader rescues leases that expire: it has to know that there are some, whoever took them.
+            yield Batch(follow_up=(notify,)) if own else Batch((notify,))
         yield from self._fail_unreadable(name, jobs)
         return [job for job in jobs if not isinstance(job.data, Unreadable)]
 

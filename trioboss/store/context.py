@@ -1,5 +1,7 @@
 """The context that all operations share: the statements of one schema, and a cache of its queues."""
 
+import math
+import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import TypeVar
@@ -20,6 +22,7 @@ __all__ = ["Context"]
 
 T = TypeVar("T")
 
+_BUSY_INTERVAL = 10.0  # seconds; a leader counts a boss as busy for 15
 _MOST_MOVES = 5  # times that a queue may get another table while one operation is under way
 
 
@@ -35,6 +38,7 @@ class Context:
     """The statements of the last claim of each queue, with the request they were made for."""
     _notifications: dict[tuple[str, bool], BoundStatement] = attrs.field(factory=dict, init=False)
     _queues: dict[str, Queue] = attrs.field(factory=dict, init=False)
+    _busy_at: float = attrs.field(default=-math.inf, init=False)
 
     def bind(self, name: str, leaf: str = COMMON_LEAF, /, **values: object) -> BoundStatement:
         """The named statement with these parameters, addressed to one table of live jobs."""
@@ -50,6 +54,17 @@ class Context:
         return self._notifications.get(key) or self._notifications.setdefault(
             key, self.bind("notify_idle", queue=name, ready=ready)
         )
+
+    def busy_notification(self, *, own: bool) -> BoundStatement | None:
+        """The statement that tells the leader of leases that were taken manually. On our own connections now and then:
+        the leader watches for longer than that. In the caller's transaction always: nobody knows when it commits.
+        """
+        now = time.monotonic()
+        if own and now - self._busy_at < _BUSY_INTERVAL:
+            return None
+        if own:
+            self._busy_at = now
+        return self.bind("notify_queue", queue="*busy")
 
     # -- queues
 

@@ -43,12 +43,15 @@ class MaintenanceOperations:
     _context: Context
 
     def rescue_leases(
-        self, grace: float, margin: float, *, warnings: bool, certain: bool = True
+        self, grace: float, margin: float, *, warnings: bool, certain: bool = True, queue: str | None = None
     ) -> Operation[Rescue]:
-        """End leases that ran out, or whose worker is gone; with ``warnings`` find problems for operators.
+        """End leases that ran out, or whose worker is gone, of one queue or of all; with ``warnings`` find problems for
+        operators.
 
         Unless ``certain``, no worker counts as gone: this boss itself is connected for a shorter time than the grace.
         """
+        if queue is not None:
+            yield from self._context.reload(queue)
         examine = self._context.bind("rescue_leases", grace=grace, margin=margin, certain=certain)
         rejected: dict[UUID, str] = {}
         ended: list[tuple[str, _Outcome, tuple[UUID, ...]]] = []
@@ -58,7 +61,9 @@ class MaintenanceOperations:
             rows: dict[str, list[Any]] = defaultdict(list)
             for kind, *rest in (yield from self._examine_leases(examine, rejected)):
                 rows[kind].append(rest)
-            ended_now = yield from self._end(rows["ended"], rejected)
+            ended_now = yield from self._end(
+                [row for row in rows["ended"] if queue in (None, row[0])], rejected
+            )
             ended += ended_now
             if len(rows["ended"]) < _CHUNK or not ended_now:
                 break
@@ -72,6 +77,11 @@ class MaintenanceOperations:
             found = [_describe_warning(*row) for row in warned]
         found += [(None, "quarantined", f"job {id}: {reason}") for id, reason in rejected.items()]
         return Rescue(ended, active - sum(len(ids) for _, _, ids in ended_now), next_expiry, found)
+
+    def find_long_queues(self) -> Operation[list[tuple[str | None, str, str]]]:
+        """Queues with more waiting jobs than their warning_queue_size."""
+        rows = read_first((yield Batch((self._context.bind("find_long_queues"),))))
+        return [_describe_warning(*row) for row in rows]
 
     def _examine_leases(
         self, examine: BoundStatement, rejected: dict[UUID, str]

@@ -43,6 +43,19 @@ class RetentionOperations:
         if failures:
             raise failures[0]
 
+    def prune_queue(self, name: str) -> Operation[None]:
+        """Delete the jobs of one queue that have outlived their time, queued and ended."""
+        queue = yield from self._context.reload(name)
+        for leaf, pages in (yield from self._count_pages("live_job")):
+            if leaf == queue.table_name:
+                for part in _parts(pages):
+                    yield from self._purge_part(leaf, part)
+        days = read_first((yield Batch((self._context.bind("list_days"),))))
+        for day in sorted({day for history, day in days if history == "archive"}):
+            ((over, *_),) = read_first((yield Batch((self._context.bind("examine_day", day=day),))))
+            if name in over:
+                yield from self._repeat("purge_ended", day=day, queue=name)
+
     def _try(self, part: Operation[None], failures: list[Exception]) -> Operation[None]:
         """Run a part of retention. A row that the database cannot compute with stops no other part."""
         try:

@@ -1,15 +1,8 @@
--- What an operator should know: queues that are too long or do not move, snapshots that hold back vacuum, and a queue of
--- notifications that fills up.
-SELECT q.name, 'queue_size' AS warning, NULL::int AS pid, NULL::timestamptz AS since, q.warning_queue_size::float8 AS number
-FROM trioboss.queue q
-WHERE q.warning_queue_size IS NOT NULL AND q.warning_queue_size < (
-    SELECT count(*) FROM (
-        SELECT FROM trioboss.live_job j WHERE j.queue = q.name AND j.readiness < 'active' LIMIT q.warning_queue_size::bigint + 1
-    ) queued)
-UNION ALL
+-- What an operator should know, besides find_long_queues.sql: queues that do not move, snapshots that hold back vacuum, and
+-- a queue of notifications that fills up.
 -- The next thousand jobs that could run tell whether a queue is stuck; to read all jobs would take as long as there are.
 -- In a keyed queue those are the first jobs of the backlogs without an owner, which all have a check.
-SELECT q.name, 'oldest_age', NULL, NULL, extract(epoch FROM c.now - r.since)::float8
+SELECT q.name, 'oldest_age' AS warning, NULL::int AS pid, NULL::timestamptz AS since, extract(epoch FROM c.now - r.since)::float8 AS number
 FROM (SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now) c, trioboss.queue q
 CROSS JOIN LATERAL (
     SELECT min(n.start_after) AS since

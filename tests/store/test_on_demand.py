@@ -1,0 +1,62 @@
+"""Maintenance on demand, and leases that nobody but a caller knows of."""
+
+import pytest
+import trio
+
+import trioboss
+from trioboss.events import JobsRecovered, QueueWarning
+from trioboss.testing import record
+
+
+async def test_a_job_that_was_fetched_manually_expires_on_an_idle_boss(dsn):
+    """The leader has a round a minute while nobody works: it is told of the lease."""
+    with trio.fail_after(30):
+        async with trioboss.open_boss(dsn, migrate=False) as boss, record(boss.events()) as recorder:
+            await boss.create_queue("q", expire_in=1)
+            await boss.wait_listening()
+            await trio.sleep(2)  # the rounds after its election are over
+            for conn in (None, "own transaction"):
+                await boss.send("q")
+                if conn is None:
+                    (job,) = await boss.fetch("q")
+                else:
+                    async with boss.transaction() as transaction:
+                        (job,) = await boss.fetch("q", conn=transaction)
+                await recorder.wait_for(JobsRecovered, lambda event, id=job.id: id in event.ids)
+                await boss.cancel("q", job.id)
+
+
+async def test_a_queue_that_is_too_long_is_reported_within_seconds(dsn):
+    with trio.fail_after(30):
+        async with (
+            trioboss.open_boss(dsn, migrate=False, warning_interval=0.5) as boss,
+            record(boss.events()) as recorder,
+        ):
+            await boss.create_queue("q", warning_queue_size=3)
+            await boss.insert("q", [{}] * 4)
+            (warning,) = await recorder.wait_for(QueueWarning)
+            assert (warning.queue, warning.warning) == ("q", "queue_size")
+
+
+@pytest.mark.parametrize("queue", [None, "q"])
+async def test_maintenance_on_demand_ends_leases_and_deletes_old_jobs(boss, clock, queue):
+    for name in ("q", "other"):
+        await boss.create_queue(name, retry_limit=0, expire_in=1, retention=60, delete_after=60)
+        await boss.send(name, "expires")
+        await boss.fetch(name)
+        await boss.send(name, "old")
+        await boss.complete(name, (await boss.fetch(name))[0])
+        await boss.send(name, "stale")
+    clock.advance(3)
+    await boss.maintain(queue)
+    assert (await boss.find_jobs("q", state="failed"))[0].data == "expires"
+    assert len(await boss.find_jobs("other", state="failed")) == (queue is None)
+    clock.advance(3 * 86400)
+    await boss.maintain(queue)
+    assert await boss.find_jobs("q") == []
+    assert bool(await boss.find_jobs("other")) is (queue == "q")
+
+
+async def test_maintenance_of_a_queue_that_does_not_exist_is_refused(boss):
+    with pytest.raises(trioboss.UnknownQueue):
+        await boss.maintain("nowhere")
