@@ -27,7 +27,8 @@ GRANTS = {
     "sequences": "GRANT USAGE ON SEQUENCE trioboss.job_seq, trioboss.queue_revision TO app",
     "leadership": "GRANT EXECUTE ON FUNCTION trioboss.lead(uuid, double precision, boolean) TO app",
     "locks": (
-        "GRANT EXECUTE ON FUNCTION trioboss.lock_number(text, bigint), trioboss.notify(text), trioboss.key_lock(text, text, bigint) TO app"
+        "GRANT EXECUTE ON FUNCTION trioboss.lock_number(text, bigint), trioboss.notify(text),"
+        " trioboss.key_lock(text, text, bigint) TO app"
     ),
     "rules": (
         "GRANT EXECUTE ON FUNCTION trioboss.check_job_options(jsonb), trioboss.check_job_notes(jsonb),"
