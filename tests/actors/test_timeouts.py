@@ -88,13 +88,13 @@ async def test_a_failed_statement_is_reported_with_its_reason(work, open_worker,
 
 async def test_a_claim_under_way_is_completed_when_its_worker_is_cancelled(work, open_worker):
     work.send()
-    work.inject("settle_and_claim", Fault(error=None, seconds=3))
+    work.inject("settle_and_claim", Fault(error=None, seconds=1.5))
     with trio.CancelScope() as scope:
         async with open_worker(do_nothing):
             await trio.testing.wait_all_tasks_blocked()
             scope.cancel()
 
-    assert trio.current_time() >= 3
+    assert trio.current_time() >= 1.5
     assert [outcome for _, _, outcome in work.outcomes] == ["released"]
 
 

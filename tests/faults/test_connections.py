@@ -13,8 +13,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import trioboss
 from benchmarks.harness.proxy import open_proxy
+from trioboss.events import JobStarted
 from trioboss.model.job import make_id
-from trioboss.testing import temporary_server
+from trioboss.testing import record, temporary_server
 
 
 async def echo(job):
@@ -151,3 +152,24 @@ def take_all_connections(dsn):
 def open_and_close(dsn):
     with trioboss.SyncBoss(dsn, migrate=False):
         pass
+
+
+@pytest.mark.parametrize("works", [False, True])
+async def test_a_boss_whose_connections_are_black_holes_ends_soon_after_its_grace(dsn, works):
+    """The limit is generous here, because the machine may be busy: each part has a limit of its own, 3 s in all."""
+
+    async def handler(job):
+        await trio.sleep_forever()
+
+    with trio.fail_after(60):
+        async with open_proxy(dsn) as proxy:
+            async with trioboss.open_boss(proxy.dsn, migrate=False, grace=1.0) as boss:
+                await boss.create_queue("q")
+                if works:
+                    async with record(boss.events()) as recorder:
+                        await boss.send("q")
+                        await boss.work("q", handler)
+                        await recorder.wait_for(JobStarted)
+                proxy.silent = True
+                left_at = trio.current_time()
+            assert trio.current_time() - left_at < 10

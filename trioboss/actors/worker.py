@@ -28,9 +28,9 @@ from trioboss.model.settle_and_claim import ClaimRequest
 
 __all__ = ["Worker", "WorkerSettings", "WorkerStatistics"]
 
-_LAST_SETTLING = 4.0  # seconds that dispatchers have to settle, once all jobs were told to end
+_LAST_SETTLING = 1.6  # seconds that dispatchers have to settle, once all jobs were told to end
 _STUCK_AFTER = 1.0  # seconds that a cancelled handler has to end
-_SHORTEST_SETTLING = 0.5  # seconds for what is left after that
+_SHORTEST_SETTLING = 0.3  # seconds for what is left after that
 
 
 @attrs.frozen(kw_only=True)

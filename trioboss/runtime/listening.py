@@ -58,6 +58,13 @@ class ListenAdapter:
     _dsn: str
     _pool: Pool
     _store: Store
+    _conn: Connection[Any] | None = attrs.field(default=None, init=False)
+    """The listening connection, while there is one."""
+
+    def limit_cancel_grace(self, seconds: float) -> None:
+        """Let clean-up after a cancellation take no longer than this."""
+        if self._conn is not None:
+            self._conn.cancel_grace = seconds
 
     @asynccontextmanager
     async def open_listening_connection(
@@ -75,13 +82,14 @@ class ListenAdapter:
                 connection = _ListeningConnection(self._identity, conn, self._store)
                 await connection.run(context.bind("listen"), presence)
                 self._identity.pid = conn.info.backend_pid
+                self._conn = conn
                 try:
                     # After the pid is set: a worker that registers meanwhile uses it, too.
                     if register := _register(self._store, self._identity, registrations()):
                         await connection.run(*register)
                     yield connection
                 finally:
-                    self._identity.pid = None
+                    self._identity.pid = self._conn = None
 
 
 @attrs.define(eq=False)

@@ -29,6 +29,7 @@ from trioboss.runtime.listening import BossIdentity, ListenAdapter
 __all__ = ["BossStatistics", "Runtime", "RuntimeSettings", "run_actors"]
 
 _WIP_INTERVAL = 2.0  # seconds between events of work in progress
+_LAST_CANCEL_GRACE = 0.3  # seconds that the server has to confirm a cancellation when the boss has stopped
 _RETRY_DELAY = 1.0  # seconds until the queues are read again after a failure
 
 
@@ -158,8 +159,24 @@ class Runtime:
         workers = list(self.router.workers.values())
         for worker in workers:
             worker.stop(grace)
-        for worker in workers:
-            await worker.stopped.wait()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._hurry_after, grace)
+            for worker in workers:
+                await worker.stopped.wait()
+            nursery.cancel_scope.cancel()
+
+    async def _hurry_after(self, grace: float) -> None:
+        """Once the grace is over, a server that does not answer must not keep the program: connections are closed soon
+        after a cancellation, and not only when the server has confirmed it.
+        """
+        await trio.sleep(grace)
+        self.limit_cancel_grace()
+
+    def limit_cancel_grace(self) -> None:
+        """Close connections soon after a cancellation."""
+        self._listen_adapter.limit_cancel_grace(_LAST_CANCEL_GRACE)
+        for pool in self._pools:
+            pool.limit_cancel_grace(_LAST_CANCEL_GRACE)
 
     async def maintain(self, queue: str | None) -> None:
         """Rescue leases and prune now, whoever leads."""
@@ -232,6 +249,7 @@ async def run_actors(
                 except Exception as error:
                     failure = error
                 await runtime.stop(settings.grace if failure is None else 0.0)
+            runtime.limit_cancel_grace()
             services.cancel_scope.cancel()
     reporter.report(Stopped())
     reporter.close()

@@ -261,8 +261,8 @@ class Connection(TrioConnection[Row]):
     async def ping(self, timeout: float = 5.0) -> None:
         """Check that the server answers on this connection; if not, close it and raise OperationalError.
 
-        Sends a bare Sync: the server executes no statement, so nothing is counted or logged. A cancellation does not
-        interrupt it, but it never takes longer than the timeout. If a follow-up is unread, reading it is the check.
+        Sends a bare Sync: the server executes no statement, so nothing is counted or logged. A cancellation interrupts
+        it only after `cancel_grace` seconds. If a follow-up is unread, reading it is the check.
         """
         async with self.lock:
             await checkpoint_if_cancelled()
@@ -272,9 +272,14 @@ class Connection(TrioConnection[Row]):
             unread, self._unread = self._unread, None
             run = GeneratorRun(unread.finish_gen() if unread else self._sync_gen(), self.pgconn.socket)
             try:
-                with trio.move_on_after(timeout, shield=True):
+                with trio.move_on_after(timeout):
                     await run.run_to_end()
                     return
+            except trio.Cancelled:
+                with trio.move_on_after(min(timeout, self.cancel_grace), shield=True):
+                    await run.run_to_end()
+                    return
+                raise
             finally:
                 self.close_if_unfinished()
             raise errors.OperationalError(f"the server did not answer within {timeout} s")

@@ -55,6 +55,7 @@ class Pool:
     _opened: int = attrs.field(default=0, init=False)
     _closed: Counter[CloseReason] = attrs.field(factory=Counter, init=False)
     _is_closed: bool = attrs.field(default=False, init=False)
+    _cancel_grace: float | None = attrs.field(default=None, init=False)
     # The maintenance task sleeps until _next_retirement, or until _recheck because something is due earlier.
     _next_retirement: float = attrs.field(default=math.inf, init=False, repr=False)
     _recheck: trio.Event = attrs.field(factory=trio.Event, init=False, repr=False)
@@ -92,6 +93,14 @@ class Pool:
             return results
         finally:
             await self._check_in(member)
+
+    def limit_cancel_grace(self, seconds: float) -> None:
+        """Let clean-up after a cancellation take no longer than this on any connection: the program is about to end,
+        and a server that does not answer must not keep it.
+        """
+        self._cancel_grace = seconds
+        for member in (*self._idle, *self._in_use):
+            member.connection.cancel_grace = seconds
 
     def statistics(self) -> PoolStatistics:
         """Return the present state of the pool, and its counters since it was opened."""
@@ -200,6 +209,8 @@ class Pool:
 
     async def _open(self, deadline: float) -> Member:
         member = await open_member(self._dsn, self.settings, deadline)
+        if self._cancel_grace is not None:
+            member.connection.cancel_grace = self._cancel_grace
         self._opened += 1
         return member
 
