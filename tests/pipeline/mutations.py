@@ -14,8 +14,8 @@ SERIAL = ("singleton", "stately", "exclusive", "key_strict_fifo")
 class Copy:
     """A copy of a history, to be changed."""
 
-    jobs: list
-    attempts: list
+    jobs: list = attrs.field(repr=False)  # too long to be printed
+    attempts: list = attrs.field(repr=False)
 
     @classmethod
     def of(cls, jobs, attempts):

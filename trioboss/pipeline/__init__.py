@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from trioboss.pipeline.jobs.archive import archive
     from trioboss.pipeline.jobs.audit import audit
     from trioboss.pipeline.jobs.capacity import capacity
+    from trioboss.pipeline.jobs.compact import compact
+    from trioboss.pipeline.jobs.erase import erase
     from trioboss.pipeline.jobs.load import load
     from trioboss.pipeline.jobs.report import report
     from trioboss.pipeline.jobs.synth import synth
@@ -29,6 +31,8 @@ __all__ = [
     "archive",
     "audit",
     "capacity",
+    "compact",
+    "erase",
     "get_session",
     "load",
     "read_lake",
@@ -43,6 +47,8 @@ _MODULES = {
     "archive": "jobs.archive",
     "audit": "jobs.audit",
     "capacity": "jobs.capacity",
+    "compact": "jobs.compact",
+    "erase": "jobs.erase",
     "get_session": "session",
     "load": "jobs.load",
     "read_lake": "lake",

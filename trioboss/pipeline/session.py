@@ -13,7 +13,7 @@ from trioboss.errors import UsageError
 from trioboss.pipeline.java import prepare_java
 from trioboss.pipeline.source import TriobossSource
 
-__all__ = ["get_session", "register"]
+__all__ = ["get_session", "is_submitted", "register"]
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit for the scripts that it runs."""
@@ -41,7 +41,7 @@ def get_session(
     says.
     """
     spark = SparkSession.getActiveSession()
-    if spark is None and master is None and _SUBMITTED in os.environ:
+    if spark is None and master is None and is_submitted():
         spark = _join(dict(conf or {}))
     elif spark is None:
         spark = _build(master or "local[*]", dict(conf or {}), name)
@@ -52,6 +52,11 @@ def get_session(
             spark.conf.set(key, value)
     register(spark)
     return spark
+
+
+def is_submitted() -> bool:
+    """Whether this is a script that spark-submit runs, which decides where Spark runs."""
+    return _SUBMITTED in os.environ
 
 
 def register(spark: SparkSession) -> None:

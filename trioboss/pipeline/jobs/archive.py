@@ -6,16 +6,18 @@ An export that is killed is finished by the next one. With ``hold``, retention k
 import argparse
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import attrs
 from pyspark.sql import SparkSession
 
-from trioboss.pipeline.arguments import add_session_arguments, print_progress, session_of
+from trioboss.pipeline.arguments import add_session_arguments, check_positive, open_run
 from trioboss.pipeline.database import Database, open_database
 from trioboss.pipeline.export import LakeExport, Sizes, take_lake
 from trioboss.pipeline.files import Files
 from trioboss.pipeline.held_back import HeldBack, find_held_back
+from trioboss.pipeline.jobs.compact import compact_small
 from trioboss.pipeline.low_priority import add_nice_argument, lower_priority
 from trioboss.pipeline.manifest import Batch, Manifest
 from trioboss.pipeline.options import need_dsn
@@ -31,6 +33,9 @@ EXIT_HELD_BACK = 3
 
 _POLL = 0.2
 """Seconds between two polls for the end of a transaction, of which no notification comes."""
+_COMPACT = 16
+"""Small files of one day that are worth a compaction."""
+_KEEP_REMOVED = timedelta(hours=24)
 _LONG = 60.0
 """Seconds after which an open transaction is reported by an export that follows."""
 
@@ -61,6 +66,8 @@ def archive(
     follow: bool = False,
     hold: bool | None = None,
     adopt: bool = False,
+    format: str | None = None,
+    compact: bool = False,
     wait: float = 5.0,
     interval: float = 60.0,
     batch_rows: int = 1_000_000,
@@ -72,8 +79,12 @@ def archive(
     """Export all history that is committed now to the lake ``to``; with ``follow``, go on until ``stop`` is set.
 
     Rows that were written after a transaction began which is still open are exported when it ends: the export waits
-    ``wait`` seconds for that, and then returns with `held_back`. With ``follow`` it looks for new rows every
-    ``interval`` seconds, so that a busy queue makes a few files each time and not many small ones.
+    ``wait`` seconds for that, and then returns with `held_back`. With ``follow`` it searches for new rows every
+    ``interval`` seconds, so that a busy queue makes a few files each time and not many small ones; with ``compact``
+    it joins the small files of a day once there are several (see `compact`).
+
+    ``format``: parquet (the default of a new lake), or delta, which also makes the lake a set of Delta tables; a
+    Parquet lake is converted to it.
 
     History is exported in batches of about ``batch_rows``, each read by tasks of about ``task_rows``, of which
     ``concurrency`` read at a time. ``hold``: from now on retention keeps rows that are not in this lake (False: it no
@@ -83,10 +94,11 @@ def archive(
     spark, address = spark or get_session(), need_dsn(dsn)
     with open_database(address, schema) as database:
         sizes = Sizes(batch_rows, task_rows, concurrency)
-        export = take_lake(spark, database, Manifest(Files(spark, to)), address, adopt=adopt, sizes=sizes)
+        manifest = Manifest(Files(spark, to))
+        export = take_lake(spark, database, manifest, address, adopt=adopt, format=format, sizes=sizes)
         if hold is not None:
             export.hold(hold)
-        run = _Run(database, export, progress)
+        run = _Run(database, export, progress, _COMPACT if compact else None)
         if follow:
             return run.follow(interval, stop or _Never())
         return run.once(wait, stop or _Never())
@@ -110,7 +122,10 @@ class _Run:
     _database: Database
     _export: LakeExport
     _progress: Reporter | None
+    _compact: int | None
+    """So many small files of a day are joined; None: they stay."""
     _total: Exported = Exported()
+    _rows_left: int | None = None
     _reported: int | None = None
     """The transaction that was reported last."""
 
@@ -140,10 +155,22 @@ class _Run:
             began = time.monotonic()
             batch = self._export.next_batch(self._progress)
             if batch is None:
-                return
+                break
             self._total = self._total.add(batch)
-            rows = sum(batch.rows.values())
-            report_step(self._progress, f"batch {batch.number}", rows, time.monotonic() - began)
+            self._report(batch, time.monotonic() - began)
+        if self._compact is not None and self._total.jobs + self._total.attempts:
+            self._export.manifest.delete_removed(datetime.now(UTC) - _KEEP_REMOVED)
+            compact_small(self._export, at_least=self._compact, progress=self._progress)
+
+    def _report(self, batch: Batch, seconds: float) -> None:
+        if self._progress is None:
+            return
+        rows = sum(batch.rows.values())
+        # The rest is counted once: to count it again after each batch would take longer than to export it.
+        left = self._export.count_left() if self._rows_left is None else self._rows_left - rows
+        self._rows_left = left if left > 0 else None
+        what = f"batch {batch.number}" + (f", about {left:,} rows left" if left > 0 else "")
+        report_step(self._progress, what, rows, seconds)
 
     def _report_held_back(self) -> None:
         held_back = find_held_back(self._database, read_horizon(self._database).next)
@@ -167,24 +194,26 @@ def main(argv: list[str] | None = None) -> int:
     """The command, for spark-submit and for `trioboss pipeline archive`."""
     given = _parse(argv)
     lower_priority(given.nice)
-    spark = session_of(given)
     if given.forget:
-        print(f"{forget_lake(given.dsn, given.to, spark=spark, schema=given.schema)} lakes forgotten")
+        with open_run(given) as run:
+            print(f"{forget_lake(run.dsn, given.to, spark=run.spark, schema=given.schema)} lakes forgotten")
         return 0
-    with stop_on_signals() as stop:
+    with open_run(given) as run, stop_on_signals() as stop:
         try:
             exported = archive(
-                given.dsn,
+                run.dsn,
                 given.to,
-                spark=spark,
+                spark=run.spark,
                 schema=given.schema,
                 follow=given.follow,
                 hold=given.hold,
                 adopt=given.adopt,
+                format=given.format,
+                compact=given.compact,
                 wait=given.wait,
                 interval=given.interval,
                 stop=stop,
-                progress=print_progress,
+                progress=run.progress,
             )
         except Exception as error:
             if not stop.is_set() or not type(error).__module__.startswith(("py4j.", "pyspark.")):
@@ -228,9 +257,20 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
         action="store_true",
         help="the lake is this database's, which pg_upgrade has given a new identity",
     )
+    parser.add_argument(
+        "--format",
+        choices=("parquet", "delta"),
+        help="delta: the lake is also a set of Delta tables (default: as the lake is; a new one is parquet)",
+    )
+    parser.add_argument(
+        "--compact", action="store_true", help=f"join the small files of a day once there are {_COMPACT}"
+    )
     add_nice_argument(parser)
     add_session_arguments(parser)
-    return parser.parse_args(argv)
+    given = parser.parse_args(argv)
+    check_positive(given, "interval")
+    check_positive(given, "wait", zero=True)
+    return given
 
 
 if __name__ == "__main__":

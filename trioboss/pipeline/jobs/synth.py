@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from trioboss.errors import UsageError
-from trioboss.pipeline.arguments import add_session_arguments, print_progress, session_of
+from trioboss.pipeline.arguments import add_session_arguments, check_positive, open_run
 from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.files import Files
 from trioboss.pipeline.history import parse_time
@@ -129,16 +129,16 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_session_arguments(parser)
     given = parser.parse_args(argv)
-    if given.jobs < 0 or given.days <= 0:
-        raise UsageError("jobs, days: neither can be less than nothing")
-    spark = session_of(given)
-    if given.load:
-        print(f"{synth_load(given.jobs, given.to, spark=spark, seed=given.seed)} rows")
-        return 0
-    made = synth(
-        given.jobs, given.to, spark=spark, days=given.days, begin=given.begin, seed=given.seed,
-        violations=given.violations, progress=print_progress,
-    )  # fmt: skip
+    check_positive(given, "jobs", "violations", zero=True)
+    check_positive(given, "days")
+    with open_run(given, needs_database=False) as run:
+        if given.load:
+            print(f"{synth_load(given.jobs, given.to, spark=run.spark, seed=given.seed)} rows")
+            return 0
+        made = synth(
+            given.jobs, given.to, spark=run.spark, days=given.days, begin=given.begin, seed=given.seed,
+            violations=given.violations, progress=run.progress,
+        )  # fmt: skip
     _print(made, as_json=given.json)
     return 0
 
