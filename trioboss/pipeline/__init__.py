@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trioboss.pipeline.jobs.report import report
     from trioboss.pipeline.jobs.synth import synth
     from trioboss.pipeline.lake import read_lake
+    from trioboss.pipeline.payload import count_payloads, type_payload
     from trioboss.pipeline.releasing import LoadRefused
     from trioboss.pipeline.session import get_session, register
 
@@ -32,6 +33,7 @@ __all__ = [
     "audit",
     "capacity",
     "compact",
+    "count_payloads",
     "erase",
     "get_session",
     "load",
@@ -39,6 +41,7 @@ __all__ = [
     "register",
     "report",
     "synth",
+    "type_payload",
 ]
 
 _MODULES = {
@@ -48,6 +51,7 @@ _MODULES = {
     "audit": "jobs.audit",
     "capacity": "jobs.capacity",
     "compact": "jobs.compact",
+    "count_payloads": "payload",
     "erase": "jobs.erase",
     "get_session": "session",
     "load": "jobs.load",
@@ -55,6 +59,7 @@ _MODULES = {
     "register": "session",
     "report": "jobs.report",
     "synth": "jobs.synth",
+    "type_payload": "payload",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it takes every name for one of ours

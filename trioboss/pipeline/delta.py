@@ -33,7 +33,7 @@ def synchronize(manifest: Manifest, identity: Identity, kind: str = "export") ->
     contents = manifest.contents()
     for table, folder in FOLDERS.items():
         delta = _open(manifest, table, folder)
-        if (delta.transaction_version(_application(identity)) or -1) < contents.batch:
+        if (delta.transaction_version(_application(identity)) or 0) < contents.batch:
             _commit(delta, folder, contents, identity, kind)
 
 

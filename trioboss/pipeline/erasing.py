@@ -69,8 +69,10 @@ def erase_rows(export: LakeExport, names: Collection[JobName], target: int) -> t
     files = {file.path: file for file in export.manifest.contents().files}
     affected: list[LakeFile] = []
     for table, folder in FOLDERS.items():
-        rows = _of(export, _read(export, table), table, names)
-        paths = rows.select(F.col("_metadata.file_path")).distinct().collect() if names else []
+        if not names or not any(file.folder == folder for file in files.values()):
+            continue
+        rows = _read(export, table).withColumn("file", F.col("_metadata.file_path"))
+        paths = _of(export, rows, table, names).select("file").distinct().collect()
         ends = {f"{folder}/{path.rpartition(f'/{folder}/')[2]}" for (path,) in paths}
         affected += [files[end] for end in sorted(ends)]
     if not affected:

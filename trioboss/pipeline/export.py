@@ -88,14 +88,16 @@ def take_lake(
     *,
     adopt: bool = False,
     format: str | None = None,
+    redact: tuple[str, ...] | None = None,
     sizes: Sizes | None = None,
 ) -> "LakeExport":
     """Take a lake for an export or a change, or raise UsageError: it is another database's, or is taken.
 
     A lake that does not exist is created, in this ``format``, and one that exists is converted to it (None: stays as
-    it is). ``adopt``: the lake is this database's although its identity has changed.
+    it is). ``redact``: from now on exports leave this out (None: as before). ``adopt``: the lake is this database's
+    although its identity has changed.
     """
-    identity = _identify(database, manifest, adopt=adopt, format=format)
+    identity = _identify(database, manifest, adopt=adopt, format=format, redact=redact)
     if database.run("lock_lake", lake=identity.id) != [(True,)]:
         raise UsageError(f"{manifest.files.root}: another export to this lake is running")
     contents = manifest.contents()
@@ -122,15 +124,27 @@ def take_lake(
     return export
 
 
-def _identify(database: Database, manifest: Manifest, *, adopt: bool, format: str | None) -> Identity:
+def _identify(
+    database: Database,
+    manifest: Manifest,
+    *,
+    adopt: bool,
+    format: str | None,
+    redact: tuple[str, ...] | None,
+) -> Identity:
     """Which lake this is, once it is certain that the history of this database belongs into it."""
     ((server, number),) = database.run("get_identity")
     origin = Origin(server, number, database.catalog.schema)
     with database.transaction():
         # Two exports must not both create the lake.
         database.run("lock_lake_creation")
-        identity = manifest.identity() or manifest.create(origin, format or "parquet")
-        wanted = attrs.evolve(identity, origin=origin, format=format or identity.format)
+        identity = manifest.identity() or manifest.create(origin, format or "parquet", redact or ())
+        wanted = attrs.evolve(
+            identity,
+            origin=origin,
+            format=format or identity.format,
+            redact=identity.redact if redact is None else redact,
+        )
         is_ours = identity.origin == origin or (
             adopt and identity.origin is not None and identity.origin.schema == origin.schema
         )
@@ -247,6 +261,7 @@ class LakeExport:
             "numPartitions": ceil(count / self._sizes.task_rows),
             "concurrency": self._sizes.concurrency,
             "chunkRows": self._sizes.chunk_rows,
+            "redact": ",".join(self._identity.redact),
         }
         return self.spark.read.format("trioboss").options(**options).load()
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType, VariantType
 
 from trioboss.errors import UsageError
-from trioboss.pipeline.files import Files
+from trioboss.pipeline.files import open_files
 from trioboss.pipeline.rows import JOB_COLUMNS
 
 __all__ = ["check_inputs", "check_mapping", "digest_files", "open_input", "shape_jobs"]
@@ -38,7 +38,7 @@ def digest_files(spark: SparkSession, given: Sequence[str] | DataFrame) -> list[
         return None
     digests = []
     for name in given:
-        files = Files(spark, name)
+        files = open_files(spark, name)
         try:
             digests += [f"{_format(name)} {files.digest(file.path)}" for file in files.matching()]
         except FileNotFoundError:
@@ -81,7 +81,7 @@ def _is_splittable(spark: SparkSession, name: str) -> bool:
     """
     if (
         name.endswith(_PACKED)
-        or max((file.bytes for file in Files(spark, name).matching()), default=0) < _LARGE
+        or max((file.bytes for file in open_files(spark, name).matching()), default=0) < _LARGE
     ):
         return False
     quotes = F.length("value") - F.length(F.replace(F.col("value"), F.lit('"'), F.lit("")))

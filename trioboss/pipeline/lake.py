@@ -20,7 +20,7 @@ from pyspark.sql.types import DateType, StructField, StructType
 
 from trioboss.errors import UsageError
 from trioboss.pipeline.columns import TABLES
-from trioboss.pipeline.files import Files
+from trioboss.pipeline.files import Files, open_files
 from trioboss.pipeline.manifest import FOLDERS, Batch, LakeFile, Manifest, rows_by_folder
 
 __all__ = [
@@ -40,7 +40,7 @@ STAGING = "_staging"
 
 def open_lake(spark: SparkSession, lake: str | Path) -> Manifest:
     """The manifest of a lake, or raise UsageError if there is no lake."""
-    manifest = Manifest(Files(spark, lake))
+    manifest = Manifest(open_files(spark, lake))
     if manifest.identity() is None:
         raise UsageError(f"{lake}: there is no lake here")
     return manifest

@@ -62,6 +62,8 @@ class Identity:
     """None: the history was made up."""
     format: str = "parquet"
     """parquet, or delta: then each folder is also a table of Delta Lake (see `delta`)."""
+    redact: tuple[str, ...] = ()
+    """Columns, and fields of JSON, that exports leave out, for instance output or data.email."""
 
 
 @attrs.frozen
@@ -160,16 +162,23 @@ class Manifest:
             return None
         found = self._read(_IDENTITY)
         origin = found["origin"]
-        return Identity(UUID(found["lake"]), None if origin is None else Origin(**origin), found["format"])
+        return Identity(
+            UUID(found["lake"]),
+            None if origin is None else Origin(**origin),
+            found["format"],
+            tuple(found["redact"]),
+        )
 
-    def create(self, origin: Origin | None, format: str = "parquet") -> Identity:
+    def create(
+        self, origin: Origin | None, format: str = "parquet", redact: tuple[str, ...] = ()
+    ) -> Identity:
         """Make the folder a lake, or raise UsageError if it has something else in it."""
         for name in (_FOLDER, *FOLDERS.values()):
             if self.files.exists(name):
                 raise UsageError(
                     f"{self.files.root}: has {name} in it, but is not a lake of this version of trioboss"
                 )
-        identity = Identity(uuid4(), origin, format)
+        identity = Identity(uuid4(), origin, format, redact)
         self._write_identity(identity)
         return self.identity() or identity
 
@@ -180,7 +189,15 @@ class Manifest:
 
     def _write_identity(self, identity: Identity) -> None:
         origin = None if identity.origin is None else attrs.asdict(identity.origin)
-        self._write(_IDENTITY, {"lake": str(identity.id), "origin": origin, "format": identity.format})
+        self._write(
+            _IDENTITY,
+            {
+                "lake": str(identity.id),
+                "origin": origin,
+                "format": identity.format,
+                "redact": identity.redact,
+            },
+        )
 
     def clean(self) -> None:
         """Delete files that a killed export was writing."""

@@ -6,6 +6,7 @@ An export that is killed is finished by the next one. With ``hold``, retention k
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,16 +14,18 @@ import attrs
 from pyspark.sql import SparkSession
 
 from trioboss.pipeline.arguments import add_session_arguments, check_positive, open_run
+from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.database import Database, open_database
 from trioboss.pipeline.export import LakeExport, Sizes, take_lake
-from trioboss.pipeline.files import Files
+from trioboss.pipeline.files import open_files
 from trioboss.pipeline.held_back import HeldBack, find_held_back
 from trioboss.pipeline.jobs.compact import compact_small
 from trioboss.pipeline.low_priority import add_nice_argument, lower_priority
-from trioboss.pipeline.manifest import Batch, Manifest
+from trioboss.pipeline.manifest import FOLDERS, Batch, Manifest
 from trioboss.pipeline.options import need_dsn
 from trioboss.pipeline.planning import read_horizon
 from trioboss.pipeline.progress import Progress, Reporter, report_step
+from trioboss.pipeline.query import parse_redact
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.stopping import Stop, stop_on_signals
 
@@ -67,6 +70,7 @@ def archive(
     hold: bool | None = None,
     adopt: bool = False,
     format: str | None = None,
+    redact: Sequence[str] | None = None,
     compact: bool = False,
     wait: float = 5.0,
     interval: float = 60.0,
@@ -84,7 +88,8 @@ def archive(
     it joins the small files of a day once there are several (see `compact`).
 
     ``format``: parquet (the default of a new lake), or delta, which also makes the lake a set of Delta tables; a
-    Parquet lake is converted to it.
+    Parquet lake is converted to it. ``redact``: columns, or fields of JSON like ``data.customer.email``, that do not
+    leave the database; the lake keeps this for later exports (None: as it has it).
 
     History is exported in batches of about ``batch_rows``, each read by tasks of about ``task_rows``, of which
     ``concurrency`` read at a time. ``hold``: from now on retention keeps rows that are not in this lake (False: it no
@@ -94,14 +99,29 @@ def archive(
     spark, address = spark or get_session(), need_dsn(dsn)
     with open_database(address, schema) as database:
         sizes = Sizes(batch_rows, task_rows, concurrency)
-        manifest = Manifest(Files(spark, to))
-        export = take_lake(spark, database, manifest, address, adopt=adopt, format=format, sizes=sizes)
+        export = take_lake(
+            spark,
+            database,
+            Manifest(open_files(spark, to)),
+            address,
+            adopt=adopt,
+            format=format,
+            redact=None if redact is None else check_redact(redact),
+            sizes=sizes,
+        )
         if hold is not None:
             export.hold(hold)
         run = _Run(database, export, progress, _COMPACT if compact else None)
         if follow:
             return run.follow(interval, stop or _Never())
         return run.once(wait, stop or _Never())
+
+
+def check_redact(given: Sequence[str]) -> tuple[str, ...]:
+    """The entries, sorted, or raise UsageError."""
+    for table in FOLDERS:
+        parse_redact(given, TABLES[table])
+    return tuple(sorted(set(given)))
 
 
 class _Never:
@@ -185,7 +205,7 @@ def forget_lake(
     dsn: str | None, to: str, *, spark: SparkSession | None = None, schema: str = "trioboss"
 ) -> int:
     """Let retention no longer wait for the lakes at an address, which need not exist any more; return how many."""
-    address = Files(spark or get_session(), to).root
+    address = open_files(spark or get_session(), to).root
     with open_database(need_dsn(dsn), schema) as database:
         return int(database.run("drop_lake", address=address)[0][0])
 
@@ -209,6 +229,7 @@ def main(argv: list[str] | None = None) -> int:
                 hold=given.hold,
                 adopt=given.adopt,
                 format=given.format,
+                redact=given.redact,
                 compact=given.compact,
                 wait=given.wait,
                 interval=given.interval,
@@ -263,12 +284,19 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
         help="delta: the lake is also a set of Delta tables (default: as the lake is; a new one is parquet)",
     )
     parser.add_argument(
+        "--redact",
+        action="append",
+        metavar="COLUMN[.FIELD…]",
+        help="leave this out, now and in later exports to this lake; may be repeated",
+    )
+    parser.add_argument(
         "--compact", action="store_true", help=f"join the small files of a day once there are {_COMPACT}"
     )
     add_nice_argument(parser)
     add_session_arguments(parser)
     given = parser.parse_args(argv)
     check_positive(given, "interval")
+    check_redact(given.redact or ())
     check_positive(given, "wait", zero=True)
     return given
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from trioboss.pipeline.arguments import add_session_arguments, check_positive, open_run
 from trioboss.pipeline.database import open_database
 from trioboss.pipeline.export import LakeExport, take_lake
-from trioboss.pipeline.files import Files
+from trioboss.pipeline.files import open_files
 from trioboss.pipeline.lake import open_lake
 from trioboss.pipeline.manifest import Manifest
 from trioboss.pipeline.options import need_dsn
@@ -64,7 +64,7 @@ def compact(
     open_lake(spark, lake)
     now = datetime.now(UTC)
     with open_database(address, schema) as database:
-        manifest = Manifest(Files(spark, lake))
+        manifest = Manifest(open_files(spark, lake))
         export = take_lake(spark, database, manifest, address)
         deleted = manifest.delete_removed(now - timedelta(hours=keep_removed))
         old = []

@@ -22,13 +22,14 @@ from trioboss.pipeline.arguments import add_session_arguments, open_run
 from trioboss.pipeline.database import Database, open_database
 from trioboss.pipeline.erasing import JobName, Wanted, count_rows, erase_rows, find_in_lake
 from trioboss.pipeline.export import take_lake
-from trioboss.pipeline.files import Files
+from trioboss.pipeline.files import open_files
 from trioboss.pipeline.jobs.compact import TARGET
 from trioboss.pipeline.lake import open_lake
 from trioboss.pipeline.manifest import Manifest
 from trioboss.pipeline.options import need_dsn
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.terminal import print_json
+from trioboss.store.parameters import uuid_array
 
 __all__ = ["Erased", "erase", "main"]
 
@@ -76,7 +77,7 @@ def erase(
     spark = spark or get_session()
     open_lake(spark, lake)
     with open_database(address, schema) as database:
-        manifest = Manifest(Files(spark, lake))
+        manifest = Manifest(open_files(spark, lake))
         # Taken, so that no export can bring a row to the lake between the two deletions.
         export = take_lake(spark, database, manifest, address)
         names = find_in_lake(export, wanted, _find(database, wanted))
@@ -119,17 +120,17 @@ def _prove(
 
 
 def _find(database: Database, wanted: Wanted) -> set[JobName]:
-    rows = database.run(
-        "find_copies", queue=wanted.queue, ids=[UUID(id) for id in wanted.ids], key=wanted.key
-    )
+    ids = uuid_array(UUID(id) for id in wanted.ids)
+    rows = database.run("find_copies", queue=wanted.queue, ids=ids, key=wanted.key)
     return {(queue, str(id)) for queue, id in rows}
 
 
-def _by_queue(names: Collection[JobName]) -> Mapping[str, list[UUID]]:
+def _by_queue(names: Collection[JobName]) -> Mapping[str, str]:
+    """For each queue the ids of its jobs, as a parameter."""
     ids = defaultdict(list)
     for queue, id in names:
         ids[queue].append(UUID(id))
-    return ids
+    return {queue: uuid_array(of_queue) for queue, of_queue in ids.items()}
 
 
 def _delete(database: Database, names: Collection[JobName]) -> tuple[int, int, int]:

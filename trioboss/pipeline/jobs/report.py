@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 
 from trioboss.errors import UsageError
 from trioboss.pipeline.arguments import check_positive, open_run
-from trioboss.pipeline.files import Files
+from trioboss.pipeline.files import Files, open_files
 from trioboss.pipeline.history import History, Source, add_history_arguments, check_source, source_of
 from trioboss.pipeline.page import Before, Report, render_page
 from trioboss.pipeline.progress import Reporter, report_stages, report_step
@@ -75,7 +75,7 @@ def report(
     """
     target = page_path(out, page)
     spark = spark or get_session()
-    files, written = Files(spark, out), {}
+    files, written = open_files(spark, out), {}
     with source.open(spark, _JOBS, _ATTEMPTS) as history:
         tables = _tables(history, source, top)
         _refuse_foreign(files, [*tables, _BEFORE])

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from trioboss.errors import UsageError
 from trioboss.pipeline.arguments import add_session_arguments, check_positive, open_run
 from trioboss.pipeline.columns import TABLES
-from trioboss.pipeline.files import Files
+from trioboss.pipeline.files import open_files
 from trioboss.pipeline.history import parse_time
 from trioboss.pipeline.lake import make_lake
 from trioboss.pipeline.manifest import Manifest
@@ -56,7 +56,7 @@ def synth(
 ) -> Synthetic:
     """Write a history of so many jobs to a new lake ``to``. The same arguments make the same history."""
     spark = spark or get_session()
-    manifest = Manifest(Files(spark, to))
+    manifest = Manifest(open_files(spark, to))
     if manifest.identity() is not None:
         raise UsageError(f"to: there is a lake at {to} already")
     first = begin or _midnight() - timedelta(days=days)
