@@ -6,6 +6,71 @@
     ended = spark.read.format("trioboss").option("dsn", dsn).option("table", "archive").load()
 
 Nothing of Spark is imported before one of these names is used.
+
+Commands:
+
+jobs              the commands: archive, compact, erase, report, audit, capacity, load, synth, all
+arguments         the arguments that they have in common, and the order in which they start
+migration         migrates an embedded server
+timings           where the time of a command went
+progress          how far it is
+terminal          tables and JSON on the terminal
+stopping          SIGTERM and SIGINT
+low_priority      a low priority for exports
+
+Spark:
+
+session           the session
+remote            sessions of Spark Connect
+java              a Java for Spark
+source            the data source `trioboss`
+options           its options
+columns           the tables that it has, and their columns
+
+Reading history:
+
+batch_reader      `spark.read`
+stream_reader     `spark.readStream`
+history_reader    what both have in common: the tasks of a query, and how each reads its share
+planning          divides a table among tasks
+query             the statement that reads rows
+chunks            reads by short statements
+prefetch          reads ahead
+decoding          what COPY sends, as Arrow
+registration      lets all tasks read as of one instant, and retention wait for them
+database          the statements of the pipeline, on a blocking connection
+days              ranges of days
+history           history from the database or from a lake, for commands that analyse it
+payload           payloads as columns
+
+Bulk loads:
+
+inputs            files and tables, and how their columns become jobs
+batch_writer      `df.write`
+rows              rows of a DataFrame as rows of a stage
+json_values       values of Spark as JSON
+ids               ids for jobs that bring none
+staging           the tables in which tasks put rows
+arrow_connection  connections that take Arrow
+releasing         makes jobs of staged rows, all or none
+
+Lakes:
+
+lake              the folders and files of a lake
+manifest          which files are part of it
+files             the file systems
+export            exports history to it
+held_back         the transaction that keeps rows from being exported
+rewriting         replaces files
+erasing           finds and erases jobs
+delta             the tables of Delta Lake
+
+Analysis:
+
+transforms        questions to history
+queueing          how many slots keep waits short
+page              the report as a page
+synthetic         history that was made up
 """
 
 from importlib import import_module

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from trioboss.pipeline.remote import is_remote
 
-__all__ = ["Progress", "Reporter", "report_stages", "report_step"]
+__all__ = ["Progress", "Reporter", "report_end", "report_stages"]
 
 _SECONDS_BETWEEN = 0.5
 
@@ -75,7 +75,7 @@ class Progress:
 Reporter = Callable[[Progress], None]
 
 
-def report_step(report: Reporter | None, what: str, rows: int = 0, seconds: float = 0.0) -> None:
+def report_end(report: Reporter | None, what: str, rows: int = 0, seconds: float = 0.0) -> None:
     """Report a step that is over."""
     if report is not None:
         report(Progress(what, rows=rows, seconds=seconds))

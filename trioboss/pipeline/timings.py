@@ -20,23 +20,23 @@ class Timings:
     """The steps of a job that are over, with the seconds that each took."""
 
     _began: float = attrs.field(factory=time.monotonic)
-    _steps: list[tuple[str, float]] = attrs.field(factory=list)
+    _ended: list[tuple[str, float]] = attrs.field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         if (age := _process_age()) is not None:
             self._began -= age
-            self._steps.append(("start Python, import", age))
+            self._ended.append(("start Python, import", age))
 
     def add(self, progress: Progress) -> None:
         """Keep a step that is over."""
         if progress.is_over:
-            self._steps.append((progress.what, progress.seconds))
+            self._ended.append((progress.what, progress.seconds))
 
     def print(self) -> None:
         """Print all steps, the time that belongs to none of them, and the sum."""
         total = time.monotonic() - self._began
-        known = sum(seconds for _, seconds in self._steps)
-        for name, seconds in [*self._steps, ("other", max(0.0, total - known)), ("all", total)]:
+        known = sum(seconds for _, seconds in self._ended)
+        for name, seconds in [*self._ended, ("other", max(0.0, total - known)), ("all", total)]:
             print(f"{seconds:8.1f} s  {seconds / total:5.0%}  {name}", file=sys.stderr)
 
 

@@ -20,11 +20,11 @@ from trioboss.pipeline.export import LakeExport, Sizes, take_lake
 from trioboss.pipeline.files import open_files
 from trioboss.pipeline.held_back import HeldBack, find_held_back
 from trioboss.pipeline.jobs.compact import compact_small
-from trioboss.pipeline.low_priority import add_nice_argument, lower_priority
+from trioboss.pipeline.low_priority import add_priority_argument, lower_priority
 from trioboss.pipeline.manifest import FOLDERS, Batch, Manifest
 from trioboss.pipeline.options import need_dsn
 from trioboss.pipeline.planning import read_horizon
-from trioboss.pipeline.progress import Progress, Reporter, report_step
+from trioboss.pipeline.progress import Progress, Reporter, report_end
 from trioboss.pipeline.query import parse_redact
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.stopping import Stop, stop_on_signals
@@ -91,23 +91,16 @@ def archive(
     Parquet lake is converted to it. ``redact``: columns, or fields of JSON like ``data.customer.email``, that do not
     leave the database; the lake keeps this for later exports (None: as it has it).
 
-    History is exported in batches of about ``batch_rows``, each read by tasks of about ``task_rows``, of which
-    ``concurrency`` read at a time. ``hold``: from now on retention keeps rows that are not in this lake (False: it no
-    longer does; None: as before). ``adopt``: the lake is this database's, although the server's identifier has changed
-    (pg_upgrade does that).
+    A batch has about ``batch_rows``, read by tasks of about ``task_rows``, ``concurrency`` at a time. ``hold``: from
+    now on retention keeps rows that are not in this lake (False: it no longer does; None: as before). ``adopt``: the
+    lake is this database's, although pg_upgrade has changed the server's identifier.
     """
     spark, address = spark or get_session(), need_dsn(dsn)
+    left_out = None if redact is None else check_redact(redact)
     with open_database(address, schema) as database:
-        sizes = Sizes(batch_rows, task_rows, concurrency)
+        lake, sizes = Manifest(open_files(spark, to)), Sizes(batch_rows, task_rows, concurrency)
         export = take_lake(
-            spark,
-            database,
-            Manifest(open_files(spark, to)),
-            address,
-            adopt=adopt,
-            format=format,
-            redact=None if redact is None else check_redact(redact),
-            sizes=sizes,
+            spark, database, lake, address, adopt=adopt, format=format, redact=left_out, sizes=sizes
         )
         if hold is not None:
             export.hold(hold)
@@ -190,7 +183,7 @@ class _Run:
         left = self._export.count_left() if self._rows_left is None else self._rows_left - rows
         self._rows_left = left if left > 0 else None
         what = f"batch {batch.number}" + (f", about {left:,} rows left" if left > 0 else "")
-        report_step(self._progress, what, rows, seconds)
+        report_end(self._progress, what, rows, seconds)
 
     def _report_held_back(self) -> None:
         held_back = find_held_back(self._database, read_horizon(self._database).next)
@@ -292,7 +285,7 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--compact", action="store_true", help=f"join the small files of a day once there are {_COMPACT}"
     )
-    add_nice_argument(parser)
+    add_priority_argument(parser)
     add_session_arguments(parser)
     given = parser.parse_args(argv)
     check_positive(given, "interval")

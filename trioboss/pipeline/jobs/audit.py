@@ -22,7 +22,7 @@ from trioboss.pipeline.database import open_database
 from trioboss.pipeline.history import History, Source, add_history_arguments, check_source, source_of
 from trioboss.pipeline.lake import find_damaged, open_lake
 from trioboss.pipeline.options import need_dsn
-from trioboss.pipeline.progress import Reporter, report_stages, report_step
+from trioboss.pipeline.progress import Reporter, report_end, report_stages
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.terminal import print_json, show
 from trioboss.pipeline.transforms.trace import TRACED_ATTEMPTS, TRACED_JOBS, trace_jobs
@@ -90,7 +90,7 @@ def find_violations(
     jobs = history.jobs
     found = [
         exclusion.overlaps(trace, tolerance),
-        exclusion.waiting_together(jobs, tolerance),
+        exclusion.both_waiting(jobs, tolerance),
         order.starts_out_of_order(trace, tolerance, unordered),
         order.passed_retries(trace, tolerance),
         ends.counted_ends(trace),
@@ -135,7 +135,7 @@ def audit(
         jobs, attempts = (frame.count() for frame in (history.jobs, history.attempts))
         found.unpersist()
         trace.unpersist()
-    report_step(progress, "audit", jobs + attempts, time.monotonic() - began)
+    report_end(progress, "audit", jobs + attempts, time.monotonic() - began)
     violations, possible = (
         Counter({row["kind"]: row["count"] for row in counts if row["certain"] == certain})
         for certain in (True, False)
@@ -226,11 +226,11 @@ def print_audit(done: Audit) -> None:
     print(f"{done.jobs:,} ended jobs, {done.attempts:,} attempts that did not complete: {', '.join(summary)}")
 
 
-def _sum_up(counts: Counter[str], word: str) -> str:
+def _sum_up(counts: Counter[str], noun: str) -> str:
     if not counts:
-        return f"no {word}"
+        return f"no {noun}"
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
-    return f"{counts.total()} {word}{'s' if counts.total() > 1 else ''} ({kinds})"
+    return f"{counts.total()} {noun}{'s' if counts.total() > 1 else ''} ({kinds})"
 
 
 if __name__ == "__main__":

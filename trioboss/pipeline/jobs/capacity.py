@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from trioboss.errors import UsageError
 from trioboss.pipeline.arguments import check_positive, open_run
 from trioboss.pipeline.history import Source, add_history_arguments, check_source, source_of
-from trioboss.pipeline.progress import Reporter, report_stages, report_step
+from trioboss.pipeline.progress import Reporter, report_end, report_stages
 from trioboss.pipeline.queueing import Demand, Work, percentile, replay, slots_needed, wait_percentile
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.terminal import print_json, print_rows
@@ -103,7 +103,7 @@ def capacity(
             queue: _replayed(rows) for queue, rows in _by_queue(_busiest(work, demand).collect()).items()
         }
         demand.unpersist()
-    report_step(progress, "capacity", sum(hour["arrivals"] for hour in hours), time.monotonic() - began)
+    report_end(progress, "capacity", sum(hour["arrivals"] for hour in hours), time.monotonic() - began)
     seen = {row["queue"]: row["seen"] for row in peaks} | dict(slots or {})
     return [
         _judge(queue, rows, max(1, seen.get(queue) or 1), busiest.get(queue, []), target)

@@ -20,7 +20,7 @@ from trioboss.pipeline.files import open_files
 from trioboss.pipeline.lake import open_lake
 from trioboss.pipeline.manifest import Manifest
 from trioboss.pipeline.options import need_dsn
-from trioboss.pipeline.progress import Reporter, report_stages, report_step
+from trioboss.pipeline.progress import Reporter, report_end, report_stages
 from trioboss.pipeline.rewriting import drop_files, find_old, find_small, rewrite_files
 from trioboss.pipeline.session import get_session
 
@@ -86,7 +86,7 @@ def compact_small(
     rows = sum(file.rows for file in small)
     with report_stages(export.spark, "compact", progress, rows):
         batch = rewrite_files(export, small, "compact", target=target)
-    report_step(progress, f"compact {len(small)} files", rows, time.monotonic() - began)
+    report_end(progress, f"compact {len(small)} files", rows, time.monotonic() - began)
     return Compacted(len(small), len(batch.files))
 
 

@@ -27,7 +27,7 @@ from trioboss.pipeline.arguments import add_session_arguments, check_positive, o
 from trioboss.pipeline.database import open_database
 from trioboss.pipeline.inputs import check_inputs, check_mapping, digest_files, open_input, shape_jobs
 from trioboss.pipeline.options import WriteOptions
-from trioboss.pipeline.progress import Reporter, report_stages, report_step
+from trioboss.pipeline.progress import Reporter, report_end, report_stages
 from trioboss.pipeline.releasing import Load, LoadRefused, drop_stages, find_load, refusal
 from trioboss.pipeline.session import get_session
 
@@ -68,7 +68,7 @@ def load(
     with open_database(options.dsn, schema) as database:
         ended = find_load(database, options.load)
     assert ended is not None
-    report_step(progress, f"load {queue}", ended.staged, time.monotonic() - began)
+    report_end(progress, f"load {queue}", ended.staged, time.monotonic() - began)
     return ended
 
 

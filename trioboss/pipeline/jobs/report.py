@@ -30,7 +30,7 @@ from trioboss.pipeline.arguments import check_positive, open_run
 from trioboss.pipeline.files import Files, open_files
 from trioboss.pipeline.history import History, Source, add_history_arguments, check_source, source_of
 from trioboss.pipeline.page import Before, Report, render_page
-from trioboss.pipeline.progress import Reporter, report_stages, report_step
+from trioboss.pipeline.progress import Reporter, report_end, report_stages
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.terminal import print_json, print_rows
 from trioboss.pipeline.transforms.attempts import all_attempts
@@ -89,7 +89,7 @@ def report(
     made = _gather(written, source, before)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(render_page(made), "utf-8")
-    report_step(progress, "page", seconds=time.monotonic() - began)
+    report_end(progress, "page", seconds=time.monotonic() - began)
     return made
 
 
@@ -158,7 +158,7 @@ def _write(
         frame.coalesce(1).write.mode("overwrite").parquet(path)
     written = spark.read.schema(frame.schema).parquet(path)
     if progress is not None:
-        report_step(progress, name, written.count(), time.monotonic() - began)
+        report_end(progress, name, written.count(), time.monotonic() - began)
     return written
 
 

@@ -23,7 +23,7 @@ from trioboss.pipeline.files import open_files
 from trioboss.pipeline.history import parse_time
 from trioboss.pipeline.lake import make_lake
 from trioboss.pipeline.manifest import Manifest
-from trioboss.pipeline.progress import Reporter, report_stages, report_step
+from trioboss.pipeline.progress import Reporter, report_end, report_stages
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.synthetic.planted import Row, Violation, plant
 from trioboss.pipeline.synthetic.rows import make_dead_letters, make_jobs, to_attempts, to_ended
@@ -70,7 +70,7 @@ def synth(
     began = time.monotonic()
     with report_stages(spark, "make history", progress):
         make_lake(manifest, frames)
-    report_step(progress, "make history", jobs, time.monotonic() - began)
+    report_end(progress, "make history", jobs, time.monotonic() - began)
     return _known(jobs, days, planted.violations)
 
 
