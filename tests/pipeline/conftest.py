@@ -27,8 +27,8 @@ def pytest_pycollect_makemodule(module_path, parent):
     return Skipped.from_parent(parent, path=module_path) if MISSING else None
 
 
-BESIDE = ("test_capacity", "test_cluster", "test_submit", "test_synth")
-"""What takes about as long as all the others: two start a Spark of their own, the rest shares a second session."""
+BESIDE = ("test_capacity", "test_cluster", "test_connect", "test_submit", "test_synth")
+"""What takes about as long as all the others: three start a Spark of their own, the rest shares a second session."""
 
 
 def pytest_itemcollected(item):

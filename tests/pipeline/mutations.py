@@ -17,6 +17,9 @@ class Copy:
     jobs: list
     attempts: list
 
+    def _repr_pretty_(self, printer, cycle):
+        printer.text("Copy(…)")  # Hypothesis warns of more than it can print
+
     @classmethod
     def of(cls, jobs, attempts):
         return cls(deepcopy(jobs), deepcopy(attempts))
@@ -126,7 +129,7 @@ def end_before_start(copy, number, little):
     return "end before start", job["id"]
 
 
-def waiting_together(copy, number, little):
+def both_waiting(copy, number, little):
     job = choose(copy.completed(policy=("short", "exclusive"), attempt=1, retry_count=0), number)
     other = copy.clone(job, number)
     second = timedelta(seconds=1)
@@ -155,5 +158,5 @@ def retries_left(copy, number, little):
 
 MUTATIONS = (
     overlap, swapped_starts, over_limit, two_ends, no_end, early_start, early_retry, start_before_send,
-    end_before_start, waiting_together, two_dead_letters, retries_left,
+    end_before_start, both_waiting, two_dead_letters, retries_left,
 )  # fmt: skip

@@ -25,7 +25,7 @@ def real(server_dsn, template):
     """The rows of a history: jobs, and attempts that did not complete."""
     with temporary_database(server_dsn, template) as dsn:
         trio.run(live, dsn, 25)
-        return rows_of(dsn, "archive"), rows_of(dsn, "attempt")
+        return Copy(rows_of(dsn, "archive"), rows_of(dsn, "attempt"))
 
 
 def to_frame(spark, table, columns, copies):
@@ -64,11 +64,11 @@ little = st.integers(1, 1000).map(lambda n: timedelta(microseconds=n))
     )
 )
 def test_every_mutation_is_found_and_the_history_itself_is_clean(spark, real, chosen):
-    copies, expected = {"real": Copy.of(*real)}, {}
+    copies, expected = {"real": Copy.of(real.jobs, real.attempts)}, {}
     for mutate, numbers in zip(MUTATIONS, chosen, strict=True):
         for number, delta in numbers:
             name = f"{mutate.__name__}{len(copies)}"
-            copies[name] = Copy.of(*real)
+            copies[name] = Copy.of(real.jobs, real.attempts)
             expected[name] = (*mutate(copies[name], number, delta), True)
 
     found = find(spark, copies)

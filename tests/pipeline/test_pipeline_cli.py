@@ -2,17 +2,24 @@
 
 import subprocess
 import sys
+from argparse import Namespace
+from contextlib import nullcontext
 
+import psycopg
 import pytest
+from pipeline_helpers import end_jobs
 
 from trioboss.cli import main, pipeline
+from trioboss.pipeline.arguments import open_run
+from trioboss.pipeline.database import open_database
+from trioboss.pipeline.progress import Progress
 
 
 def python(code):
     return subprocess.run([sys.executable, "-c", code], timeout=60, capture_output=True, text=True)
 
 
-JOBS = ["archive", "report", "audit", "load", "capacity", "synth"]
+JOBS = ["archive", "compact", "erase", "report", "audit", "load", "capacity", "all", "synth"]
 
 
 def test_the_help_lists_all_jobs(capsys):
@@ -71,6 +78,101 @@ def test_what_cannot_be_asked_is_exit_code_2(arguments, problem, capsys):
     assert main(["pipeline", "audit", *arguments]) == 2
 
     assert problem in capsys.readouterr().err
+
+
+@pytest.fixture
+def database(dsn):
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def no_spark(monkeypatch):
+    """Spark must not be started."""
+    monkeypatch.setattr(
+        "trioboss.pipeline.arguments.get_session", lambda *_: pytest.fail("Spark was started")
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["archive", "--to", "x", "--interval", "0"], "interval: 0 is not a number of more than 0"),
+        (["archive", "--to", "x", "--wait", "-1"], "wait: -1 is not a number of 0 or more"),
+        (["archive", "--to", "x", "--conf", "x"], "conf: 'x' is not of the form KEY=VALUE"),
+        (["archive", "--to", "x", "--master", "spark://x:1"], "a cluster cannot reach an embedded server"),
+        (["report", "--out", "x", "--top", "0"], "top: 0 is not a number of more than 0"),
+        (["report", "--out", "s3a://x/y"], "page: say where the page goes"),
+        (["report", "--out", "x", "--from-lake", "y", "--dsn", "z"], "give a lake or a dsn, not both"),
+        (["audit", "--queue", ""], "queue: "),
+        (["capacity", "--target", "0"], "target: 0 is not a number of more than 0"),
+        (["capacity", "--slots", "email"], "slots: 'email' is not of the form QUEUE=N"),
+        (["all", "--out", "x", "--target", "nan"], "target: nan is not a number of more than 0"),
+        (["load", "x.csv", "--queue", "q"], "x.csv: no such file"),
+        (["load", __file__, "--queue", "q", "--map", "colour=x"], "map: 'colour' is no option of a job"),
+        (["load", __file__, "--queue", "q", "--release-rate", "0"], "release-rate: 0 is not a number"),
+        (["compact", "--lake", "x", "--keep-days", "0"], "keep-days: 0 is not a number of more than 0"),
+        (["erase", "--lake", "x", "--queue", "q", "--id", "7"], "id: badly formed hexadecimal UUID string"),
+        (["synth", "--to", "x", "--jobs", "-1"], "jobs: -1 is not a number of 0 or more"),
+    ],
+)
+def test_a_wrong_argument_is_refused_before_spark_is_started(
+    arguments, problem, no_spark, monkeypatch, capsys
+):
+    monkeypatch.delenv("TRIOBOSS_DSN", raising=False)
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+
+    assert main(["pipeline", *arguments]) == 2
+
+    assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("dsn", ["postgresql://127.0.0.1:1/x", "nonsense://x"])
+def test_a_database_that_cannot_be_used_is_reported_before_spark_is_started(dsn, no_spark, capsys):
+    assert main(["pipeline", "audit", "--dsn", dsn]) in (1, 2)
+
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_without_a_dsn_the_embedded_server_is_used_and_migrated(dsn, no_spark, monkeypatch, capsys):
+    """As by the rest of the command line. The server is that of the tests, with a schema that is not there yet."""
+    began = []
+    monkeypatch.delenv("TRIOBOSS_DSN", raising=False)
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setattr("trioboss.pipeline.arguments.resolve_dsn", lambda _: nullcontext(dsn))
+    monkeypatch.setattr("trioboss.pipeline.arguments.get_session", lambda *_: began.append(True))
+    given = Namespace(dsn=None, schema="fresh", master=None, conf=[], timings=True)
+
+    with open_run(given) as run, open_database(dsn, "fresh"):
+        assert run.dsn == dsn
+
+    assert began == [True]
+    printed = capsys.readouterr().err
+    assert "no dsn was given: using the embedded server" in printed
+    assert "reach the database" in printed
+    assert "start Spark" in printed
+
+
+def test_report_audit_and_capacity_run_one_after_the_other(spark, dsn, database, tmp_path, capsys):
+    end_jobs(database, 20)
+
+    assert main(["pipeline", "all", "--dsn", dsn, "--out", str(tmp_path), "--timings"]) == 0
+
+    printed = capsys.readouterr()
+    assert str(tmp_path / "report.html") in printed.out
+    assert "20 ended jobs, 0 attempts that did not complete: no violation" in printed.out
+    assert "slots_needed" in printed.out
+    steps = [line.split("%  ")[1] for line in printed.err.splitlines() if "%  " in line]
+    assert {"start Spark", "hours", "page", "audit", "capacity", "other", "all"} <= set(steps)
+
+
+def test_progress_tells_rows_rate_and_time_left():
+    running = Progress("export jobs", done=2, total=8, seconds=10, expected=1000)
+
+    assert str(running) == "export jobs  2/8 tasks  about 250 of 1,000 rows  25 rows/s  10.0 s  30 s left"
+    assert str(Progress("export jobs", rows=1000, seconds=40, expected=1000)) == (
+        "export jobs  1,000 rows  25 rows/s  40.0 s"
+    )
 
 
 def test_a_schema_that_is_not_there_is_one_sentence(spark, dsn, capsys):

@@ -13,6 +13,10 @@ from trioboss.pipeline.java import prepare_java
 
 SCRIPT = """
 import sys
+from pyspark.sql import SparkSession
+options = {"dsn": "postgresql://127.0.0.1:1/none", "table": "queue"}
+# The package pyspark_trioboss has registered the source.
+print("finds", SparkSession.builder.getOrCreate().read.format("trioboss").options(**options).load().columns[0])
 from trioboss.pipeline import get_session
 from trioboss.pipeline.jobs.synth import main
 code = main(sys.argv[1:])
@@ -34,5 +38,6 @@ def test_a_job_runs_under_spark_submit_where_that_says(tmp_path):
     )
 
     assert run.returncode == 0, run.stderr
+    assert "finds queue\n" in run.stdout
     assert "100 rows\non local[1]" in run.stdout
     assert pq.read_table(tmp_path / "rows").num_rows == 100

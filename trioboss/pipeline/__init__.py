@@ -6,6 +6,71 @@
     ended = spark.read.format("trioboss").option("dsn", dsn).option("table", "archive").load()
 
 Nothing of Spark is imported before one of these names is used.
+
+Commands:
+
+jobs              the commands: archive, compact, erase, report, audit, capacity, load, synth, all
+arguments         the arguments that they have in common, and the order in which they start
+migration         migrates an embedded server
+timings           where the time of a command went
+progress          how far it is
+terminal          tables and JSON on the terminal
+stopping          SIGTERM and SIGINT
+low_priority      a low priority for exports
+
+Spark:
+
+session           the session
+remote            sessions of Spark Connect
+java              a Java for Spark
+source            the data source `trioboss`
+options           its options
+columns           the tables that it has, and their columns
+
+Reading history:
+
+batch_reader      `spark.read`
+stream_reader     `spark.readStream`
+history_reader    what both have in common: the tasks of a query, and how each reads its share
+planning          divides a table among tasks
+query             the statement that reads rows
+chunks            reads by short statements
+prefetch          reads ahead
+decoding          what COPY sends, as Arrow
+registration      lets all tasks read as of one instant, and retention wait for them
+database          the statements of the pipeline, on a blocking connection
+days              ranges of days
+history           history from the database or from a lake, for commands that analyse it
+payload           payloads as columns
+
+Bulk loads:
+
+inputs            files and tables, and how their columns become jobs
+batch_writer      `df.write`
+rows              rows of a DataFrame as rows of a stage
+json_values       values of Spark as JSON
+ids               ids for jobs that bring none
+staging           the tables in which tasks put rows
+arrow_connection  connections that take Arrow
+releasing         makes jobs of staged rows, all or none
+
+Lakes:
+
+lake              the folders and files of a lake
+manifest          which files are part of it
+files             the file systems
+export            exports history to it
+held_back         the transaction that keeps rows from being exported
+rewriting         replaces files
+erasing           finds and erases jobs
+delta             the tables of Delta Lake
+
+Analysis:
+
+transforms        questions to history
+queueing          how many slots keep waits short
+page              the report as a page
+synthetic         history that was made up
 """
 
 from importlib import import_module
@@ -16,10 +81,13 @@ if TYPE_CHECKING:
     from trioboss.pipeline.jobs.archive import archive
     from trioboss.pipeline.jobs.audit import audit
     from trioboss.pipeline.jobs.capacity import capacity
+    from trioboss.pipeline.jobs.compact import compact
+    from trioboss.pipeline.jobs.erase import erase
     from trioboss.pipeline.jobs.load import load
     from trioboss.pipeline.jobs.report import report
     from trioboss.pipeline.jobs.synth import synth
     from trioboss.pipeline.lake import read_lake
+    from trioboss.pipeline.payload import count_payloads, type_payload
     from trioboss.pipeline.releasing import LoadRefused
     from trioboss.pipeline.session import get_session, register
 
@@ -29,12 +97,16 @@ __all__ = [
     "archive",
     "audit",
     "capacity",
+    "compact",
+    "count_payloads",
+    "erase",
     "get_session",
     "load",
     "read_lake",
     "register",
     "report",
     "synth",
+    "type_payload",
 ]
 
 _MODULES = {
@@ -43,12 +115,16 @@ _MODULES = {
     "archive": "jobs.archive",
     "audit": "jobs.audit",
     "capacity": "jobs.capacity",
+    "compact": "jobs.compact",
+    "count_payloads": "payload",
+    "erase": "jobs.erase",
     "get_session": "session",
     "load": "jobs.load",
     "read_lake": "lake",
     "register": "session",
     "report": "jobs.report",
     "synth": "jobs.synth",
+    "type_payload": "payload",
 }
 
 if not TYPE_CHECKING:  # a type checker that sees it takes every name for one of ours

@@ -59,28 +59,28 @@ class ChunkReader:
 
     def _read_blocks(self, piece: BlockRange, *conditions: str) -> Iterator[Chunk]:
         position, end = piece.first * _BLOCK, piece.end * _BLOCK
-        step = self._first_step(piece)
+        width = self._first_width(piece)
         while position < end:
-            upto = min(end, position + step)
+            upto = min(end, position + width)
             chunk = self._fetch(
                 self._query.text(piece.relation, *_between_positions(position, upto), *conditions),
                 piece,
-                limited=step > 1,
+                limited=width > 1,
             )
             if chunk is None:
-                if step == 1:
+                if width == 1:
                     raise DatabaseUnavailable(f"statementTimeout: one row of {piece.relation} takes longer")
-                step = _halve(min(step, upto - position))
+                width = _halve(min(width, upto - position))
                 continue
             yield chunk
             position = upto
-            if step >= _BLOCK:
-                self._block_bytes = sum(len(rows.data) for rows in chunk) / max(1, step // _BLOCK)
-                step = self._first_step(piece)
+            if width >= _BLOCK:
+                self._block_bytes = sum(len(rows.data) for rows in chunk) / max(1, width // _BLOCK)
+                width = self._first_width(piece)
             elif position % _BLOCK >= _ROWS_IN_BLOCK:
-                position, step = (position // _BLOCK + 1) * _BLOCK, _BLOCK
+                position, width = (position // _BLOCK + 1) * _BLOCK, _BLOCK
 
-    def _first_step(self, piece: Piece) -> int:
+    def _first_width(self, piece: Piece) -> int:
         """How many blocks have about as many rows and bytes as a chunk may have."""
         blocks = self._options.chunk_rows / max(piece.rows_per_block, 1.0)
         if self._block_bytes:
@@ -159,7 +159,7 @@ class ChunkReader:
                 if self._take_permit(relation, file):
                     yield
                     return
-            # There is no notification for a free lock. The pauses differ, so that readers do not try in step.
+            # There is no notification for a free lock. The pauses differ, so that readers do not all try at once.
             time.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -181,8 +181,8 @@ def _between_positions(first: int, end: int) -> tuple[str, str]:
     return f"t.ctid >= '({block},{row})'", f"t.ctid < '({end_block},{end_row})'"
 
 
-def _halve(step: int) -> int:
+def _halve(width: int) -> int:
     """Half as many blocks; of one block, half of its rows."""
-    if step >= 2 * _BLOCK:
-        return step // _BLOCK // 2 * _BLOCK
-    return min(step, _ROWS_IN_BLOCK) // 2
+    if width >= 2 * _BLOCK:
+        return width // _BLOCK // 2 * _BLOCK
+    return min(width, _ROWS_IN_BLOCK) // 2

@@ -1,6 +1,6 @@
 """Turns what COPY sends into Arrow, by columns.
 
-All rows are read at the same time: where each of them has its next field is an array of places, and a column is what
+All rows are read at the same time: where each of them has its next field is an array of offsets, and a column is what
 is found there.
 """
 
@@ -46,19 +46,19 @@ class _Fields:
     """The next field of each row."""
 
     _data: bytearray
-    _places: Numbers
+    _offsets: Numbers
 
     def skip_count(self, expected: int) -> None:
         """Go from the beginning of the rows, where each says how many fields it has, to their first fields."""
         found = self._read(">i2")
         if (found != expected).any():
             raise ValueError(f"the server sent {found[0]} columns, where {expected} were asked for")
-        self._places += 2
+        self._offsets += 2
 
     def take(self, type: pa.DataType) -> pa.Array:
         """These fields as a column; then the next are next."""
         lengths = self._read(">i4").astype(np.int32)
-        self._places += 4
+        self._offsets += 4
         null = lengths < 0
         if null.all():
             return pa.nulls(len(null), type)
@@ -66,14 +66,14 @@ class _Fields:
         lengths[null] = 0
         make = self._make_texts if pa.types.is_string(type) else self._make_numbers
         column = make(type, lengths, valid)
-        self._places += lengths
+        self._offsets += lengths
         return column
 
     def _read(self, wire: str) -> Numbers:
         """A number of each row. Numbers begin anywhere, so the data is seen as numbers that overlap."""
         one = np.dtype(wire)
         all = np.ndarray((len(self._data) - one.itemsize + 1,), one, self._data, strides=(1,))
-        return all[self._places]
+        return all[self._offsets]
 
     def _make_numbers(self, type: pa.DataType, lengths: Numbers, valid: pa.Buffer | None) -> pa.Array:
         found = self._read(_ON_THE_WIRE[type])
@@ -89,7 +89,7 @@ class _Fields:
         """The data is seen as texts, each followed by what is between it and the next; every other one is taken."""
         count = len(lengths)
         bounds = np.empty(2 * count, np.int32)
-        bounds[::2], bounds[1::2] = self._places, self._places + lengths
+        bounds[::2], bounds[1::2] = self._offsets, self._offsets + lengths
         buffers = [None, pa.py_buffer(bounds), pa.py_buffer(self._data)]
         texts = pa.Array.from_buffers(type, 2 * count - 1, buffers)
         chosen = pa.py_buffer(np.arange(0, 2 * count, 2, dtype=np.int32))

@@ -12,6 +12,7 @@ that. An export that was overtaken can still move files, but only those of a com
 
 import json
 from collections.abc import Mapping
+from importlib import import_module
 from math import ceil
 from uuid import uuid4
 
@@ -80,13 +81,23 @@ class Moves:
 
 
 def take_lake(
-    spark: SparkSession, database: Database, manifest: Manifest, dsn: Secret, *, adopt: bool, sizes: Sizes
+    spark: SparkSession,
+    database: Database,
+    manifest: Manifest,
+    dsn: Secret,
+    *,
+    adopt: bool = False,
+    format: str | None = None,
+    redact: tuple[str, ...] | None = None,
+    sizes: Sizes | None = None,
 ) -> "LakeExport":
-    """Take a lake for an export, or raise UsageError: it is another database's, or another export is running.
+    """Take a lake for an export or a change, or raise UsageError: it is another database's, or is taken.
 
-    A lake that does not exist is created. ``adopt``: the lake is this database's although its identity has changed.
+    A lake that does not exist is created, in this ``format``, and one that exists is converted to it (None: stays as
+    it is). ``redact``: from now on exports leave this out (None: as before). ``adopt``: the lake is this database's
+    although its identity has changed.
     """
-    identity = _identify(database, manifest, adopt=adopt)
+    identity = _identify(database, manifest, adopt=adopt, format=format, redact=redact)
     if database.run("lock_lake", lake=identity.id) != [(True,)]:
         raise UsageError(f"{manifest.files.root}: another export to this lake is running")
     contents = manifest.contents()
@@ -97,7 +108,7 @@ def take_lake(
         batch=contents.batch,
         exported=contents.end,
     )
-    export = LakeExport(spark, database, manifest, identity, dsn, token, sizes)
+    export = LakeExport(spark, database, manifest, identity, dsn, token, sizes or Sizes())
     if pending is not None:
         export.finish(Moves.from_json(pending))
         contents = manifest.contents()
@@ -109,22 +120,40 @@ def take_lake(
     manifest.files.delete(STAGING)
     manifest.clean()
     export.batch, export.end = contents.batch, contents.end
+    export.synchronize()
     return export
 
 
-def _identify(database: Database, manifest: Manifest, *, adopt: bool) -> Identity:
+def _identify(
+    database: Database,
+    manifest: Manifest,
+    *,
+    adopt: bool,
+    format: str | None,
+    redact: tuple[str, ...] | None,
+) -> Identity:
     """Which lake this is, once it is certain that the history of this database belongs into it."""
     ((server, number),) = database.run("get_identity")
     origin = Origin(server, number, database.catalog.schema)
     with database.transaction():
         # Two exports must not both create the lake.
         database.run("lock_lake_creation")
-        identity = manifest.identity() or manifest.create(origin)
-        if identity.origin == origin:
-            return identity
-        if adopt and identity.origin is not None and identity.origin.schema == origin.schema:
-            manifest.adopt(origin)
-            return attrs.evolve(identity, origin=origin)
+        identity = manifest.identity() or manifest.create(origin, format or "parquet", redact or ())
+        wanted = attrs.evolve(
+            identity,
+            origin=origin,
+            format=format or identity.format,
+            redact=identity.redact if redact is None else redact,
+        )
+        is_ours = identity.origin == origin or (
+            adopt and identity.origin is not None and identity.origin.schema == origin.schema
+        )
+        if identity.format == "delta" and wanted.format != "delta":
+            raise UsageError(f"{manifest.files.root}: the lake is a Delta lake, and stays one")
+        if is_ours:
+            if wanted != identity:
+                manifest.change(wanted)
+            return wanted
     raise UsageError(
         f"{manifest.files.root}: the lake has the history of {_describe(identity.origin)}, and this is "
         f"{_describe(origin)}; export to a lake of its own, or adopt this one if the server was upgraded by pg_upgrade"
@@ -141,9 +170,9 @@ def _describe(origin: Origin | None) -> str:
 class LakeExport:
     """An export that has taken a lake."""
 
-    _spark: SparkSession
+    spark: SparkSession
     _database: Database
-    _manifest: Manifest
+    manifest: Manifest
     _identity: Identity
     _dsn: Secret
     _token: int
@@ -167,16 +196,29 @@ class LakeExport:
             FOLDERS[table]: self._write(table, count, end, staging, progress) if count else 0
             for table, count in counts.items()
         }
-        staged = find_staged(self._manifest.files, staging, self.batch + 1)
+        staged = find_staged(self.manifest.files, staging, self.batch + 1)
         files = tuple(file for _, file in staged)
         if (found := rows_by_folder(files)) != written:
-            raise ExportIncomplete(self._manifest.files.root, found, written)
+            raise ExportIncomplete(self.manifest.files.root, found, written)
         batch = Batch(self.batch + 1, self.end, end, found, files)
-        moves = Moves(batch, tuple(source for source, _ in staged))
+        self.add(batch, tuple(source for source, _ in staged))
+        self.manifest.files.delete(staging)
+        return batch
+
+    def add(self, batch: Batch, sources: tuple[str, ...]) -> None:
+        """Add a batch whose files are in these places, or raise ExportFenced."""
+        moves = Moves(batch, sources)
         self._commit(moves)
         self.finish(moves)
-        self._manifest.files.delete(staging)
-        return batch
+
+    def count_left(self) -> int:
+        """How many rows are sealed, and are not in the lake."""
+        sealed = read_horizon(self._database).sealed
+        count = self._database.run
+        return sum(
+            count("count_history", of={"archive": table}, first=self.end, sealed=sealed)[0][0]
+            for table in FOLDERS
+        )
 
     def _choose_end(self) -> tuple[int, dict[str, int]]:
         """The transaction at which the next batch ends, and about how many rows of each table it has."""
@@ -204,8 +246,8 @@ class LakeExport:
         """Write the rows of a table to the staging folder; return how many Spark has written."""
         written = Observation(f"trioboss {table}")
         rows = self._read(table, count, end).observe(written, F.count(F.lit(1)).alias("rows"))
-        folder = self._manifest.files.at(f"{staging}/{FOLDERS[table]}")
-        with report_stages(self._spark, f"export {FOLDERS[table]}", progress):
+        folder = self.manifest.files.at(f"{staging}/{FOLDERS[table]}")
+        with report_stages(self.spark, f"export {FOLDERS[table]}", progress, count):
             with_date(rows, table).write.mode("overwrite").partitionBy("date").parquet(folder)
         return int(written.get["rows"])
 
@@ -219,13 +261,14 @@ class LakeExport:
             "numPartitions": ceil(count / self._sizes.task_rows),
             "concurrency": self._sizes.concurrency,
             "chunkRows": self._sizes.chunk_rows,
+            "redact": ",".join(self._identity.redact),
         }
-        return self._spark.read.format("trioboss").options(**options).load()
+        return self.spark.read.format("trioboss").options(**options).load()
 
     def _commit(self, moves: Moves) -> None:
         """Commit a batch, or raise ExportFenced."""
-        if self._manifest.identity() != self._identity:
-            raise ExportFenced(self._manifest.files.root)
+        if self.manifest.identity() != self._identity:
+            raise ExportFenced(self.manifest.files.root)
         committed = self._database.run(
             "commit_batch",
             lake=self._identity.id,
@@ -234,17 +277,24 @@ class LakeExport:
             pending=moves.to_json(),
         )
         if not committed:
-            raise ExportFenced(self._manifest.files.root)
+            raise ExportFenced(self.manifest.files.root)
+
+    def synchronize(self, kind: str = "export") -> None:
+        """Bring the tables of a Delta lake up to date with the manifest. An export may have been killed before that."""
+        if self._identity.format == "delta":
+            # Imported here: only Delta lakes need the package.
+            import_module("trioboss.pipeline.delta").synchronize(self.manifest, self._identity, kind)
 
     def finish(self, moves: Moves) -> None:
         """Put the files of a committed batch in place. Another export may be doing the same."""
         batch = moves.batch
         for source, file in zip(moves.sources, batch.files, strict=True):
-            self._manifest.files.move(source, file.path)
-        self._manifest.add(batch)
+            self.manifest.files.move(source, file.path)
+        self.manifest.add(batch)
+        self.synchronize(batch.kind)
         finished = self._database.run(
             "finish_batch", lake=self._identity.id, token=self._token, number=batch.number, exported=batch.end
         )
         if not finished:
-            raise ExportFenced(self._manifest.files.root)
+            raise ExportFenced(self.manifest.files.root)
         self.batch, self.end = batch.number, batch.end

@@ -1,16 +1,26 @@
-"""Files in any file system that Hadoop reaches: of this machine, in HDFS, in an object store."""
+"""Files of a lake, in any file system that Hadoop reaches: of this machine, in HDFS, in an object store.
 
+A session of Spark Connect has no Hadoop here. Then pyarrow reaches the files: of this machine, which the server must
+see at the same place, or in an object store.
+"""
+
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import attrs
+import pyarrow.parquet as pq
+from pyarrow import fs
 from pyspark.sql import SparkSession
 
-__all__ = ["Files", "FoundFile"]
+from trioboss.pipeline.remote import is_remote
+
+__all__ = ["Files", "FoundFile", "open_files"]
 
 
 @attrs.frozen
@@ -25,10 +35,11 @@ class FoundFile:
 class Files:
     """The files below a folder. All paths are relative to it."""
 
+    root: str
+    """The address of the folder, for Spark."""
+
     def __init__(self, spark: SparkSession, root: str | Path) -> None:
-        text = str(root)
-        if "://" not in text and not text.startswith("file:"):
-            text = f"file:{Path(text).absolute()}"  # Hadoop expects the path without percent-encoding
+        text = _with_scheme(root)
         jvm: Any = spark._jvm
         self._jvm = jvm
         self._path = jvm.org.apache.hadoop.fs.Path
@@ -125,3 +136,102 @@ class Files:
 
     def _of(self, path: str) -> Any:
         return self._path(self._root, path)
+
+
+class _ArrowFiles(Files):
+    """The same by means of pyarrow, for sessions of Spark Connect."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = _with_scheme(root).rstrip("/")
+        local = self.root.startswith("file:")
+        address = self.root.removeprefix("file:") if local else self.root.replace("s3a://", "s3://", 1)
+        self._files, self._folder = fs.FileSystem.from_uri(address)
+
+    def exists(self, path: str) -> bool:
+        return bool(self._files.get_file_info(self._at(path)).type != fs.FileType.NotFound)
+
+    def names(self, folder: str) -> list[str]:
+        return sorted(file.base_name for file in self._list(self._at(folder), recursive=False))
+
+    def walk(self, folder: str, suffix: str) -> Iterator[FoundFile]:
+        start = self._at(folder)
+        for file in self._list(start, recursive=True):
+            if file.is_file and file.path.endswith(suffix):
+                yield FoundFile(file.path[len(start) :].lstrip("/"), file.size)
+
+    def matching(self) -> list[FoundFile]:
+        pattern = self._folder.rstrip("/")
+        top = pattern.partition("*")[0].rpartition("/")[0] if "*" in pattern else pattern
+        found = [self._files.get_file_info(top), *self._list(top, recursive=True)]
+        roots = [file for file in found if fnmatch(file.path, pattern) and file.type != fs.FileType.NotFound]
+        if not roots:
+            raise FileNotFoundError(self.root)
+        files = {
+            file.path: FoundFile(file.path, file.size)
+            for root in roots
+            for file in ([root] if root.is_file else self._list(root.path, recursive=True))
+            if file.is_file and not file.base_name.startswith(("_", "."))
+        }
+        return [files[path] for path in sorted(files)]
+
+    def digest(self, address: str) -> str:
+        hashed = hashlib.sha256()
+        with self._files.open_input_stream(address, compression=None) as stream:
+            while block := stream.read(1 << 20):
+                hashed.update(block)
+        return hashed.hexdigest()
+
+    def count_rows(self, path: str) -> int:
+        return int(pq.read_metadata(self._at(path), filesystem=self._files).num_rows)
+
+    def read(self, path: str) -> Any:
+        with self._files.open_input_stream(self._at(path), compression=None) as stream:
+            return json.loads(stream.read())
+
+    def write(self, path: str, value: object) -> None:
+        unfinished = f"{path}.{uuid4().hex}.unfinished"
+        self._files.create_dir(self._at(unfinished).rpartition("/")[0])
+        with self._files.open_output_stream(self._at(unfinished), compression=None) as stream:
+            stream.write(json.dumps(value, indent=1).encode())
+        self.move(unfinished, path)
+
+    def move(self, source: str, target: str) -> None:
+        self._files.create_dir(self._at(target).rpartition("/")[0])
+        if not self.exists(target):
+            if not self.exists(source):
+                raise FileNotFoundError(
+                    f"{self.at(source)}: is gone, and {self.at(target)} is not there either"
+                )
+            self._files.move(self._at(source), self._at(target))
+        self.delete(source)
+
+    def delete(self, path: str) -> None:
+        found = self._files.get_file_info(self._at(path))
+        if found.type == fs.FileType.Directory:
+            self._files.delete_dir(found.path)
+        elif found.type != fs.FileType.NotFound:
+            self._files.delete_file(found.path)
+            # Hadoop keeps a checksum beside each file of this machine, and would compare it with the next one there.
+            folder, _, name = path.rpartition("/")
+            self.delete(f"{folder}/.{name}.crc")
+
+    def _list(self, folder: str, *, recursive: bool) -> list[fs.FileInfo]:
+        found: list[fs.FileInfo] = self._files.get_file_info(
+            fs.FileSelector(folder, allow_not_found=True, recursive=recursive)
+        )
+        return found
+
+    def _at(self, path: str) -> str:
+        return f"{self._folder}/{path}"
+
+
+def open_files(spark: SparkSession, root: str | Path) -> Files:
+    """The files below a folder, as the session reaches them."""
+    return _ArrowFiles(root) if is_remote(spark) else Files(spark, root)
+
+
+def _with_scheme(root: str | Path) -> str:
+    text = str(root)
+    if "://" not in text and not text.startswith("file:"):
+        text = f"file:{Path(text).absolute()}"  # Hadoop expects the path without percent-encoding
+    return text

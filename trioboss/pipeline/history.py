@@ -11,13 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from trioboss.errors import UsageError
+from trioboss.model.check import check_name
 from trioboss.pipeline.arguments import add_session_arguments
 from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.database import open_database
 from trioboss.pipeline.lake import read_lake
 from trioboss.pipeline.options import need_dsn
 
-__all__ = ["History", "Queued", "Source", "add_history_arguments", "parse_time", "source_of"]
+__all__ = ["History", "Queued", "Source", "add_history_arguments", "check_source", "parse_time", "source_of"]
 
 
 @attrs.frozen
@@ -151,10 +152,17 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
     add_session_arguments(parser)
 
 
-def source_of(given: argparse.Namespace) -> Source:
-    """The source that the arguments ask for."""
+def check_source(given: argparse.Namespace) -> bool:
+    """Whether the arguments ask for the history of a database and not for that of a lake, or raise UsageError."""
     if given.from_lake is not None and given.dsn is not None:
         raise UsageError("from-lake: give a lake or a dsn, not both")
     if given.since is not None and given.until is not None and given.since >= given.until:
         raise UsageError("from, to: no time is between them")
-    return Source(given.dsn, given.from_lake, given.schema, given.since, given.until, given.queue)
+    for queue in given.queue:
+        check_name("queue", queue)
+    return given.from_lake is None
+
+
+def source_of(given: argparse.Namespace, dsn: str | None) -> Source:
+    """The source that the arguments ask for, in the database ``dsn`` unless it is a lake."""
+    return Source(dsn, given.from_lake, given.schema, given.since, given.until, given.queue)

@@ -1,22 +1,25 @@
 """What can be loaded: files of several formats, tables, DataFrames; and how their columns become jobs."""
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType, VariantType
 
 from trioboss.errors import UsageError
-from trioboss.pipeline.files import Files
+from trioboss.pipeline.files import open_files
 from trioboss.pipeline.rows import JOB_COLUMNS
 
-__all__ = ["digest_files", "open_input", "shape_jobs"]
+__all__ = ["check_inputs", "check_mapping", "digest_files", "open_input", "shape_jobs"]
 
 _FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 _PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy")
 _CORRUPT = "_corrupt_record"
 _CSV = {"header": "true", "escape": '"', "enforceSchema": "false"}
+_PATTERN = re.compile(r"[*?\[\]{}\\]|^\w+:")  # several files, or an address
 _LARGE = 8 << 20  # bytes from which on a CSV file is worth several tasks
 
 
@@ -35,7 +38,7 @@ def digest_files(spark: SparkSession, given: Sequence[str] | DataFrame) -> list[
         return None
     digests = []
     for name in given:
-        files = Files(spark, name)
+        files = open_files(spark, name)
         try:
             digests += [f"{_format(name)} {files.digest(file.path)}" for file in files.matching()]
         except FileNotFoundError:
@@ -78,7 +81,7 @@ def _is_splittable(spark: SparkSession, name: str) -> bool:
     """
     if (
         name.endswith(_PACKED)
-        or max((file.bytes for file in Files(spark, name).matching()), default=0) < _LARGE
+        or max((file.bytes for file in open_files(spark, name).matching()), default=0) < _LARGE
     ):
         return False
     quotes = F.length("value") - F.length(F.replace(F.col("value"), F.lit('"'), F.lit("")))
@@ -93,11 +96,24 @@ def _open_json(spark: SparkSession, name: str) -> DataFrame:
     return spark.read.schema(schema).option("columnNameOfCorruptRecord", _CORRUPT).json(name)
 
 
-def shape_jobs(rows: DataFrame, mapping: Mapping[str, str]) -> DataFrame:
-    """The rows with the columns of jobs, and nothing else."""
-    for option, column in mapping.items():
+def check_mapping(mapping: Mapping[str, str]) -> None:
+    """Raise UsageError if a mapping names an option that jobs do not have."""
+    for option in mapping:
         if option not in JOB_COLUMNS:
             raise UsageError(f"map: {option!r} is no option of a job: there are {', '.join(JOB_COLUMNS)}")
+
+
+def check_inputs(names: Sequence[str]) -> None:
+    """Raise UsageError if a file of this machine is not there. Other names are checked by Spark."""
+    for name in names:
+        if _format(name) and not _PATTERN.search(name) and not Path(name).exists():
+            raise UsageError(f"{name}: no such file")
+
+
+def shape_jobs(rows: DataFrame, mapping: Mapping[str, str]) -> DataFrame:
+    """The rows with the columns of jobs, and nothing else."""
+    check_mapping(mapping)
+    for column in mapping.values():
         if column not in rows.columns:
             raise UsageError(f"map: there is no column {column!r}: there are {', '.join(rows.columns)}")
     named = {name: name for name in rows.columns if name in JOB_COLUMNS} | dict(mapping)

@@ -10,7 +10,8 @@ have nothing in them but the day: a queue's name can be longer than a file's nam
 that a file system does not tell apart.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,10 +20,19 @@ from pyspark.sql.types import DateType, StructField, StructType
 
 from trioboss.errors import UsageError
 from trioboss.pipeline.columns import TABLES
-from trioboss.pipeline.files import Files
+from trioboss.pipeline.files import Files, open_files
 from trioboss.pipeline.manifest import FOLDERS, Batch, LakeFile, Manifest, rows_by_folder
 
-__all__ = ["STAGING", "find_damaged", "find_staged", "make_lake", "open_lake", "read_lake", "with_date"]
+__all__ = [
+    "STAGING",
+    "find_damaged",
+    "find_staged",
+    "make_lake",
+    "open_lake",
+    "read_files",
+    "read_lake",
+    "with_date",
+]
 
 STAGING = "_staging"
 """The folder of files that are not part of the lake yet."""
@@ -30,7 +40,7 @@ STAGING = "_staging"
 
 def open_lake(spark: SparkSession, lake: str | Path) -> Manifest:
     """The manifest of a lake, or raise UsageError if there is no lake."""
-    manifest = Manifest(Files(spark, lake))
+    manifest = Manifest(open_files(spark, lake))
     if manifest.identity() is None:
         raise UsageError(f"{lake}: there is no lake here")
     return manifest
@@ -54,22 +64,37 @@ def find_damaged(manifest: Manifest) -> list[tuple[LakeFile, str]]:
 
 
 def read_lake(
-    spark: SparkSession, lake: str | Path, table: str = "archive", *, without: Collection[str] = ()
+    spark: SparkSession,
+    lake: str | Path,
+    table: str = "archive",
+    *,
+    version: int | None = None,
+    without: Collection[str] = (),
 ) -> DataFrame:
     """The rows of a table that a lake has now, with the column `date`.
 
     Reads the files that the manifest names, so a batch is there as a whole or not at all. A file that is missing is an
-    error, unless it is among those ``without`` which the lake is to be read.
+    error, unless it is among those ``without`` which the lake is to be read. ``version``: of a Delta lake, the rows of
+    that version of the table, as long as its files are kept.
     """
-    manifest = open_lake(spark, lake)
+    manifest, folder = open_lake(spark, lake), FOLDERS[table]
+    if version is None:
+        paths = [file.path for file in manifest.contents().files if file.folder == folder]
+    else:
+        identity = manifest.identity()
+        if identity is None or identity.format != "delta":
+            raise UsageError("version: only a Delta lake has versions")
+        paths = import_module("trioboss.pipeline.delta").list_version(manifest, folder, version)
+    return read_files(spark, manifest, table, [path for path in paths if path not in without])
+
+
+def read_files(spark: SparkSession, manifest: Manifest, table: str, paths: Sequence[str]) -> DataFrame:
+    """The rows of some files of a table, with the column `date`."""
     # With the types of the table: Spark would take them from one of the files, which may be older than a new column.
     schema = StructType([*TABLES[table].schema().fields, StructField("date", DateType())])
-    folder = FOLDERS[table]
-    files = manifest.contents().files
-    paths = [file.path for file in files if file.path.startswith(f"{folder}/") and file.path not in without]
     if not paths:
         return spark.createDataFrame([], schema)
-    reader = spark.read.schema(schema).option("basePath", manifest.files.at(folder))
+    reader = spark.read.schema(schema).option("basePath", manifest.files.at(FOLDERS[table]))
     return reader.parquet(*map(manifest.files.at, paths))
 
 

@@ -1,11 +1,14 @@
 """The manifest of a lake: whose history it has, and which files are part of it.
 
     _manifest/lake.json                     the lake's id, and the database and schema whose history it has
-    _manifest/0000000042.json               batch 42: a range of transactions, and its files
+    _manifest/0000000042.json               batch 42: a range of transactions and its files, or changed files
     _manifest/0000000040.checkpoint.json    all files of the batches up to 40
 
 Readers take the files of the last checkpoint and of the batches after it, so they see a batch as a whole or not at all.
 A file that no entry names is not part of the lake. Entries that a checkpoint covers are deleted.
+
+A batch may also remove files: those that were joined to larger ones, had rows that were erased, or are too old. They
+are kept for a while, for readers that have begun with them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,14 +21,24 @@ import attrs
 from trioboss.errors import UsageError
 from trioboss.pipeline.files import Files
 
-__all__ = ["FOLDERS", "Batch", "Contents", "Identity", "LakeFile", "Manifest", "Origin", "rows_by_folder"]
+__all__ = [
+    "FOLDERS",
+    "Batch",
+    "Contents",
+    "Identity",
+    "LakeFile",
+    "Manifest",
+    "Origin",
+    "RemovedFile",
+    "rows_by_folder",
+]
 
 FOLDERS = {"archive": "jobs", "attempt": "attempts"}
 """The folder of each history table."""
 
 _FOLDER = "_manifest"
 _IDENTITY = f"{_FOLDER}/lake.json"
-_VERSION = 2
+_VERSION = 3
 _CHECKPOINT_BATCHES = 50
 """A checkpoint after so many batches: more make it larger than needed, fewer make readers open many files."""
 _TRIES = 5
@@ -47,6 +60,10 @@ class Identity:
     id: UUID
     origin: Origin | None
     """None: the history was made up."""
+    format: str = "parquet"
+    """parquet, or delta: then each folder is also a table of Delta Lake (see `delta`)."""
+    redact: tuple[str, ...] = ()
+    """Columns, and fields of JSON, that exports leave out, for instance output or data.email."""
 
 
 @attrs.frozen
@@ -57,12 +74,30 @@ class LakeFile:
     rows: int
     bytes: int
 
+    @property
+    def folder(self) -> str:
+        """The folder of its table: jobs, attempts."""
+        return self.path.partition("/")[0]
+
+    @property
+    def day(self) -> str:
+        """The day of its rows, like 2026-11-16."""
+        return self.path.split("/")[1].removeprefix("date=")
+
+
+@attrs.frozen
+class RemovedFile:
+    """A file that is no longer part of a lake, and since when; it may still be there."""
+
+    path: str
+    removed_on: str
+
 
 def rows_by_folder(files: Iterable[LakeFile]) -> dict[str, int]:
     """How many rows files have, by the name of the folder: jobs, attempts."""
     rows = dict.fromkeys(FOLDERS.values(), 0)
     for file in files:
-        rows[file.path.partition("/")[0]] += file.rows
+        rows[file.folder] += file.rows
     return rows
 
 
@@ -76,11 +111,23 @@ class Batch:
     rows: Mapping[str, int]
     """How many, by the name of the folder (see `rows_by_folder`)."""
     files: tuple[LakeFile, ...]
+    removed: tuple[RemovedFile, ...] = ()
+    """The files that the batch removes."""
+    kind: str = "export"
+    """What made it: export, compact, erase, or retain."""
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> "Batch":
         """The batch of an entry."""
-        return cls(entry["number"], entry["first"], entry["end"], entry["rows"], _files(entry))
+        return cls(
+            entry["number"],
+            entry["first"],
+            entry["end"],
+            entry["rows"],
+            _files(entry),
+            _removed(entry),
+            entry["kind"],
+        )
 
 
 @attrs.frozen
@@ -91,10 +138,14 @@ class Contents:
     end: int = 0
     """All rows of transactions before this one are there."""
     files: tuple[LakeFile, ...] = ()
+    removed: tuple[RemovedFile, ...] = ()
+    """Files that are no longer part of the lake, and were not yet deleted when the last checkpoint was written."""
 
     def add(self, batch: Batch) -> "Contents":
         """The state after one more batch."""
-        return Contents(batch.number, batch.end, (*self.files, *batch.files))
+        gone = {file.path for file in batch.removed}
+        files = tuple(file for file in self.files if file.path not in gone) if gone else self.files
+        return Contents(batch.number, batch.end, (*files, *batch.files), (*self.removed, *batch.removed))
 
 
 @attrs.frozen
@@ -111,28 +162,42 @@ class Manifest:
             return None
         found = self._read(_IDENTITY)
         origin = found["origin"]
-        return Identity(UUID(found["lake"]), None if origin is None else Origin(**origin))
+        return Identity(
+            UUID(found["lake"]),
+            None if origin is None else Origin(**origin),
+            found["format"],
+            tuple(found["redact"]),
+        )
 
-    def create(self, origin: Origin | None) -> Identity:
+    def create(
+        self, origin: Origin | None, format: str = "parquet", redact: tuple[str, ...] = ()
+    ) -> Identity:
         """Make the folder a lake, or raise UsageError if it has something else in it."""
         for name in (_FOLDER, *FOLDERS.values()):
             if self.files.exists(name):
                 raise UsageError(
                     f"{self.files.root}: has {name} in it, but is not a lake of this version of trioboss"
                 )
-        self._write_identity(Identity(uuid4(), origin))
-        return self.identity() or Identity(uuid4(), origin)
+        identity = Identity(uuid4(), origin, format, redact)
+        self._write_identity(identity)
+        return self.identity() or identity
 
-    def adopt(self, origin: Origin) -> None:
-        """Let the lake go on with the history of another database."""
-        identity = self.identity()
-        assert identity is not None
+    def change(self, identity: Identity) -> None:
+        """Let the lake go on with the history of another database, or in another format."""
         self.files.delete(_IDENTITY)
-        self._write_identity(attrs.evolve(identity, origin=origin))
+        self._write_identity(identity)
 
     def _write_identity(self, identity: Identity) -> None:
         origin = None if identity.origin is None else attrs.asdict(identity.origin)
-        self._write(_IDENTITY, {"lake": str(identity.id), "origin": origin})
+        self._write(
+            _IDENTITY,
+            {
+                "lake": str(identity.id),
+                "origin": origin,
+                "format": identity.format,
+                "redact": identity.redact,
+            },
+        )
 
     def clean(self) -> None:
         """Delete files that a killed export was writing."""
@@ -160,8 +225,18 @@ class Manifest:
         if batch.number % _CHECKPOINT_BATCHES == 0:
             self._write_checkpoint()
 
+    def delete_removed(self, before: datetime) -> int:
+        """Delete the files that were removed before an instant; return how many there were."""
+        old = [file for file in self.contents().removed if datetime.fromisoformat(file.removed_on) < before]
+        found = [file for file in old if self.files.exists(file.path)]
+        for file in found:
+            self.files.delete(file.path)
+        return len(found)
+
     def _write_checkpoint(self) -> None:
         contents = self.contents()
+        still_there = tuple(file for file in contents.removed if self.files.exists(file.path))
+        contents = attrs.evolve(contents, removed=still_there)
         self._write(_checkpoint(contents.batch), attrs.asdict(contents))
         for number in self._numbers(".json"):
             if number <= contents.batch:
@@ -179,7 +254,7 @@ class Manifest:
         contents = Contents()
         if checkpoint:
             entry = self._read(_checkpoint(checkpoint))
-            contents = Contents(entry["batch"], entry["end"], _files(entry))
+            contents = Contents(entry["batch"], entry["end"], _files(entry), _removed(entry))
         for number in batches:
             if number != contents.batch + 1:
                 missing = self.files.at(_entry(contents.batch + 1))
@@ -212,3 +287,7 @@ def _checkpoint(number: int) -> str:
 
 def _files(entry: Mapping[str, Any]) -> tuple[LakeFile, ...]:
     return tuple(LakeFile(**file) for file in entry["files"])
+
+
+def _removed(entry: Mapping[str, Any]) -> tuple[RemovedFile, ...]:
+    return tuple(RemovedFile(**file) for file in entry["removed"])

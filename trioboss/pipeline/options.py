@@ -124,14 +124,16 @@ class ReadOptions:
     """Where a stream without a checkpoint begins: earliest, latest, or a transaction id."""
     fail_on_data_loss: bool
     """Whether a stream fails if retention has deleted rows that it has not read."""
+    redact: tuple[str, ...]
+    """What the server does not send: columns, which are null, or fields of JSON, like data.customer.email."""
     first_xid: int | None
     """Only rows of transactions from this one on, and before ``end_xid``."""
     end_xid: int | None
 
     NAMES = (
         "dsn", "schema", "table", "columns", "queue", "since", "until", "snapshot", "numPartitions", "chunkRows",
-        "chunkBytes", "concurrency", "statementTimeout", "maxRowsPerBatch", "startingXid", "failOnDataLoss", "fromXid",
-        "toXid",
+        "chunkBytes", "concurrency", "statementTimeout", "maxRowsPerBatch", "startingXid", "failOnDataLoss", "redact",
+        "fromXid", "toXid",
     )  # fmt: skip
 
     @classmethod
@@ -159,6 +161,7 @@ class ReadOptions:
             max_rows=None if max_rows is None else int(max_rows),
             start=start,
             fail_on_data_loss=_choice(given, "failOnDataLoss", ("true", "false")) == "true",
+            redact=_names(given, "redact"),
             first_xid=_xid(given, "fromXid"),
             end_xid=_xid(given, "toXid"),
         )

@@ -1,15 +1,18 @@
 """The statement that reads rows of a table, with the conditions that the options ask for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 import attrs
 
 from trioboss.errors import UsageError
-from trioboss.pipeline.columns import Table
+from trioboss.pipeline.columns import TABLES, Column, Table
 from trioboss.pipeline.options import ReadOptions
 
-__all__ = ["Query"]
+__all__ = ["Query", "parse_redact"]
+
+# Without these, exports and audits could not tell rows apart.
+_NEEDED = {"id", "job_id", "queue", "xid", "completed_on", "ended_on"}
 
 
 def _literal(value: str | datetime) -> str:
@@ -29,11 +32,14 @@ class Query:
     table: Table
     columns: tuple[str, ...]
     conditions: tuple[str, ...] = ()
+    redact: Mapping[str, tuple[tuple[str, ...], ...]] = attrs.field(factory=dict)
+    """For each column that is redacted: the paths of the fields that are left out; the empty path is all of it."""
 
     @classmethod
     def of(cls, options: ReadOptions, table: Table, columns: tuple[str, ...]) -> "Query":
         """The query for these columns with the conditions of the options, or raise UsageError."""
-        return cls(options.schema, table, columns, tuple(_conditions(options, table)))
+        conditions = tuple(_conditions(options, table))
+        return cls(options.schema, table, columns, conditions, parse_redact(options.redact, table))
 
     def within(self, first_xid: int | None, end_xid: int | None) -> "Query":
         """The same query, for rows of transactions from ``first_xid`` on and before ``end_xid``."""
@@ -50,9 +56,24 @@ class Query:
         visible = f"(t.xid < '{oldest}'::xid8 OR pg_visible_in_snapshot(t.xid, '{snapshot}'::pg_snapshot))"
         return attrs.evolve(self, conditions=(*self.conditions, visible))
 
+    def _select(self, column: Column) -> str:
+        """A column in the list of SELECT, without what is redacted: then it does not leave the server."""
+        paths = self.redact.get(column.name)
+        if paths is None:
+            return column.selected
+        if () in paths:
+            return attrs.evolve(column, value=f"(CASE WHEN false THEN {column.value} END)").selected
+        value = column.value
+        for path in paths:
+            value = f"({value} #- ARRAY[{', '.join(map(_literal, path))}])"
+        # A scalar has no fields; Postgres refuses to remove one from it.
+        has_fields = f"jsonb_typeof({column.value}) IN ('object', 'array')"
+        guarded = f"(CASE WHEN {has_fields} THEN {value} ELSE {column.value} END)"
+        return attrs.evolve(column, value=guarded).selected
+
     def text(self, relation: str | None = None, *conditions: str) -> str:
         """The statement that reads the whole table, or one of the tables that hold its rows."""
-        selected = ", ".join(self.table.get(name).selected for name in self.columns)
+        selected = ", ".join(self._select(self.table.get(name)) for name in self.columns)
         source = (
             f'"{self.schema}"."{self.table.name}"'
             if relation is None
@@ -60,6 +81,27 @@ class Query:
         )
         where = " AND ".join([*conditions, *self.conditions])
         return f"SELECT {selected} FROM {source} t" + (f" WHERE {where}" if where else "")
+
+
+def parse_redact(given: Iterable[str], table: Table) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """For each column the paths of the fields that are to be left out, or raise UsageError.
+
+    A column that this table does not have may be one of the other history table.
+    """
+    paths: dict[str, tuple[tuple[str, ...], ...]] = {}
+    for entry in given:
+        name, *path = entry.split(".")
+        column = table.find(name)
+        if column is None:
+            if not any(other.find(name) for other in TABLES.values()):
+                raise UsageError(f"redact: there is no column {name!r}")
+            continue
+        if name in _NEEDED:
+            raise UsageError(f"redact: {name} is needed")
+        if path and column.kind != "json":
+            raise UsageError(f"redact: {name} is not JSON, so it has no fields")
+        paths[name] = (*paths.get(name, ()), tuple(path))
+    return paths
 
 
 def _conditions(options: ReadOptions, table: Table) -> Iterator[str]:

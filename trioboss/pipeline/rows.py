@@ -1,6 +1,6 @@
 """Turns the rows of a DataFrame into rows of a stage, a batch of Arrow at a time.
 
-A row that cannot be a job stays in its place, with what is wrong with it and as it came. JSON text is left to the
+A row that cannot be a job stays where it is, with what is wrong with it and as it came. JSON text is left to the
 database to judge, because it reads it anyway; see `judge_texts` for when it does not like what it reads.
 """
 
@@ -103,14 +103,14 @@ def reject(stage: pa.RecordBatch, batch: pa.RecordBatch, problems: Problems) -> 
     """The stage with some rows marked as bad; they keep nothing but how they came."""
     if not problems:
         return stage
-    places = sorted(problems)
-    mask = pa.array([place in problems for place in range(batch.num_rows)])
-    came = [b"\x01" + as_came(row).encode() for row in batch.take(pa.array(places)).to_pylist()]
+    indices = sorted(problems)
+    mask = pa.array([index in problems for index in range(batch.num_rows)])
+    came = [b"\x01" + as_came(row).encode() for row in batch.take(pa.array(indices)).to_pylist()]
     columns = dict(zip(STAGE.names, stage.columns, strict=True))
     for name in ("priority", "start_after", "singleton_key", "options"):
         columns[name] = pc.if_else(mask, pa.scalar(None, STAGE.field(name).type), columns[name])
     columns["data"] = pc.replace_with_mask(columns["data"], mask, pa.array(came, pa.binary()))
-    texts = pa.array([problems[place] for place in places], pa.string())
+    texts = pa.array([problems[index] for index in indices], pa.string())
     columns["problem"] = pc.replace_with_mask(columns["problem"], mask, texts)
     return pa.RecordBatch.from_arrays([columns[name] for name in STAGE.names], schema=STAGE)
 
@@ -119,13 +119,13 @@ def judge_texts(batch: pa.RecordBatch) -> Problems:
     """The rows whose `data` is no JSON, and why: for when the database refused one of them."""
     problems: Problems = {}
     if "data" in batch.schema.names and pa.types.is_string(batch.column("data").type):
-        for place, text in enumerate(batch.column("data").to_pylist()):
+        for index, text in enumerate(batch.column("data").to_pylist()):
             try:
                 json.loads(text or "0", parse_constant=_refuse)
             except RecursionError:
-                problems[place] = "data: nested too deep"
+                problems[index] = "data: nested too deep"
             except ValueError as error:
-                problems[place] = f"data: not JSON: {error}"
+                problems[index] = f"data: not JSON: {error}"
     return problems
 
 
@@ -141,20 +141,20 @@ def _ids(batch: pa.RecordBatch, made: list[bytes], problems: Problems) -> pa.Arr
     if "id" in batch.schema.names:
         given = batch.column("id").to_pylist()
         made = [
-            own if text is None else _parse("id", text, check_uuid, place, problems, own)
-            for place, (text, own) in enumerate(zip(given, made, strict=True))
+            own if text is None else _parse("id", text, check_uuid, index, problems, own)
+            for index, (text, own) in enumerate(zip(given, made, strict=True))
         ]
     raw = pa.py_buffer(b"".join(made))
     return pa.Array.from_buffers(pa.binary(16), batch.num_rows, [None, raw])
 
 
 def _parse(
-    name: str, value: Any, check: Callable[[str, Any], Any], place: int, problems: Problems, otherwise: Any
+    name: str, value: Any, check: Callable[[str, Any], Any], index: int, problems: Problems, otherwise: Any
 ) -> Any:
     try:
         checked = check(name, value)
     except UsageError as error:
-        problems.setdefault(place, str(error))
+        problems.setdefault(index, str(error))
         return otherwise
     return checked.bytes if check is check_uuid else checked
 
@@ -167,18 +167,18 @@ def _data(batch: pa.RecordBatch, shape: Shape, problems: Problems) -> pa.Array:
     if not pa.types.is_string(given.type):
         return _encoded(given.to_pylist(maps_as_pydicts="strict"), problems)
     too_long = pc.greater(pc.binary_length(given), MAX_BYTES)
-    for place in _places(too_long):
-        problems[place] = f"data: {pc.binary_length(given[place])} bytes of JSON, {MAX_BYTES} are allowed"
+    for index in _indices(too_long):
+        problems[index] = f"data: {pc.binary_length(given[index])} bytes of JSON, {MAX_BYTES} are allowed"
     return pc.binary_join_element_wise(_JSONB, given.cast(pa.binary()), pa.scalar(b""))
 
 
 def _encoded(values: Iterable[Any], problems: Problems) -> pa.Array:
     texts: list[bytes | None] = []
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         try:
             texts.append(None if value is None else b"\x01" + encode(to_json_value(value)).encode())
         except UsageError as error:
-            problems.setdefault(place, str(error))
+            problems.setdefault(index, str(error))
             texts.append(None)
     return pa.array(texts, pa.binary())
 
@@ -193,8 +193,8 @@ def _parsed(
     if given.type == type:
         return given
     values = [
-        None if value is None else _parse(name, value, check, place, problems, None)
-        for place, value in enumerate(given.to_pylist())
+        None if value is None else _parse(name, value, check, index, problems, None)
+        for index, value in enumerate(given.to_pylist())
     ]
     return pa.array(values, type)
 
@@ -220,11 +220,11 @@ def _keys(batch: pa.RecordBatch, shape: Shape, problems: Problems) -> pa.Array:
         keys = pa.nulls(batch.num_rows, pa.string())
     length = pc.binary_length(keys)
     odd = pc.or_(pc.or_(pc.equal(length, 0), pc.greater(length, _KEY_BYTES)), pc.match_substring(keys, "\0"))
-    for place in _places(odd):
-        _parse("singleton_key", keys[place].as_py(), check_key, place, problems, None)
+    for index in _indices(odd):
+        _parse("singleton_key", keys[index].as_py(), check_key, index, problems, None)
     if shape.needs_key:
-        for place in _places(pc.is_null(keys)):
-            problems.setdefault(place, "singleton_key: key_strict_fifo queues require one")
+        for index in _indices(pc.is_null(keys)):
+            problems.setdefault(index, "singleton_key: key_strict_fifo queues require one")
     return keys
 
 
@@ -233,11 +233,11 @@ def _options(batch: pa.RecordBatch, shape: Shape, problems: Problems) -> pa.Arra
         return pa.nulls(batch.num_rows, pa.binary())
     texts: list[bytes | None] = []
     columns = [batch.column(name).to_pylist() for name in shape.options]
-    for place, values in enumerate(zip(*columns, strict=True)):
+    for index, values in enumerate(zip(*columns, strict=True)):
         text, problem = _encode_options(shape.options, values)
         texts.append(text)
         if problem is not None:
-            problems.setdefault(place, problem)
+            problems.setdefault(index, problem)
     return pa.array(texts, pa.binary())
 
 
@@ -261,6 +261,6 @@ def _read(name: str, value: Any) -> Any:
         return value
 
 
-def _places(mask: pa.Array) -> list[int]:
-    places: list[int] = pc.indices_nonzero(pc.fill_null(mask, False)).to_pylist()
-    return places
+def _indices(mask: pa.Array) -> list[int]:
+    indices: list[int] = pc.indices_nonzero(pc.fill_null(mask, False)).to_pylist()
+    return indices

@@ -7,13 +7,15 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from trioboss.errors import UsageError
 from trioboss.pipeline.java import prepare_java
+from trioboss.pipeline.remote import is_remote
 from trioboss.pipeline.source import TriobossSource
 
-__all__ = ["get_session", "register"]
+__all__ = ["get_session", "is_submitted", "register"]
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit for the scripts that it runs."""
@@ -34,19 +36,19 @@ _ALWAYS = {"spark.sql.redaction.options.regex": "(?i)url|dsn|password|secret|tok
 def get_session(
     master: str | None = None, conf: Mapping[str, str] | None = None, name: str = "trioboss"
 ) -> SparkSession:
-    """The session that is active, else a new one; either way it knows the data source `trioboss`.
+    """The session that is active, else a new one; either way it has the data source `trioboss`.
 
-    A notebook's own session is used as it is, with ``conf`` set on it. A new one is quiet, and without a master it
-    runs on this machine, on all cores, reachable from nowhere else. In a script that spark-submit runs, it is as that
-    says.
+    A notebook's own session is used as it is, also one of Spark Connect, with ``conf`` set on it. A new one is quiet,
+    and without a master it runs on this machine, on all cores, reachable from nowhere else. In a script that
+    spark-submit runs, it is as that says.
     """
     spark = SparkSession.getActiveSession()
-    if spark is None and master is None and _SUBMITTED in os.environ:
+    if spark is None and master is None and is_submitted():
         spark = _join(dict(conf or {}))
     elif spark is None:
         spark = _build(master or "local[*]", dict(conf or {}), name)
-    elif master not in (None, spark.sparkContext.master):
-        raise UsageError(f"master: a session is running already, on {spark.sparkContext.master}")
+    elif master is not None and master != _master_of(spark):
+        raise UsageError(f"master: a session is running already, on {_master_of(spark)}")
     else:
         for key, value in (conf or {}).items():
             spark.conf.set(key, value)
@@ -54,13 +56,28 @@ def get_session(
     return spark
 
 
+def _master_of(spark: SparkSession) -> str:
+    return "a server of Spark Connect" if is_remote(spark) else str(spark.sparkContext.master)
+
+
+def is_submitted() -> bool:
+    """Whether this is a script that spark-submit runs, which decides where Spark runs."""
+    return _SUBMITTED in os.environ
+
+
 def register(spark: SparkSession) -> None:
-    """Teach a session the data source, and not to show a dsn. It becomes the active one of this thread.
+    """Give a session the data source, and keep it from showing a dsn. It becomes the active one of this thread.
 
     Spark looks for a source in the session that is active, not in the one that was asked to read.
     """
-    SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
-    spark.dataSource.register(TriobossSource)
+    if not is_remote(spark):
+        SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
+    try:
+        spark.dataSource.register(TriobossSource)
+    except AnalysisException as error:
+        # Where the package pyspark_trioboss is installed, Spark has registered the source itself.
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
     for key, value in _ALWAYS.items():
         spark.conf.set(key, value)
 

@@ -6,21 +6,26 @@ An export that is killed is finished by the next one. With ``hold``, retention k
 import argparse
 import sys
 import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import attrs
 from pyspark.sql import SparkSession
 
-from trioboss.pipeline.arguments import add_session_arguments, print_progress, session_of
+from trioboss.pipeline.arguments import add_session_arguments, check_positive, open_run
+from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.database import Database, open_database
 from trioboss.pipeline.export import LakeExport, Sizes, take_lake
-from trioboss.pipeline.files import Files
+from trioboss.pipeline.files import open_files
 from trioboss.pipeline.held_back import HeldBack, find_held_back
-from trioboss.pipeline.low_priority import add_nice_argument, lower_priority
-from trioboss.pipeline.manifest import Batch, Manifest
+from trioboss.pipeline.jobs.compact import compact_small
+from trioboss.pipeline.low_priority import add_priority_argument, lower_priority
+from trioboss.pipeline.manifest import FOLDERS, Batch, Manifest
 from trioboss.pipeline.options import need_dsn
 from trioboss.pipeline.planning import read_horizon
-from trioboss.pipeline.progress import Progress, Reporter, report_step
+from trioboss.pipeline.progress import Progress, Reporter, report_end
+from trioboss.pipeline.query import parse_redact
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.stopping import Stop, stop_on_signals
 
@@ -31,6 +36,9 @@ EXIT_HELD_BACK = 3
 
 _POLL = 0.2
 """Seconds between two polls for the end of a transaction, of which no notification comes."""
+_COMPACT = 16
+"""Small files of one day that are worth a compaction."""
+_KEEP_REMOVED = timedelta(hours=24)
 _LONG = 60.0
 """Seconds after which an open transaction is reported by an export that follows."""
 
@@ -61,6 +69,9 @@ def archive(
     follow: bool = False,
     hold: bool | None = None,
     adopt: bool = False,
+    format: str | None = None,
+    redact: Sequence[str] | None = None,
+    compact: bool = False,
     wait: float = 5.0,
     interval: float = 60.0,
     batch_rows: int = 1_000_000,
@@ -72,24 +83,38 @@ def archive(
     """Export all history that is committed now to the lake ``to``; with ``follow``, go on until ``stop`` is set.
 
     Rows that were written after a transaction began which is still open are exported when it ends: the export waits
-    ``wait`` seconds for that, and then returns with `held_back`. With ``follow`` it looks for new rows every
-    ``interval`` seconds, so that a busy queue makes a few files each time and not many small ones.
+    ``wait`` seconds for that, and then returns with `held_back`. With ``follow`` it searches for new rows every
+    ``interval`` seconds, so that a busy queue makes a few files each time and not many small ones; with ``compact``
+    it joins the small files of a day once there are several (see `compact`).
 
-    History is exported in batches of about ``batch_rows``, each read by tasks of about ``task_rows``, of which
-    ``concurrency`` read at a time. ``hold``: from now on retention keeps rows that are not in this lake (False: it no
-    longer does; None: as before). ``adopt``: the lake is this database's, although the server's identifier has changed
-    (pg_upgrade does that).
+    ``format``: parquet (the default of a new lake), or delta, which also makes the lake a set of Delta tables; a
+    Parquet lake is converted to it. ``redact``: columns, or fields of JSON like ``data.customer.email``, that do not
+    leave the database; the lake keeps this for later exports (None: as it has it).
+
+    A batch has about ``batch_rows``, read by tasks of about ``task_rows``, ``concurrency`` at a time. ``hold``: from
+    now on retention keeps rows that are not in this lake (False: it no longer does; None: as before). ``adopt``: the
+    lake is this database's, although pg_upgrade has changed the server's identifier.
     """
     spark, address = spark or get_session(), need_dsn(dsn)
+    left_out = None if redact is None else check_redact(redact)
     with open_database(address, schema) as database:
-        sizes = Sizes(batch_rows, task_rows, concurrency)
-        export = take_lake(spark, database, Manifest(Files(spark, to)), address, adopt=adopt, sizes=sizes)
+        lake, sizes = Manifest(open_files(spark, to)), Sizes(batch_rows, task_rows, concurrency)
+        export = take_lake(
+            spark, database, lake, address, adopt=adopt, format=format, redact=left_out, sizes=sizes
+        )
         if hold is not None:
             export.hold(hold)
-        run = _Run(database, export, progress)
+        run = _Run(database, export, progress, _COMPACT if compact else None)
         if follow:
             return run.follow(interval, stop or _Never())
         return run.once(wait, stop or _Never())
+
+
+def check_redact(given: Sequence[str]) -> tuple[str, ...]:
+    """The entries, sorted, or raise UsageError."""
+    for table in FOLDERS:
+        parse_redact(given, TABLES[table])
+    return tuple(sorted(set(given)))
 
 
 class _Never:
@@ -110,7 +135,10 @@ class _Run:
     _database: Database
     _export: LakeExport
     _progress: Reporter | None
+    _compact: int | None
+    """So many small files of a day are joined; None: they stay."""
     _total: Exported = Exported()
+    _rows_left: int | None = None
     _reported: int | None = None
     """The transaction that was reported last."""
 
@@ -140,10 +168,22 @@ class _Run:
             began = time.monotonic()
             batch = self._export.next_batch(self._progress)
             if batch is None:
-                return
+                break
             self._total = self._total.add(batch)
-            rows = sum(batch.rows.values())
-            report_step(self._progress, f"batch {batch.number}", rows, time.monotonic() - began)
+            self._report(batch, time.monotonic() - began)
+        if self._compact is not None and self._total.jobs + self._total.attempts:
+            self._export.manifest.delete_removed(datetime.now(UTC) - _KEEP_REMOVED)
+            compact_small(self._export, at_least=self._compact, progress=self._progress)
+
+    def _report(self, batch: Batch, seconds: float) -> None:
+        if self._progress is None:
+            return
+        rows = sum(batch.rows.values())
+        # The rest is counted once: to count it again after each batch would take longer than to export it.
+        left = self._export.count_left() if self._rows_left is None else self._rows_left - rows
+        self._rows_left = left if left > 0 else None
+        what = f"batch {batch.number}" + (f", about {left:,} rows left" if left > 0 else "")
+        report_end(self._progress, what, rows, seconds)
 
     def _report_held_back(self) -> None:
         held_back = find_held_back(self._database, read_horizon(self._database).next)
@@ -158,7 +198,7 @@ def forget_lake(
     dsn: str | None, to: str, *, spark: SparkSession | None = None, schema: str = "trioboss"
 ) -> int:
     """Let retention no longer wait for the lakes at an address, which need not exist any more; return how many."""
-    address = Files(spark or get_session(), to).root
+    address = open_files(spark or get_session(), to).root
     with open_database(need_dsn(dsn), schema) as database:
         return int(database.run("drop_lake", address=address)[0][0])
 
@@ -167,24 +207,27 @@ def main(argv: list[str] | None = None) -> int:
     """The command, for spark-submit and for `trioboss pipeline archive`."""
     given = _parse(argv)
     lower_priority(given.nice)
-    spark = session_of(given)
     if given.forget:
-        print(f"{forget_lake(given.dsn, given.to, spark=spark, schema=given.schema)} lakes forgotten")
+        with open_run(given) as run:
+            print(f"{forget_lake(run.dsn, given.to, spark=run.spark, schema=given.schema)} lakes forgotten")
         return 0
-    with stop_on_signals() as stop:
+    with open_run(given) as run, stop_on_signals() as stop:
         try:
             exported = archive(
-                given.dsn,
+                run.dsn,
                 given.to,
-                spark=spark,
+                spark=run.spark,
                 schema=given.schema,
                 follow=given.follow,
                 hold=given.hold,
                 adopt=given.adopt,
+                format=given.format,
+                redact=given.redact,
+                compact=given.compact,
                 wait=given.wait,
                 interval=given.interval,
                 stop=stop,
-                progress=print_progress,
+                progress=run.progress,
             )
         except Exception as error:
             if not stop.is_set() or not type(error).__module__.startswith(("py4j.", "pyspark.")):
@@ -228,9 +271,27 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
         action="store_true",
         help="the lake is this database's, which pg_upgrade has given a new identity",
     )
-    add_nice_argument(parser)
+    parser.add_argument(
+        "--format",
+        choices=("parquet", "delta"),
+        help="delta: the lake is also a set of Delta tables (default: as the lake is; a new one is parquet)",
+    )
+    parser.add_argument(
+        "--redact",
+        action="append",
+        metavar="COLUMN[.FIELD…]",
+        help="leave this out, now and in later exports to this lake; may be repeated",
+    )
+    parser.add_argument(
+        "--compact", action="store_true", help=f"join the small files of a day once there are {_COMPACT}"
+    )
+    add_priority_argument(parser)
     add_session_arguments(parser)
-    return parser.parse_args(argv)
+    given = parser.parse_args(argv)
+    check_positive(given, "interval")
+    check_redact(given.redact or ())
+    check_positive(given, "wait", zero=True)
+    return given
 
 
 if __name__ == "__main__":

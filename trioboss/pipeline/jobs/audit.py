@@ -17,18 +17,18 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from trioboss.errors import UsageError
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
-from trioboss.pipeline.arguments import print_progress, session_of
+from trioboss.pipeline.arguments import open_run
 from trioboss.pipeline.database import open_database
-from trioboss.pipeline.history import History, Source, add_history_arguments, source_of
+from trioboss.pipeline.history import History, Source, add_history_arguments, check_source, source_of
 from trioboss.pipeline.lake import find_damaged, open_lake
 from trioboss.pipeline.options import need_dsn
-from trioboss.pipeline.progress import Reporter, report_stages, report_step
+from trioboss.pipeline.progress import Reporter, report_end, report_stages
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.terminal import print_json, show
 from trioboss.pipeline.transforms.trace import TRACED_ATTEMPTS, TRACED_JOBS, trace_jobs
 from trioboss.pipeline.transforms.violations import dead_letters, ends, exclusion, instants, order
 
-__all__ = ["Audit", "Finding", "audit", "find_violations", "main"]
+__all__ = ["Audit", "Finding", "audit", "find_violations", "main", "print_audit"]
 
 _JOBS = (*TRACED_JOBS, "dead_letter", "source_id")
 _QUEUED = ("source_queue", "source_id")
@@ -90,7 +90,7 @@ def find_violations(
     jobs = history.jobs
     found = [
         exclusion.overlaps(trace, tolerance),
-        exclusion.waiting_together(jobs, tolerance),
+        exclusion.both_waiting(jobs, tolerance),
         order.starts_out_of_order(trace, tolerance, unordered),
         order.passed_retries(trace, tolerance),
         ends.counted_ends(trace),
@@ -135,7 +135,7 @@ def audit(
         jobs, attempts = (frame.count() for frame in (history.jobs, history.attempts))
         found.unpersist()
         trace.unpersist()
-    report_step(progress, "audit", jobs + attempts, time.monotonic() - began)
+    report_end(progress, "audit", jobs + attempts, time.monotonic() - began)
     violations, possible = (
         Counter({row["kind"]: row["count"] for row in counts if row["certain"] == certain})
         for certain in (True, False)
@@ -167,19 +167,20 @@ def _finding(row: Row) -> Finding:
 def main(argv: list[str] | None = None) -> int:
     """The command, for spark-submit and for `trioboss pipeline audit`."""
     given = _parse(argv)
-    done = audit(
-        source_of(given),
-        spark=session_of(given),
-        tolerance=given.tolerance,
-        unordered=given.unordered,
-        limit=given.limit,
-        progress=print_progress,
-    )
+    with open_run(given, needs_database=check_source(given)) as run:
+        done = audit(
+            source_of(given, run.dsn),
+            spark=run.spark,
+            tolerance=given.tolerance,
+            unordered=given.unordered,
+            limit=given.limit,
+            progress=run.progress,
+        )
     if given.queue and not done.jobs + done.attempts:
         raise UsageError(
             f"queue: nothing of {', '.join(given.queue)} is in this history, so nothing was checked"
         )
-    print_json(attrs.asdict(done)) if given.json else _print(done)
+    print_json(attrs.asdict(done)) if given.json else print_audit(done)
     return 0 if done.is_clean and not (given.strict and done.possible) else 1
 
 
@@ -212,7 +213,8 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     return given
 
 
-def _print(done: Audit) -> None:
+def print_audit(done: Audit) -> None:
+    """Print the findings, and how many there are."""
     for finding in done.findings:
         print(finding, end="\n\n")
     hidden = done.violations.total() + done.possible.total() - len(done.findings)
@@ -224,11 +226,11 @@ def _print(done: Audit) -> None:
     print(f"{done.jobs:,} ended jobs, {done.attempts:,} attempts that did not complete: {', '.join(summary)}")
 
 
-def _sum_up(counts: Counter[str], word: str) -> str:
+def _sum_up(counts: Counter[str], noun: str) -> str:
     if not counts:
-        return f"no {word}"
+        return f"no {noun}"
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
-    return f"{counts.total()} {word}{'s' if counts.total() > 1 else ''} ({kinds})"
+    return f"{counts.total()} {noun}{'s' if counts.total() > 1 else ''} ({kinds})"
 
 
 if __name__ == "__main__":

@@ -20,9 +20,9 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from trioboss.errors import UsageError
-from trioboss.pipeline.arguments import print_progress, session_of
-from trioboss.pipeline.history import Source, add_history_arguments, source_of
-from trioboss.pipeline.progress import Reporter, report_stages, report_step
+from trioboss.pipeline.arguments import check_positive, open_run
+from trioboss.pipeline.history import Source, add_history_arguments, check_source, source_of
+from trioboss.pipeline.progress import Reporter, report_end, report_stages
 from trioboss.pipeline.queueing import Demand, Work, percentile, replay, slots_needed, wait_percentile
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.terminal import print_json, print_rows
@@ -32,7 +32,7 @@ from trioboss.pipeline.transforms.hours import concurrency_by_hour
 from trioboss.pipeline.transforms.times import hour_of
 from trioboss.pipeline.transforms.trace import SERIAL
 
-__all__ = ["Capacity", "Fit", "capacity", "main"]
+__all__ = ["Capacity", "Fit", "capacity", "main", "print_capacity"]
 
 _JOBS = (
     "id", "queue", "state", "policy", "singleton_key", "created_on", "start_after", "started_on", "completed_on",
@@ -103,7 +103,7 @@ def capacity(
             queue: _replayed(rows) for queue, rows in _by_queue(_busiest(work, demand).collect()).items()
         }
         demand.unpersist()
-    report_step(progress, "capacity", sum(hour["arrivals"] for hour in hours), time.monotonic() - began)
+    report_end(progress, "capacity", sum(hour["arrivals"] for hour in hours), time.monotonic() - began)
     seen = {row["queue"]: row["seen"] for row in peaks} | dict(slots or {})
     return [
         _judge(queue, rows, max(1, seen.get(queue) or 1), busiest.get(queue, []), target)
@@ -214,15 +214,21 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_history_arguments(parser)
     given = parser.parse_args(argv)
-    found = capacity(
-        source_of(given), target=given.target, slots=_parse_slots(given.slots), spark=session_of(given),
-        progress=print_progress,
-    )  # fmt: skip
+    check_positive(given, "target")
+    slots = _parse_slots(given.slots)
+    with open_run(given, needs_database=check_source(given)) as run:
+        source = source_of(given, run.dsn)
+        found = capacity(source, target=given.target, slots=slots, spark=run.spark, progress=run.progress)
     if given.json:
         print_json([attrs.asdict(queue) for queue in found])
     else:
-        print_rows([_flat(queue) for queue in found], _COLUMNS)
+        print_capacity(found)
     return 0
+
+
+def print_capacity(found: Sequence[Capacity]) -> None:
+    """Print one line for each queue."""
+    print_rows([_flat(queue) for queue in found], _COLUMNS)
 
 
 def _flat(queue: Capacity) -> dict[str, Any]:

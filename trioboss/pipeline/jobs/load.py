@@ -22,11 +22,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from trioboss.errors import UsageError
-from trioboss.pipeline.arguments import add_session_arguments, print_progress, session_of
+from trioboss.model.check import check_name
+from trioboss.pipeline.arguments import add_session_arguments, check_positive, open_run
 from trioboss.pipeline.database import open_database
-from trioboss.pipeline.inputs import digest_files, open_input, shape_jobs
+from trioboss.pipeline.inputs import check_inputs, check_mapping, digest_files, open_input, shape_jobs
 from trioboss.pipeline.options import WriteOptions
-from trioboss.pipeline.progress import Reporter, report_stages, report_step
+from trioboss.pipeline.progress import Reporter, report_end, report_stages
 from trioboss.pipeline.releasing import Load, LoadRefused, drop_stages, find_load, refusal
 from trioboss.pipeline.session import get_session
 
@@ -67,7 +68,7 @@ def load(
     with open_database(options.dsn, schema) as database:
         ended = find_load(database, options.load)
     assert ended is not None
-    report_step(progress, f"load {queue}", ended.staged, time.monotonic() - began)
+    report_end(progress, f"load {queue}", ended.staged, time.monotonic() - began)
     return ended
 
 
@@ -123,20 +124,25 @@ def main(argv: list[str] | None = None) -> int:
     )
     add_session_arguments(parser)
     given = parser.parse_args(argv)
+    mapping = parse_mapping(given.map)
+    check_positive(given, "release_rate")
+    check_name("queue", given.queue)
+    check_inputs(given.files)
     try:
-        ended = load(
-            given.files,
-            given.queue,
-            given.dsn,
-            spark=session_of(given),
-            schema=given.schema,
-            mapping=parse_mapping(given.map),
-            dry_run=given.dry_run,
-            load_id=given.load_id,
-            release_rate=given.release_rate,
-            bad_rows=given.bad_rows,
-            progress=print_progress,
-        )
+        with open_run(given) as run:
+            ended = load(
+                given.files,
+                given.queue,
+                run.dsn,
+                spark=run.spark,
+                schema=given.schema,
+                mapping=mapping,
+                dry_run=given.dry_run,
+                load_id=given.load_id,
+                release_rate=given.release_rate,
+                bad_rows=given.bad_rows,
+                progress=run.progress,
+            )
     except LoadRefused as refused:
         print(refused)
         return 1
@@ -149,7 +155,9 @@ def parse_mapping(entries: Sequence[str]) -> dict[str, str]:
     for entry in entries:
         if "=" not in entry:
             raise UsageError(f"map: {entry!r} is not of the form OPTION=COLUMN")
-    return dict(entry.split("=", 1) for entry in entries)
+    mapping = dict(entry.split("=", 1) for entry in entries)
+    check_mapping(mapping)
+    return mapping
 
 
 def explain(ended: Load) -> str:

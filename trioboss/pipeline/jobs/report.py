@@ -26,11 +26,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from trioboss.errors import UsageError
-from trioboss.pipeline.arguments import print_progress, session_of
-from trioboss.pipeline.files import Files
-from trioboss.pipeline.history import History, Source, add_history_arguments, source_of
+from trioboss.pipeline.arguments import check_positive, open_run
+from trioboss.pipeline.files import Files, open_files
+from trioboss.pipeline.history import History, Source, add_history_arguments, check_source, source_of
 from trioboss.pipeline.page import Before, Report, render_page
-from trioboss.pipeline.progress import Reporter, report_stages, report_step
+from trioboss.pipeline.progress import Reporter, report_end, report_stages
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.terminal import print_json, print_rows
 from trioboss.pipeline.transforms.attempts import all_attempts
@@ -47,7 +47,7 @@ from trioboss.pipeline.transforms.rankings import (
 )
 from trioboss.pipeline.transforms.times import hour_of
 
-__all__ = ["main", "report"]
+__all__ = ["main", "page_path", "print_report", "report"]
 
 _JOBS = (
     "id", "queue", "state", "singleton_key", "created_on", "start_after", "started_on", "completed_on", "attempt",
@@ -73,9 +73,9 @@ def report(
 
     ``page``: where the HTML page goes, if not to ``out``; ``top``: how many errors, keys and jobs are listed.
     """
-    target = _page_path(out, page)
+    target = page_path(out, page)
     spark = spark or get_session()
-    files, written = Files(spark, out), {}
+    files, written = open_files(spark, out), {}
     with source.open(spark, _JOBS, _ATTEMPTS) as history:
         tables = _tables(history, source, top)
         _refuse_foreign(files, [*tables, _BEFORE])
@@ -85,13 +85,16 @@ def report(
     if (before := _period_before(source)) is not None:
         with before.open(spark, _JOBS, _ATTEMPTS) as history:
             written[_BEFORE] = _write(spark, _BEFORE, _by_queue(history), f"{out}/{_BEFORE}", progress)
+    began = time.monotonic()
     made = _gather(written, source, before)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(render_page(made), "utf-8")
+    report_end(progress, "page", seconds=time.monotonic() - began)
     return made
 
 
-def _page_path(out: str | Path, page: str | Path | None) -> Path:
+def page_path(out: str | Path, page: str | Path | None) -> Path:
+    """Where the page goes, or raise UsageError."""
     if page is None and "://" in str(out):
         raise UsageError("page: say where the page goes, because out is not a folder of this machine")
     return Path(page if page is not None else Path(out, "report.html"))
@@ -155,7 +158,7 @@ def _write(
         frame.coalesce(1).write.mode("overwrite").parquet(path)
     written = spark.read.schema(frame.schema).parquet(path)
     if progress is not None:
-        report_step(progress, name, written.count(), time.monotonic() - began)
+        report_end(progress, name, written.count(), time.monotonic() - began)
     return written
 
 
@@ -218,23 +221,31 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_history_arguments(parser)
     given = parser.parse_args(argv)
-    made = report(
-        source_of(given),
-        given.out,
-        spark=session_of(given),
-        page=given.page,
-        top=given.top,
-        progress=print_progress,
-    )
+    check_positive(given, "top")
+    page = page_path(given.out, given.page)
+    with open_run(given, needs_database=check_source(given)) as run:
+        made = report(
+            source_of(given, run.dsn),
+            given.out,
+            spark=run.spark,
+            page=page,
+            top=given.top,
+            progress=run.progress,
+        )
     if given.json:
         print_json({"queues": made.queues, "errors": made.errors, "dead_letters": made.dead_letters})
-        return 0
+    else:
+        print_report(made, page)
+    return 0
+
+
+def print_report(made: Report, page: Path) -> None:
+    """Print the queues, the errors, and where the page is."""
     print_rows(made.queues, _ON_TERMINAL)
     if made.errors:
         print()
         print_rows(made.errors, ("queue", "count", "first_seen", "last_seen", "fingerprint"))
-    print(f"\n{_page_path(given.out, given.page)}")
-    return 0
+    print(f"\n{page}")
 
 
 if __name__ == "__main__":

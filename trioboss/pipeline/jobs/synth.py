@@ -17,13 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from trioboss.errors import UsageError
-from trioboss.pipeline.arguments import add_session_arguments, print_progress, session_of
+from trioboss.pipeline.arguments import add_session_arguments, check_positive, open_run
 from trioboss.pipeline.columns import TABLES
-from trioboss.pipeline.files import Files
+from trioboss.pipeline.files import open_files
 from trioboss.pipeline.history import parse_time
 from trioboss.pipeline.lake import make_lake
 from trioboss.pipeline.manifest import Manifest
-from trioboss.pipeline.progress import Reporter, report_stages, report_step
+from trioboss.pipeline.progress import Reporter, report_end, report_stages
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.synthetic.planted import Row, Violation, plant
 from trioboss.pipeline.synthetic.rows import make_dead_letters, make_jobs, to_attempts, to_ended
@@ -56,7 +56,7 @@ def synth(
 ) -> Synthetic:
     """Write a history of so many jobs to a new lake ``to``. The same arguments make the same history."""
     spark = spark or get_session()
-    manifest = Manifest(Files(spark, to))
+    manifest = Manifest(open_files(spark, to))
     if manifest.identity() is not None:
         raise UsageError(f"to: there is a lake at {to} already")
     first = begin or _midnight() - timedelta(days=days)
@@ -70,7 +70,7 @@ def synth(
     began = time.monotonic()
     with report_stages(spark, "make history", progress):
         make_lake(manifest, frames)
-    report_step(progress, "make history", jobs, time.monotonic() - began)
+    report_end(progress, "make history", jobs, time.monotonic() - began)
     return _known(jobs, days, planted.violations)
 
 
@@ -129,16 +129,16 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_session_arguments(parser)
     given = parser.parse_args(argv)
-    if given.jobs < 0 or given.days <= 0:
-        raise UsageError("jobs, days: neither can be less than nothing")
-    spark = session_of(given)
-    if given.load:
-        print(f"{synth_load(given.jobs, given.to, spark=spark, seed=given.seed)} rows")
-        return 0
-    made = synth(
-        given.jobs, given.to, spark=spark, days=given.days, begin=given.begin, seed=given.seed,
-        violations=given.violations, progress=print_progress,
-    )  # fmt: skip
+    check_positive(given, "jobs", "violations", zero=True)
+    check_positive(given, "days")
+    with open_run(given, needs_database=False) as run:
+        if given.load:
+            print(f"{synth_load(given.jobs, given.to, spark=run.spark, seed=given.seed)} rows")
+            return 0
+        made = synth(
+            given.jobs, given.to, spark=run.spark, days=given.days, begin=given.begin, seed=given.seed,
+            violations=given.violations, progress=run.progress,
+        )  # fmt: skip
     _print(made, as_json=given.json)
     return 0
 

@@ -12,7 +12,7 @@ import attrs
 from trioboss.pipeline.page.elements import Html, join, tag
 from trioboss.pipeline.page.numbers import instant
 
-__all__ = ["Axis", "Series", "bars", "describe", "heat", "line", "share_bar", "times"]
+__all__ = ["Axis", "Series", "bars", "curves", "describe", "heat", "share_bar", "times"]
 
 _TICKS = (1, 2, 3, 6, 12, 24, 48, 72, 168, 336, 720, 2160, 8760)
 Format = Callable[[float], str]
@@ -41,13 +41,13 @@ class Axis:
     top: float = 8
 
     @property
-    def step(self) -> float:
+    def interval(self) -> float:
         """The width of one period."""
         return (self.width - self.left) / max(1, len(self.times))
 
-    def x(self, place: int) -> float:
+    def x(self, index: int) -> float:
         """Where a period begins."""
-        return self.left + place * self.step
+        return self.left + index * self.interval
 
     def y(self, value: float, highest: float) -> float:
         """How high a value is."""
@@ -89,7 +89,7 @@ def bars(axis: Axis, stacked: Sequence[Series], lines: Sequence[Series], format:
     return _svg(axis, described, _grid(axis, highest, format), *drawn, *overlays, hover)
 
 
-def line(axis: Axis, series: Sequence[Series], format: Format, label: str) -> Html:
+def curves(axis: Axis, series: Sequence[Series], format: Format, label: str) -> Html:
     """Lines with both axes; the first one is filled."""
     highest = _round_up(max((v for s in series for v in s.values if v is not None), default=0))
     filled = tag("path", d=_area(axis, series[0].values, highest), class_=f"area {series[0].style}")
@@ -105,16 +105,16 @@ def heat(axis: Axis, rows: Sequence[Series], format: Format, label: str, row_hei
         tag(
             "rect",
             tag("title", f"{series.name}, {instant(time, axis.period)}: {format(value)}"),
-            x=axis.x(place),
+            x=axis.x(index),
             y=row * row_height,
-            width=max(axis.step - 0.6, 0.4),
+            width=max(axis.interval - 0.6, 0.4),
             height=row_height - 3,
             rx=1.5,
             class_="cell",
             fill_opacity=0.06 + 0.94 * value / highest,
         )
         for row, series in enumerate(rows)
-        for place, (time, value) in enumerate(zip(axis.times, series.values, strict=True))
+        for index, (time, value) in enumerate(zip(axis.times, series.values, strict=True))
         if value is not None
     ]
     names = [
@@ -151,16 +151,16 @@ def share_bar(parts: Sequence[tuple[float, str]], label: str) -> Html:
 
 def _stack(axis: Axis, series: Series, below: list[float], highest: float) -> list[Html]:
     drawn = []
-    for place, value in enumerate(series.values):
+    for index, value in enumerate(series.values):
         if value:
-            bottom, below[place] = below[place], below[place] + value
-            y = axis.y(below[place], highest)
+            bottom, below[index] = below[index], below[index] + value
+            y = axis.y(below[index], highest)
             drawn.append(
                 tag(
                     "rect",
-                    x=axis.x(place) + axis.step * 0.08,
+                    x=axis.x(index) + axis.interval * 0.08,
                     y=y,
-                    width=max(axis.step * 0.84, 0.5),
+                    width=max(axis.interval * 0.84, 0.5),
                     height=max(axis.y(bottom, highest) - y, 0.75),
                 )
             )
@@ -170,20 +170,22 @@ def _stack(axis: Axis, series: Series, below: list[float], highest: float) -> li
 def _runs(values: Sequence[float | None]) -> list[list[tuple[int, float]]]:
     """The values without gaps: each run is drawn by itself."""
     runs: list[list[tuple[int, float]]] = [[]]
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         if value is not None:
-            runs[-1].append((place, value))
+            runs[-1].append((index, value))
         elif runs[-1]:
             runs.append([])
     return [run for run in runs if run]
 
 
 def _path(axis: Axis, values: Sequence[float | None], highest: float) -> str:
-    return " ".join(_line(axis, run, highest) for run in _runs(values))
+    return " ".join(_curve(axis, run, highest) for run in _runs(values))
 
 
-def _line(axis: Axis, run: list[tuple[int, float]], highest: float) -> str:
-    corners = [f"{axis.x(place) + axis.step / 2:.1f} {axis.y(value, highest):.1f}" for place, value in run]
+def _curve(axis: Axis, run: list[tuple[int, float]], highest: float) -> str:
+    corners = [
+        f"{axis.x(index) + axis.interval / 2:.1f} {axis.y(value, highest):.1f}" for index, value in run
+    ]
     return "M" + "L".join(corners) + ("m-5 0h10" if len(corners) == 1 else "")
 
 
@@ -191,23 +193,23 @@ def _area(axis: Axis, values: Sequence[float | None], highest: float) -> str:
     ground = axis.y(0, highest)
     shapes = []
     for run in _runs(values):
-        first, last = axis.x(run[0][0]) + axis.step / 2, axis.x(run[-1][0]) + axis.step / 2
-        shapes.append(f"{_line(axis, run, highest)}L{last:.1f} {ground:.1f}L{first:.1f} {ground:.1f}Z")
+        first, last = axis.x(run[0][0]) + axis.interval / 2, axis.x(run[-1][0]) + axis.interval / 2
+        shapes.append(f"{_curve(axis, run, highest)}L{last:.1f} {ground:.1f}L{first:.1f} {ground:.1f}Z")
     return " ".join(shapes)
 
 
 def _hover(axis: Axis, series: Sequence[Series], format: Format) -> Html:
     """Invisible columns with the values as tooltips."""
     columns = []
-    for place, time in enumerate(axis.times):
-        said = [f"{s.name} {format(v)}" for s in series if (v := s.values[place]) is not None]
+    for index, time in enumerate(axis.times):
+        said = [f"{s.name} {format(v)}" for s in series if (v := s.values[index]) is not None]
         columns.append(
             tag(
                 "rect",
                 tag("title", f"{instant(time, axis.period)}\n" + "\n".join(said)),
-                x=axis.x(place),
+                x=axis.x(index),
                 y=0,
-                width=axis.step,
+                width=axis.interval,
                 height=axis.height - axis.bottom,
             )
         )
@@ -229,12 +231,12 @@ def _time_axis(axis: Axis) -> list[Html]:
     hours = axis.period / timedelta(hours=1)
     tick = next((t for t in _TICKS if t >= hours and len(axis.times) * hours / t <= room), _TICKS[-1])
     labels = []
-    for place, time in enumerate(axis.times):
-        if int(time.timestamp() // 3600) % tick == 0 and axis.x(place) + 30 < axis.width:
+    for index, time in enumerate(axis.times):
+        if int(time.timestamp() // 3600) % tick == 0 and axis.x(index) + 30 < axis.width:
             whole_day = time.hour == 0 or tick >= 24
             text = f"{time.day} {time:%b}" if whole_day else f"{time:%H:%M}"
             labels.append(
-                tag("text", text, x=axis.x(place), y=axis.height - 5, class_="day" if whole_day else None)
+                tag("text", text, x=axis.x(index), y=axis.height - 5, class_="day" if whole_day else None)
             )
     return labels
 

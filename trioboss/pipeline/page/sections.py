@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from trioboss.pipeline.page.charts import Axis, Series, bars, heat, line, times
+from trioboss.pipeline.page.charts import Axis, Series, bars, curves, heat, times
 from trioboss.pipeline.page.elements import Html, join, tag
 from trioboss.pipeline.page.numbers import change, count, duration, instant, length, percent, short_count
 from trioboss.pipeline.page.report import Report, Row
@@ -139,7 +139,7 @@ def _queue(report: Report, queue: Row, points: Sequence[Row]) -> Html:
         short_count,
         f"Jobs of {name}",
     )
-    wait = line(
+    wait = curves(
         waits,
         [
             Series("p95 wait", "accent", _measures(points, "wait_p95", waits)),

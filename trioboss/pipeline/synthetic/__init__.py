@@ -1,1 +1,6 @@
-"""History that nobody lived through: of any size, with statistics and violations that are known beforehand."""
+"""History that was made up: of any size, with statistics and violations that are known beforehand.
+
+shapes   the queues, and how many of their jobs end how
+rows     their jobs and attempts
+planted  violations, and legitimate histories that look like some
+"""

@@ -113,7 +113,7 @@ def _cases() -> Iterator[tuple[str, str, Callable[[_Case], None]]]:
     yield "planted/none", "standard", _no_end
     yield "planted/early", "standard", _early
     yield "planted/backwards", "standard", _backwards
-    yield "planted/short", "short", _waiting_together
+    yield "planted/short", "short", _both_waiting
     yield "planted/retries", "standard", _retries_left
     yield "planted/dead", "standard", _two_dead_letters
     yield "clean/lost", "singleton", _lost_lease
@@ -177,7 +177,7 @@ def _backwards(case: _Case) -> None:
     case.expect("start before send", "b")
 
 
-def _waiting_together(case: _Case) -> None:
+def _both_waiting(case: _Case) -> None:
     # Each is sent at an instant of its own: jobs of one statement are only possible findings.
     case.end("a", 1, 30, 40)
     case.end("b", 2, 35, 45, created_on=case.at(10), due=10)

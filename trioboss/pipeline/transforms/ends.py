@@ -7,19 +7,29 @@ __all__ = ["last_ends"]
 
 _JOB = ("queue", "id", "seq")
 """These columns name one job: its id may be used again once history has forgotten the job."""
+_FEW = 200_000
+"""So many rows of these columns can be sent to every task."""
 
 
 def last_ends(jobs: DataFrame) -> DataFrame:
-    """Each job once, with its last end, as the database has it.
+    """Each job once, with its last end, as the database has it. The ends that were undone are found at once.
 
-    Only an end that is not a completion can be followed by another, so only those are compared with later ones.
+    They are few, and all tables of a report leave them out: so they are found once and sent to every task, instead of
+    a shuffle of all jobs for each table.
     """
-    undone = (
-        jobs.where(F.col("state") != "completed")
-        .select(*_JOB, "completed_on")
-        .join(jobs.select(*_JOB, F.col("completed_on").alias("later")), list(_JOB))
+    undone = _find_undone(jobs).localCheckpoint()
+    return jobs.join(F.broadcast(undone), [*_JOB, "completed_on"], "left_anti")
+
+
+def _find_undone(jobs: DataFrame) -> DataFrame:
+    """Only an end that is not a completion can be followed by another, so only those are compared with later ones."""
+    unsuccessful = jobs.where(F.col("state") != "completed").select(*_JOB, "completed_on")
+    if unsuccessful.count() < _FEW:
+        unsuccessful = F.broadcast(unsuccessful)
+    return (
+        jobs.select(*_JOB, F.col("completed_on").alias("later"))
+        .join(unsuccessful, list(_JOB))
         .where(F.col("later") > F.col("completed_on"))
         .select(*_JOB, "completed_on")
         .distinct()
     )
-    return jobs.join(undone, [*_JOB, "completed_on"], "left_anti")

@@ -5,8 +5,8 @@ from pyspark.sql import functions as F
 
 __all__ = ["error_groups", "error_line", "fingerprint"]
 
-_LINE = 300
-"""So many characters of an error are looked at."""
+_CHARACTERS = 300
+"""So many characters of an error are compared."""
 
 # In this order: a uuid is made of numbers, an address of a machine has a number at its end.
 _VARIABLE = (
@@ -28,14 +28,14 @@ def error_line(error: Column) -> Column:
     said = F.when(message.isNotNull(), F.concat_ws(": ", name, F.when(message != "", message))).otherwise(
         F.coalesce(name, error)
     )
-    return F.substring(F.substring_index(said, "\n", 1), 1, _LINE)
+    return F.substring(F.substring_index(said, "\n", 1), 1, _CHARACTERS)
 
 
-def fingerprint(line: Column) -> Column:
-    """The line with placeholders for what differs each time: ids, addresses, times, numbers."""
+def fingerprint(text: Column) -> Column:
+    """The text with placeholders for what differs each time: ids, addresses, times, numbers."""
     for pattern, placeholder in _VARIABLE:
-        line = F.regexp_replace(line, pattern, placeholder)
-    return line
+        text = F.regexp_replace(text, pattern, placeholder)
+    return text
 
 
 def error_groups(attempts: DataFrame) -> DataFrame:

@@ -24,7 +24,7 @@ CREATE TABLE trioboss.archive (
     options       trioboss.job_options,
     data          jsonb,
     output        jsonb,
-    notes         jsonb                              -- as in live_job; also once, and the retry_limit that a failed job had
+    notes         jsonb                              -- as in live_job; also once, and of a failed job its retry_limit and dead_letter
 ) PARTITION BY RANGE (completed_on);
 
 -- get_job.sql and drop_if_ended.sql: one job. find_ended_jobs.sql: the jobs of a queue; ids are UUIDv7, so nearly in

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from trioboss.pipeline.transforms.violations.finding import seconds_from, to_findings
 
-__all__ = ["in_group_order", "overlaps", "waiting_together"]
+__all__ = ["both_waiting", "in_group_order", "overlaps"]
 
 _RECLAIM_SECONDS = 0.1
 """A claim of a job that another worker claims and gives back meanwhile has an earlier time than that end. This takes
@@ -52,7 +52,7 @@ def in_group_order(trace: DataFrame) -> DataFrame:
 _ORDER = ("started_on", "ended_on", "job_id", "attempt")
 
 
-def waiting_together(jobs: DataFrame, tolerance: float) -> DataFrame:
+def both_waiting(jobs: DataFrame, tolerance: float) -> DataFrame:
     """Two jobs of one key that were in a queue together: of `short` both waiting, of `exclusive` both not ended.
 
     A job was certainly there from its start_after on, which is when it was sent, was due, was resumed or was to be
