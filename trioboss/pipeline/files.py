@@ -162,8 +162,16 @@ class _ArrowFiles(Files):
     def matching(self) -> list[FoundFile]:
         pattern = self._folder.rstrip("/")
         top = pattern.partition("*")[0].rpartition("/")[0] if "*" in pattern else pattern
-        found = [self._files.get_file_info(top), *self._list(top, recursive=True)]
-        roots = [file for file in found if fnmatch(file.path, pattern) and file.type != fs.FileType.NotFound]
+        first = self._files.get_file_info(top)
+        found = [first, *(self._list(top, recursive=True) if first.type == fs.FileType.Directory else ())]
+        depth = pattern.count("/")  # a * does not match a slash
+        roots = [
+            file
+            for file in found
+            if file.type != fs.FileType.NotFound
+            and file.path.count("/") == depth
+            and fnmatch(file.path, pattern)
+        ]
         if not roots:
             raise FileNotFoundError(self.root)
         files = {

@@ -9,6 +9,7 @@ from trioboss.errors import UsageError
 
 __all__ = ["PayloadCounts", "count_payloads", "type_payload"]
 
+_PARSED = "trioboss_parsed"
 _WHOLE = "trioboss_unparsed"
 """The field in which Spark puts the text of a value that does not fit the schema."""
 
@@ -42,13 +43,13 @@ def type_payload(rows: DataFrame, queue: str, schema: str | StructType, column: 
         text, StructType([*fields, StructField(_WHOLE, StringType())]), {"columnNameOfCorruptRecord": _WHOLE}
     )
     others = F.array_except(F.json_object_keys(text), F.array(*(F.lit(field.name) for field in fields)))
-    fits = F.col("parsed").isNotNull() & F.col(f"parsed.{_WHOLE}").isNull() & (F.size(others) == 0)
+    fits = F.col(_PARSED).isNotNull() & F.col(_PARSED)[_WHOLE].isNull() & (F.size(others) == 0)
     return (
         rows.where(F.col("queue") == queue)
-        .withColumn("parsed", parsed)
+        .withColumn(_PARSED, parsed)
         .select(
             *rows.columns,
-            *(F.col("parsed")[field.name].alias(name) for field, name in zip(fields, names, strict=True)),
+            *(F.col(_PARSED)[field.name].alias(name) for field, name in zip(fields, names, strict=True)),
             F.when(text.isNotNull() & ~F.coalesce(fits, F.lit(False)), text).alias(f"{column}_rescued"),
         )
     )
