@@ -420,35 +420,47 @@ def test_all_jobs_of_a_key_are_erased_live_and_ended(spark, dsn, database, tmp_p
     assert_same(tmp_path, database)
 
 
-def test_an_erasure_killed_before_any_step_and_run_again_is_complete(
-    spark, dsn, database, tmp_path, monkeypatch, quick
-):
-    """The files are rewritten without Spark, which here drops the rows of the queue."""
+@pytest.fixture
+def erase_killed_at(spark, dsn, database, tmp_path, monkeypatch, quick):
+    """Erases a job, killed before a step, and again. Spark does not write: files with rows of its queue are dropped."""
 
     def keep_others(export, table, files, staging, target, keep):
         kept = [file for file in files if "gone" not in queues_in(tmp_path, file.path)]
         return rewrite_without_spark(export, table, kept, staging, target, keep)
 
-    monkeypatch.setattr(rewriting, "_write", keep_others)
-    killed_at, n = [], 0
-    while n == 0 or n in killed_at:
-        n += 1
-        end_jobs(database, 1, "kept")
-        archive(dsn, tmp_path, spark=spark)
-        end_jobs(database, 1, "gone")
-        archive(dsn, tmp_path, spark=spark)
+    def erase_killed(n):
+        was_killed = False
+        for queue in ("kept", "gone"):
+            end_jobs(database, 1, queue)
+            archive(dsn, tmp_path, spark=spark)
         ((id,),) = database.execute("select id::text from trioboss.archive where queue = 'gone'").fetchall()
         with monkeypatch.context() as patches:
             Steps(patches, n, kill)
             try:
                 erase(dsn, "gone", ids=[id], lake=tmp_path, spark=spark)
             except Killed:
-                killed_at.append(n)
+                was_killed = True
         release_lock(database)
         assert erase(dsn, "gone", ids=[id], lake=tmp_path, spark=spark).rows_left == 0
         assert_same(tmp_path, database)
         assert id.encode() not in bytes_of(tmp_path)
-    assert len(killed_at) >= 7
+        return was_killed
+
+    monkeypatch.setattr(rewriting, "_write", keep_others)
+    return erase_killed
+
+
+@pytest.mark.parametrize("n", [4, 7])
+def test_an_erasure_that_was_killed_and_is_run_again_is_complete(erase_killed_at, n):
+    assert erase_killed_at(n)
+
+
+@pytest.mark.soak
+def test_an_erasure_killed_before_any_step_and_run_again_is_complete(erase_killed_at):
+    n = 1
+    while erase_killed_at(n):
+        n += 1
+    assert n > 7
 
 
 def queues_in(lake, path):
