@@ -56,7 +56,9 @@ async def test_a_job_that_is_cancelled_while_its_claim_is_under_way_is_cancelled
     assert not work.outcomes
 
 
-async def test_a_fenced_dispatcher_claims_nothing_and_recovers_the_leases_it_gave_up(work, open_worker):
+async def test_a_dispatcher_whose_presence_is_lost_claims_nothing_and_recovers_the_leases_it_gave_up(
+    work, open_worker
+):
     (job,) = jobs = [make_job(1000)]
     work.add(*jobs)
     async with open_worker(sleep_as_told) as worker:
@@ -64,7 +66,7 @@ async def test_a_fenced_dispatcher_claims_nothing_and_recovers_the_leases_it_gav
         before = len(work.statements)
         for running in list(worker.slots.running):
             running.cancel(CancelReason.LEASE_LOST)
-        worker.dispatchers["q"].fence()
+        worker.dispatchers["q"].presence_lost()
         work.send()
         worker.dispatchers["q"].ring()
         await trio.sleep(60)
@@ -89,7 +91,7 @@ async def test_a_job_that_was_given_up_and_ends_late_is_recovered_when_it_ends(w
         await started.wait()
         for running in list(worker.slots.running):
             running.cancel(CancelReason.LEASE_LOST)
-        worker.dispatchers["q"].fence()
+        worker.dispatchers["q"].presence_lost()
         worker.dispatchers["q"].reconnected()
         await work.until(lambda: len(work.outcomes) == 2)
         assert trio.current_time() == 30

@@ -165,7 +165,7 @@ async def test_a_fence_cancels_running_jobs(router, work, open_worker):
         router.workers[worker.id] = worker
         await work.until_running()
 
-        router.fence()
+        router.presence_lost()
         await trio.testing.wait_all_tasks_blocked()
 
         assert not worker.slots.running

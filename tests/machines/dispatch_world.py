@@ -123,15 +123,15 @@ class World:
         if crashed:
             self.marker = False
 
-    def fence(self) -> None:
+    def lose_presence(self) -> None:
         """The listener stayed away for too long: all attempts are given up."""
-        self.machine.fence(has_leases=bool(self.running))
+        self.machine.presence_lost(has_leases=bool(self.running))
         for id in list(self.running):
             self.give_up(id)
 
     def reconnect(self) -> None:
         self.is_connected = True
-        self.machine.unfence()
+        self.machine.presence_regained()
 
     # -- a bulk poll instead of a claim: it marks, polls, and tells; a new one takes the place of the last
 
@@ -189,7 +189,7 @@ class World:
     def begin(self, statement: Statement) -> None:
         if isinstance(statement, Claim):
             assert 0 < statement.limit <= self.room
-            assert not self.machine.fenced
+            assert not self.machine.is_absent
             assert not self.has_stopped, "a dispatcher that stops has claimed"
             assert not self.unknown_leases(), "it claims although it has leases that it does not know of"
         if isinstance(statement, Recover):

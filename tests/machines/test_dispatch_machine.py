@@ -222,13 +222,13 @@ def test_claims_that_fail_are_repeated_later_and_later_each_at_its_own_time():
     assert recover_and_claim(machine, now) == CLAIM
 
 
-def test_a_fenced_dispatcher_claims_nothing_until_it_is_connected_again():
+def test_a_dispatcher_whose_presence_is_lost_claims_nothing_until_it_is_connected_again():
     machine = DispatchMachine()
     become_idle(machine)
-    machine.fence(has_leases=False)
+    machine.presence_lost(has_leases=False)
     machine.ring(1.0)
     assert machine.plan(1.0, 5) == Wait(math.inf)
-    machine.unfence()
+    machine.presence_regained()
 
     assert machine.plan(1.0, 5) == Claim(5, promote_due=False, idle=True, find_next_due=True)
 
@@ -309,9 +309,9 @@ def test_a_dispatcher_of_a_keyed_queue_claims_with_every_outcome():
     assert isinstance(machine.plan(7.0, 5, Pending(since=7.0)), Claim)
 
 
-def test_a_fenced_dispatcher_settles_all_the_same():
+def test_a_dispatcher_whose_presence_is_lost_settles_all_the_same():
     machine = DispatchMachine()
-    machine.fence(has_leases=False)
+    machine.presence_lost(has_leases=False)
 
     assert machine.plan(7.0, 5, Pending(since=7.0)) == Settle()
 
@@ -368,9 +368,9 @@ def test_a_lease_that_is_given_up_during_a_recovery_is_recovered_by_another():
     machine = DispatchMachine()
     become_idle(machine)
     machine.plan(1.0, 5, Pending(given_up=1))
-    machine.fence(has_leases=True)
+    machine.presence_lost(has_leases=True)
     machine.recovered()
-    machine.unfence()
+    machine.presence_regained()
 
     assert machine.plan(1.0, 5, Pending(given_up=1)) == Recover()
 
@@ -378,9 +378,9 @@ def test_a_lease_that_is_given_up_during_a_recovery_is_recovered_by_another():
 def test_a_fence_around_a_claim_makes_its_leases_unknown():
     machine = DispatchMachine()
     machine.plan(0.0, 5)
-    machine.fence(has_leases=False)
+    machine.presence_lost(has_leases=False)
     machine.claimed(1, None, 0.0)
-    machine.unfence()
+    machine.presence_regained()
 
     assert machine.plan(0.0, 5) == Recover()
 

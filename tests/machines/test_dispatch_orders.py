@@ -185,11 +185,11 @@ class Dispatching(RuleBasedStateMachine):
         self.world.machine.ring(self.world.now, delay)
 
     @precondition(lambda self: self.world.is_connected)
-    @rule(crashed=st.booleans(), fenced=st.booleans())
-    def disconnect(self, crashed: bool, fenced: bool) -> None:
+    @rule(crashed=st.booleans(), absent=st.booleans())
+    def disconnect(self, crashed: bool, absent: bool) -> None:
         self.world.disconnect(crashed=crashed)
-        if fenced:
-            self.world.fence()
+        if absent:
+            self.world.lose_presence()
 
     @precondition(lambda self: not self.world.is_connected)
     @rule()

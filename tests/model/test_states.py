@@ -11,6 +11,7 @@ from trioboss.model.states import READINESS, TRANSITIONS, Action, Readiness, Rea
 SQL = resources.files("trioboss.sql")
 QUEUED = [Readiness.DEFERRED, Readiness.BLOCKED, Readiness.WAITING, Readiness.READY]
 NOT_WRITTEN_YET = {ReadinessEvent.UNBLOCK}
+CLAIMS = {ReadinessEvent.CLAIM, ReadinessEvent.CLAIM_EARLY}
 
 # The action that users see, and the event by which the database performs it.
 PERFORMED_BY = {
@@ -144,7 +145,7 @@ def test_only_a_claim_makes_a_job_active():
         event for events in READINESS.values() for event, after in events.items() if Readiness.ACTIVE in after
     }
 
-    assert makes_active == {ReadinessEvent.CLAIM}
+    assert makes_active == CLAIMS
 
 
 # -- both tables together
@@ -167,7 +168,7 @@ def moves_of(readiness, attempt):
         for after in following:
             if event is ReadinessEvent.DELETE:
                 continue
-            attempts = attempt + 1 if event is ReadinessEvent.CLAIM else attempt
+            attempts = attempt + 1 if event in CLAIMS else attempt
             yield event, OUTCOMES[event] if after is None else state_of(after, attempts)
 
 
@@ -182,6 +183,7 @@ def moves_of(readiness, attempt):
 def test_every_move_between_readinesses_is_a_move_between_states_or_not_seen(readiness, attempt):
     state = state_of(readiness, attempt)
     actions = {event: action for action, event in PERFORMED_BY.items()}
+    actions[ReadinessEvent.CLAIM_EARLY] = Action.CLAIM
     for event, after in moves_of(readiness, attempt):
         if event in actions:
             assert TRANSITIONS[state][actions[event]] is after, event

@@ -261,7 +261,7 @@ def test_a_claimed_job_is_not_deleted_with_those_that_are_queued(race, caller):
 
 
 def test_two_dispatchers_admit_one_after_the_other(sessions, caller):
-    """The lock of admission: the second reads the backlogs when the first has committed."""
+    """The admission lock: the second reads the backlogs when the first has committed."""
     race = Race(sessions, "singleton")
     race.send("k", priority=1)
     lock = sessions.store.context.bind("lock_admission", queue="q")

@@ -229,6 +229,8 @@ def run_event(subject: Subject, event: ReadinessEvent, delay: float) -> None:
             subject.execute("lock_admission", "admit", limit=10, checks=10, by_priority=True)
         case ReadinessEvent.CLAIM:
             subject.claim()
+        case ReadinessEvent.CLAIM_EARLY:
+            subject.execute("claim_early", limit=10)
         case ReadinessEvent.RETRY_FAILED:
             subject.fail(delay=delay)
         case ReadinessEvent.FAIL:

@@ -183,7 +183,7 @@ async def test_statistics_show_all_actors(boss, handle, handled):
 
     shown = boss.statistics()
 
-    assert set(shown.supervisor.actors) >= {"listener", "maintenance", "scheduler", "queue watcher"}
+    assert set(shown.supervisor.actors) >= {"listener", "maintenance", "scheduler", "queue list"}
     assert shown.listener.listening
     (worker,) = shown.workers
     (dispatcher,) = worker.dispatchers

@@ -38,8 +38,8 @@ _LONGEST_TIMEOUT, _SHORTEST_TIMEOUT = (
     20.0,
     15.0,
 )  # seconds that the database has to answer, at most and at least
-_BUSY = "*busy"  # the notification by which maintenance learns that there are leases to watch
-_BUSY_INTERVAL = 10.0  # seconds
+_BUSY = "*busy"  # the notification by which maintenance is told that there are leases to rescue, should a worker die
+_NOTIFY_BUSY_INTERVAL = 10.0  # seconds
 
 
 @attrs.define(eq=False)
@@ -50,7 +50,7 @@ class BusyNotifier:
 
     def due_notification(self, now: float) -> str | None:
         """The notification to send along with a statement, if it is time."""
-        if now - self._notified_at < _BUSY_INTERVAL:
+        if now - self._notified_at < _NOTIFY_BUSY_INTERVAL:
             return None
         self._notified_at = now
         return _BUSY
@@ -102,14 +102,14 @@ class Dispatcher:
     # -- messages
 
     def ring(self, delay: float | None = None, by: str = "notify") -> None:
-        """There is a job in ``delay`` seconds, with 0 a ready one; with None anything may have changed."""
+        """A job is due in ``delay`` seconds; 0: ready now; None: unknown change, ask for the next due time, too."""
         self._woken[by] += 1
         self.machine.ring(trio.current_time(), delay)
         self.bell.ring()
 
     def reconnected(self) -> None:
         """The listener was disconnected: the idle marker may be gone, notifications may have been missed."""
-        self.machine.unfence()
+        self.machine.presence_regained()
         self.bell.ring()
 
     def queue_recreated(self) -> None:
@@ -126,9 +126,9 @@ class Dispatcher:
         self.machine.bulk_polled(trio.current_time(), next_due)
         self.bell.ring()
 
-    def fence(self) -> None:
-        """The others no longer see that this boss is alive, and take its jobs: claim nothing until they do."""
-        self.machine.fence(has_leases=self._has_running())
+    def presence_lost(self) -> None:
+        """The others no longer see this boss, and take its jobs: claim nothing until they see it again."""
+        self.machine.presence_lost(has_leases=self._has_running())
 
     def cancelled_elsewhere(self) -> None:
         """A job was cancelled that this worker does not have."""
@@ -148,7 +148,7 @@ class Dispatcher:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it knows all its leases and has none, so that it need not claim before its doorbell rings."""
+        """Whether it has no lease, also none without a record, so that it need not claim before its doorbell rings."""
         pending = self._pending()
         return not (self.machine.leases_unknown or pending.since is not None or self._has_running())
 
@@ -172,7 +172,7 @@ class Dispatcher:
         )
 
     def _pending(self) -> Pending:
-        # Only a dispatcher that stops has to look through all attempts for its own.
+        # Only a dispatcher that stops has to search all attempts for its own.
         return self.completer.pending(unfinished=self.machine.stopping and self._has_unfinished())
 
     def _has_unfinished(self) -> bool:
@@ -188,34 +188,36 @@ class Dispatcher:
     # -- the loop
 
     async def run(self) -> None:
-        """Do what the machine decides, until it says stop."""
+        """Do what the machine decides, until that is to stop."""
         while True:
             # One scope serves many statements: to make one takes a tenth of the time from a notification to its job.
             with trio.CancelScope() as self._timeout:
                 await self._work()
                 return
-            # The scope was used up by a statement that took too long, which is reported, or while waiting.
+            # The deadline passed, during a statement, which is reported, or while waiting: a new scope is opened.
 
     async def _work(self) -> None:
         while True:
             now = trio.current_time()
             if now >= self._timeout.deadline:
-                await checkpoint()  # leaves the scope, which was used up while the doorbell rang
+                await (
+                    checkpoint()
+                )  # the deadline passed while waiting: leave the cancelled scope, and open a new one
             match self.machine.plan(now, self._slots.room(), self._pending()):
                 case Claim() | Recover() as statement:
                     await self._try(statement, now)
                 case Settle() as statement:
-                    self._want_room(statement.for_room)
+                    self._set_waits_for_room(statement.for_room)
                     await self._try(statement, now)
                 case Wait() as wait:
-                    self._want_room(wait.for_room)
+                    self._set_waits_for_room(wait.for_room)
                     if not await self.bell.wait_until(wait.until) and not wait.to_settle:
                         self._woken["timer"] += 1
                 case Stop():
                     return
 
-    def _want_room(self, for_room: bool) -> None:
-        self._slots.wait_for_room(self.bell) if for_room else self._slots.needs_no_room(self.bell)
+    def _set_waits_for_room(self, waits: bool) -> None:
+        self._slots.wait_for_room(self.bell) if waits else self._slots.needs_no_room(self.bell)
 
     async def _try(self, statement: Statement, now: float) -> None:
         """Carry a command out. A failure is reported, and the machine decides when to try again."""
@@ -257,8 +259,8 @@ class Dispatcher:
                 await self._settle_and_claim(None, now)
 
     def _shield(self, now: float) -> None:
-        """From now on only the timeout cancels: a claim that is cancelled half-way may have leased jobs that nobody
-        knows of.
+        """From now on only the timeout cancels: a claim that is cancelled half-way may have leased jobs of which there
+        is no record here.
         """
         # The deadline moves only now and then: each time it does, trio's heap of deadlines grows.
         if not now + _SHORTEST_TIMEOUT <= self._timeout.deadline <= now + _LONGEST_TIMEOUT:

@@ -124,8 +124,8 @@ class Heartbeat:
             case Due.UNCONFIRMED if running.job.auto_heartbeat:
                 running.cancel(CancelReason.LEASE_LOST)
             case _:
-                # A handler that has to renew its lease itself, and did not, has failed: a lost lease would not count as
-                # a failure, and the job could be tried like that for ever.
+                # A handler that has to renew its lease itself, and did not, has failed. A lease that this worker gives
+                # up is released by recovery and spends no retry, so the job could be tried for ever.
                 running.cancel(CancelReason.EXPIRED)
 
 

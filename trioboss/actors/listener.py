@@ -59,7 +59,7 @@ class Listener:
     _candidate: bool
     """Whether this boss may do maintenance for all."""
     _is_pooled: bool
-    """Whether it is known before that notifications do not arrive."""
+    """Whether it was found before the start that a pooler is in between, so that notifications do not arrive."""
 
     leads: bool = attrs.field(default=False, init=False)
     leads_changed: Doorbell = attrs.field(factory=Doorbell, init=False)
@@ -230,5 +230,5 @@ class Listener:
                 if not self._listening.is_set() and trio.current_time() >= self._unseen_since + max(
                     0.0, self._presence_grace - _MARGIN
                 ):
-                    self._router.fence()
+                    self._router.presence_lost()
                     break

@@ -104,7 +104,7 @@ class Maintenance:
         if self._machine.starts_pruning(now):
             self._prune_due.ring()
         if rescue.active and (message := self._busy.due_notification(now)) is not None:
-            # Jobs may run for hours without a further claim; the other bosses have to watch this one all the same.
+            # Jobs may run for hours without a further claim; another boss still has to lead if this one dies.
             await self._port.notify(message)
 
     async def _watch_sizes(self) -> None:

@@ -1,6 +1,6 @@
 """What the actors need from the outside, as protocols: runtime/ implements them on the store, tests in memory.
 
-Every call answers within a bounded time, or raises DatabaseUnavailable.
+Every call answers within a bounded time, or raises DatabaseUnavailable, except where a method says otherwise.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -131,7 +131,7 @@ class MaintenancePort(Protocol):
         """Queues with more waiting jobs than their warning_queue_size: queue, kind, message."""
 
     async def prune(self) -> None:
-        """Retention: drop old jobs and history, make the partitions of the next days."""
+        """Retention: drop old jobs and history, make the partitions of the next days. This may take long."""
 
     async def notify(self, message: str) -> None:
         """Send a notification to all bosses."""

@@ -76,7 +76,7 @@ class NotificationRouter:
     # -- from the listener
 
     def ring(self, queue: str, delay: float | None, by: str) -> None:
-        """There is a job in a queue, in so many seconds; with None anything may have changed."""
+        """A job of a queue is due in so many seconds; 0: ready now; None: unknown change."""
         for worker in self.workers.values():
             if (dispatcher := worker.dispatchers.get(queue)) is not None:
                 dispatcher.ring(delay, by)
@@ -93,10 +93,10 @@ class NotificationRouter:
         for bell in (self.queues_changed, self.schedules_changed, self.boss_is_busy):
             bell.ring()
 
-    def fence(self) -> None:
+    def presence_lost(self) -> None:
         """Others may take the jobs of this boss: cancel them all, and claim no others."""
         for worker in self.workers.values():
-            worker.fence()
+            worker.presence_lost()
 
     def queues(self) -> list[str]:
         """All queues that have a dispatcher in this boss."""

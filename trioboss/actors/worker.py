@@ -166,7 +166,7 @@ class Worker:
             self._dispatching.start(f"dispatcher {dispatcher.queue}", dispatcher.run)
 
     def reconnected(self) -> None:
-        """The listener was disconnected: idle markers may be gone, notifications missed, leases short."""
+        """The listener was disconnected: idle markers may be gone, notifications missed, leases close to expiry."""
         idle = [dispatcher for dispatcher in self.dispatchers.values() if dispatcher.is_idle]
         if len(idle) >= BULK_THRESHOLD:
             self._bulk_poller.bulk_poll(idle)
@@ -180,8 +180,8 @@ class Worker:
                 self._renewer.renew(running)
 
     def cancelled_elsewhere(self, id: UUID) -> None:
-        """A notification says that a job was cancelled: check it. The claim under way may bring a job that is not
-        here.
+        """A notification names a job that was cancelled: check it. A job not found here may be in the claim under
+        way.
         """
         attempts = [running for running in self.slots.running if running.job.id == id]
         self.checker.check(attempts, CancelReason.CANCELLED)
@@ -189,12 +189,12 @@ class Worker:
             for dispatcher in self.dispatchers.values():
                 dispatcher.cancelled_elsewhere()
 
-    def fence(self) -> None:
+    def presence_lost(self) -> None:
         """Others may take the jobs of this boss: cancel them all, and claim no others."""
         for running in list(self.slots.running):
             running.cancel(CancelReason.LEASE_LOST)
         for dispatcher in self.dispatchers.values():
-            dispatcher.fence()
+            dispatcher.presence_lost()
 
     def stop(self, grace: float) -> None:
         """Claim no more jobs; running ones have ``grace`` seconds. `stopped` is set when it has ended.

@@ -95,7 +95,7 @@ class AttemptState(enum.IntEnum):
     LEASE_LOST = enum.auto()
     """Cancelled because others may take the job, or have: this process must settle nothing."""
     ABANDONED = enum.auto()
-    """The lease is lost and that is reported; a handler that does not end, or the buffer, still holds the attempt."""
+    """Its lost lease is reported; the handler does not end, or the attempt is still in the buffer."""
     KNOWN = enum.auto()
     """Its outcome is known and waits in the completer. A handler that was given up may still be running."""
     SETTLING = enum.auto()
@@ -120,7 +120,7 @@ class Event(enum.IntEnum):
     STOP = enum.auto()
     """Its worker stops."""
     CANCEL = enum.auto()
-    """The database says that the lease is gone, after a notification that the job was cancelled."""
+    """The lease is gone from the database, as a check after a notification of a cancelled job has found."""
     LOSE = enum.auto()
     """Its lease is lost, or could not be confirmed in time."""
     TENTATIVE = enum.auto()
@@ -128,7 +128,7 @@ class Event(enum.IntEnum):
     MANUAL = enum.auto()
     """Its handler has settled the job."""
     END = enum.auto()
-    """Its handler has ended, or the buffer has let go of it."""
+    """Its handler has ended, or it was taken out of the buffer."""
     GIVE_UP = enum.auto()
     """Its handler was cancelled and does not end."""
     SEND = enum.auto()
@@ -136,7 +136,7 @@ class Event(enum.IntEnum):
     ACCEPT = enum.auto()
     """The database has settled it."""
     REFUSE = enum.auto()
-    """The database no longer knows the lease, or a later attempt of the job runs in this process."""
+    """The lease is not in the database any more, or a later attempt of the job runs in this process."""
     REFUSE_MANUAL = enum.auto()
     """The same, where the handler's own settlement explains it."""
     NO_ANSWER = enum.auto()
@@ -162,7 +162,7 @@ class Action(enum.Enum):
     REPORT_LOST = "%"
     """Report that the lease was lost while the job was running."""
     RECOVER = "~"
-    """Look for the lease in the database: it was given up here and may still be there."""
+    """Recover the lease: it was given up here and may still be in the database."""
     REPORT_LOST_AND_RECOVER = "&"
     """Both."""
 
@@ -172,9 +172,9 @@ class Action(enum.Enum):
 # BUFFERED    An attempt that never started needs no handler to end: its outcome is known at once. It has not failed.
 # TENTATIVE,  The lease is gone from the database because the handler has settled the job: that is no reason to
 # MANUAL      cancel the handler.
-# EXPIRED to  The first reason counts. A committed manual settlement still does. A tentative one needs nothing: if it
+# EXPIRED to  The first reason counts. A committed manual settlement still counts. A tentative one needs nothing: if it
 # LEASE_LOST  is committed, the database refuses the outcome that is settled here.
-# LEASE_LOST  While its handler runs, a job counts as known to this process and is not recovered: that follows its end.
+# LEASE_LOST  While its handler runs, the lease must not be recovered; recovery follows when the handler ends.
 # ABANDONED   From here on a cancellation has no effect: the scope of the slot may belong to another job by now.
 # UNANSWERED, A refusal no longer means that the lease was lost: most likely the first statement has settled the
 # RESETTLING  attempt.
@@ -316,7 +316,7 @@ class AttemptMachine:
         return action
 
     def refused(self) -> Action:
-        """The database does not know the lease any more, or a later attempt of the job is running here."""
+        """The lease is not in the database any more, or a later attempt of the job is running here."""
         event = _E.REFUSE if self.manual is None else _E.REFUSE_MANUAL
         self.state, action = TRANSITIONS[event][self.state]
         return action

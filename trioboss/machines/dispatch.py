@@ -22,7 +22,7 @@ _FIRST_DELAY, _LONGEST_DELAY = 0.1, 10.0  # seconds between statements while the
 # Claim and Pending are made for every iteration of a dispatcher, and not frozen: that would cost 0.6 µs more for each.
 @attrs.define
 class Claim:
-    """Settle the outcomes that wait, and claim jobs, in one statement."""
+    """Settle the outcomes that wait, and claim jobs, in one round trip."""
 
     limit: int
     promote_due: bool
@@ -43,7 +43,7 @@ class Settle:
 
 @attrs.frozen
 class Recover:
-    """Queue the jobs again that the database has leased to this worker, and that it does not know of."""
+    """Release the jobs that the database has leased to this worker, and of which the worker has no record."""
 
 
 @attrs.frozen
@@ -90,7 +90,7 @@ _WAIT_FOR_ROOM = Wait(math.inf, for_room=True)
 
 @attrs.define
 class DispatchMachine:
-    """The state of one queue, as far as its dispatcher knows it.
+    """The state of one queue, as its dispatcher was told of it.
 
     Invariants:
 
@@ -104,7 +104,7 @@ class DispatchMachine:
     """
 
     may_have_jobs: bool = True
-    """There may be jobs that no claim has looked for."""
+    """There may be jobs that no claim has tried to take."""
     due_unknown: bool = True
     """A job may be due earlier than `due`."""
     has_marker: bool = False
@@ -113,8 +113,8 @@ class DispatchMachine:
     """When the next deferred job is due, besides those that the claim under way will tell of."""
     retry_at: float = -math.inf
     """When to send the next statement, after the database has failed."""
-    fenced: bool = False
-    """Others may take what is leased here: claim nothing."""
+    is_absent: bool = False
+    """The presence of this boss is lost: others may take the jobs leased here. It claims nothing."""
     stopping: bool = False
     awaits_bulk_poll: bool = False
     """The bulk poller sets the marker and polls for this dispatcher, which only reacts to its doorbell until then."""
@@ -143,7 +143,7 @@ class DispatchMachine:
     # -- what the dispatcher is told
 
     def ring(self, now: float, delay: float | None = None) -> None:
-        """There is a job in ``delay`` seconds, with 0 a ready one; with None anything may have changed."""
+        """A job is due in ``delay`` seconds; 0: ready now; None: unknown change, ask for the next due time, too."""
         if delay is not None and delay > 0:
             self.due = min(self.due, now + delay)
         else:
@@ -158,21 +158,21 @@ class DispatchMachine:
             # The marker that this claim sets may be lost, too.
             self._under_way = attrs.evolve(self._under_way, idle=None)
 
-    def fence(self, *, has_leases: bool) -> None:
-        """The others no longer see that this boss is alive: claim nothing until they do. Leases that are given up here
-        may stay in the database.
+    def presence_lost(self, *, has_leases: bool) -> None:
+        """The others no longer see that this boss is alive: claim nothing until they see it again. Leases that are
+        given up here may stay in the database.
         """
         self.leases_unknown = self.leases_unknown or self.is_claiming or has_leases
-        self.fenced = True
+        self.is_absent = True
 
-    def unfence(self) -> None:
+    def presence_regained(self) -> None:
         """The others see this boss again; notifications that were sent in the meantime are lost."""
-        self.fenced = False
+        self.is_absent = False
         self.forget_marker()
 
     def await_bulk_poll(self) -> None:
         """The bulk poller will set the marker, and poll. A dispatcher that has leases to recover claims by itself."""
-        self.unfence()
+        self.presence_regained()
         if not (self.leases_unknown or isinstance(self._under_way, Claim | Recover)):
             self.awaits_bulk_poll = True
             self.may_have_jobs = False
@@ -232,7 +232,7 @@ class DispatchMachine:
 
     def _wait_to_claim(self, now: float, room: int) -> Wait | None:
         """How long to wait before the next claim; None if it is time."""
-        if self._under_way is not None or self.fenced or self.stopping:
+        if self._under_way is not None or self.is_absent or self.stopping:
             return _WAIT_FOR_RING
         if not self.may_have_jobs and now < self.due:
             return Wait(self.due)

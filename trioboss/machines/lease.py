@@ -29,7 +29,7 @@ class Due(enum.Enum):
 class LeaseMachine:
     """One lease. Times are those of this process.
 
-    The lease counts from when the claim was sent, which is before the database began it: it ends here first.
+    Counted from when the claim was sent, so it ends here before it ends in the database.
     """
 
     claim_sent_at: float

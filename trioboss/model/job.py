@@ -50,8 +50,8 @@ Start = float | timedelta | datetime | str
 def make_id() -> UUID:
     """Return a new UUIDv7.
 
-    Ids that a process makes one after the other are in order: find_jobs reads in that order, and new index entries are
-    next to each other.
+    Ids that a process makes one after the other are nearly in order (within 244 ns they are not): find_jobs reads in
+    that order, and new index entries are next to each other.
     """
     millis, nanos = divmod(time.time_ns(), 1_000_000)
     # The 12 bits after the version are a fraction of a millisecond, 244 ns each (RFC 9562, section 6.2, method 3).

@@ -93,12 +93,15 @@ class Readiness(enum.StrEnum):
 
 
 class ReadinessEvent(enum.StrEnum):
-    """An event that changes the readiness of a live job. Each is named after its statement."""
+    """An event that changes the readiness of a live job, named after its statement. (UNBLOCK and the readiness BLOCKED
+    are reserved for flows.)
+    """
 
     PROMOTE_DUE = "promote_due"  # its time has come
     UNBLOCK = "unblock"  # the jobs or the signal that it waited for are there
     ADMIT = "admit"  # it is the first of a backlog without an owner; a claim may admit and take it at once
     CLAIM = "claim"
+    CLAIM_EARLY = "claim_early"  # a fetch that ignores start_after takes it before its time
     RETRY_FAILED = "retry_failed"  # its attempt failed, and it has retries left
     FAIL = "fail"  # its attempt failed, and it has none
     RELEASE = "release"
@@ -119,6 +122,7 @@ _OUT: Final = {ReadinessEvent.CANCEL: (_GONE,), ReadinessEvent.DELETE: (_GONE,)}
 READINESS: Final[dict[Readiness, dict[ReadinessEvent, tuple[Readiness | None, ...]]]] = {
     Readiness.DEFERRED: {
         ReadinessEvent.PROMOTE_DUE: (Readiness.WAITING, Readiness.READY),
+        ReadinessEvent.CLAIM_EARLY: (Readiness.ACTIVE,),
         **_OUT,
     },
     Readiness.BLOCKED: {

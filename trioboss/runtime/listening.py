@@ -1,4 +1,4 @@
-"""Listening connections: one session of this boss, or polls through the pool where a session is not to be had."""
+"""Listening connections: one session of this boss, or polls through the pool behind a transaction pooler."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager

@@ -118,7 +118,7 @@ class Runtime:
     def start(self) -> None:
         """Start the services. They come up in the background."""
         self._supervisor.start("listener", self.listener.run)
-        self._supervisor.start("queue watcher", self._follow_queues)
+        self._supervisor.start("queue list", self._follow_queues)
         self._supervisor.start("wip", self._report_wip)
         if (interval := self.settings.monitor_interval) is not None:
             self._supervisor.start("monitor", Monitor(self.adapter, self.reporter, interval).run)
@@ -207,7 +207,7 @@ class Runtime:
             try:
                 queues = await self._read_queues()
             except DatabaseUnavailable as error:
-                self.reporter.report(ErrorEvent("queue watcher", str(error)))
+                self.reporter.report(ErrorEvent("queue list", str(error)))
                 self.router.queues_changed.ring()
                 await trio.sleep(_RETRY_DELAY)
                 continue

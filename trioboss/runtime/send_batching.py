@@ -34,8 +34,8 @@ _CANCEL_GRACE = 5.0  # seconds that a cancelled send waits for the statement tha
 
 class _State(enum.Enum):
     WAITING = enum.auto()
-    LEADS = enum.auto()
-    """It has to execute the next statement."""
+    FIRST = enum.auto()
+    """It is the first of the next statement, and has to execute it."""
     SENT = enum.auto()
     FAILED = enum.auto()
 
@@ -60,10 +60,10 @@ class _PendingSend:
 
 @attrs.define(eq=False)
 class SendBatcher:
-    """Sends jobs that have nothing but data, to queues without a policy.
+    """Sends jobs that have nothing but data, to queues of the policy standard.
 
-    Invariant: a queue has an entry in ``_waiting`` while one of its sends, the leader, executes a statement. A leader
-    takes as many pending sends along as fit into the statement. When it ends, the first of those that wait leads.
+    Invariant: a queue has an entry in ``_waiting`` while one of its sends executes a statement. That first send takes
+    as many pending sends along as fit into the statement. When it ends, the first of those that wait executes the next.
     """
 
     _pool: Pool
@@ -78,11 +78,11 @@ class SendBatcher:
         waiting = self._waiting.get(queue)
         if waiting is None:
             self._waiting[queue] = []
-            return await self._lead(queue, send)
+            return await self._send_with_waiting(queue, send)
         waiting.append(send)
         await self._wait(send, waiting)
-        if send.state is _State.LEADS:
-            return await self._lead(queue, send)
+        if send.state is _State.FIRST:
+            return await self._send_with_waiting(queue, send)
         if send.state is _State.FAILED:
             return await self._send_alone(queue, send)
         return send.id
@@ -100,7 +100,7 @@ class SendBatcher:
             if send.state is not _State.SENT:
                 raise
 
-    async def _lead(self, queue: str, send: _PendingSend) -> UUID | None:
+    async def _send_with_waiting(self, queue: str, send: _PendingSend) -> UUID | None:
         sends = [send, *_take(self._waiting[queue])]
         state, failure = _State.FAILED, None
         try:
@@ -111,10 +111,10 @@ class SendBatcher:
             if len(sends) == 1 or not isinstance(error, Exception):
                 raise
         finally:
-            for follower in sends[1:]:
-                follower.set(state, failure)
+            for other in sends[1:]:
+                other.set(state, failure)
             self._ended_at = trio.current_time()
-            self._end_lead(queue)
+            self._start_next(queue)
         send.error = failure
         return send.id if state is _State.SENT else await self._send_alone(queue, send)
 
@@ -124,10 +124,10 @@ class SendBatcher:
             return self._store.sending.send_and_notify(queue, sends[0])
         return self._store.sending.send_plain(queue, sends)
 
-    def _end_lead(self, queue: str) -> None:
+    def _start_next(self, queue: str) -> None:
         waiting = self._waiting[queue]
         if waiting:
-            waiting.pop(0).set(_State.LEADS)
+            waiting.pop(0).set(_State.FIRST)
         else:
             del self._waiting[queue]
 
@@ -144,7 +144,7 @@ class SendBatcher:
 
 
 def _take(waiting: list[_PendingSend]) -> list[_PendingSend]:
-    """Take the sends that fit into one statement, besides that of the leader."""
+    """Take the sends that fit into one statement, besides the first one."""
     count = size = 0
     for send in waiting[:_MAX_SENDS]:
         size += len(send.data or "")

@@ -19,7 +19,7 @@ queues            create, change and delete queues
 reading           find jobs, explain why one is not running
 schedules         create and remove schedules
 presence          polls, leadership, workers
-maintenance       leases that ran out, the ledger of cron
+maintenance       leases that ran out, the ticks of cron
 retention         delete old jobs and old history
 """
 

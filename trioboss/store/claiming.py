@@ -22,7 +22,7 @@ __all__ = ["ClaimOperations", "ClaimPlan"]
 
 _RETRY_ADMISSION = 0.05  # seconds until a backlog is tried again whose first job somebody was just changing
 _CHECKS = 100  # backlog checks that a claim reads at least
-_MOST_CHECKS = 5_000  # at most: about 10 ms under the lock of admission
+_MOST_CHECKS = 5_000  # at most: about 10 ms under the admission lock
 _LAST = 2**63 - 1  # a position after all others of a priority
 
 
@@ -39,7 +39,7 @@ class ClaimPlan:
 
     @property
     def transactions(self) -> tuple[tuple[BoundStatement, ...], ...]:
-        """In order. A keyed queue's claim holds the lock of admission, and is as short as possible."""
+        """In order. A keyed queue's claim holds the admission lock, and is as short as possible."""
         if self.queue.policy.is_keyed:
             return tuple(filter(None, (self.promote, self.claim)))
         return ((*self.promote, *self.claim),)
@@ -55,7 +55,7 @@ class ClaimPlan:
         answer = read_claim(rest[-1])
         admission = read_row(rest[-2], 0) if len(rest) == 3 else (False, None)  # admit.sql, if it ran
         if answer.again or admission[0]:
-            # Without a lock of admission the job may be claimed at once; else it is locked for a moment longer.
+            # Without an admission lock the job may be claimed at once; else it is locked for a moment longer.
             delay = _RETRY_ADMISSION if self.queue.policy.is_keyed else 0.0
             next_due = delay if next_due is None else min(delay, next_due)
         claim = _check_revision(context, self.queue, self.request, answer, next_due)
@@ -153,7 +153,7 @@ class ClaimOperations:
     ) -> Operation[Claim]:
         """Add the jobs to a claim that one round did not reach; unless ``fill``, only if it has no job at all.
 
-        Due jobs are promoted, and checks of backlogs answered, in chunks, so that nobody holds the lock of admission
+        Due jobs are promoted, and checks of backlogs answered, in chunks, so that nobody holds the admission lock
         for long. Each round goes on after the checks that the one before has read, and reads ten times as many: it ends
         even if somebody is just changing the first jobs of all backlogs, and their checks stay.
         """
@@ -235,7 +235,7 @@ class ClaimOperations:
             results = yield Batch(*plan.transactions)
             claim = plan.read(self._context, [result for transaction in results for result in transaction])
             return (yield from self.refresh_options(queue, claim))
-        # Neither the lock of admission, nor jobs that are due and not among those claimed, must stay with the caller
+        # Neither the admission lock, nor jobs that are due and not among those claimed, must stay with the caller
         # until they commit: promotion and admission are done on a connection of our own.
         limit = {"queue": queue.name, "limit": request.limit}
         promote = self._context.bind("promote_due", queue.table_name, **limit)
@@ -259,7 +259,7 @@ class ClaimOperations:
 
         def take(queue: Queue) -> Operation[list[Job]]:
             keyed = queue.policy.is_keyed
-            # It leases from the backlog under the lock of admission, which must not stay with the caller.
+            # It leases from the backlog under the admission lock, which must not stay with the caller.
             if keyed and not own:
                 raise UsageError(
                     "ignore_start_after: jobs of a keyed queue cannot be started early in a transaction"

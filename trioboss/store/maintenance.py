@@ -1,4 +1,4 @@
-"""Operations of maintenance: leases that ran out, warnings, and the ledger of cron. Retention is in retention.py."""
+"""Operations of maintenance: leases that ran out, warnings, and the ticks of cron. Retention is in retention.py."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -137,7 +137,7 @@ class MaintenanceOperations:
         return rows[0][0], schedules
 
     def fire(self, schedule: Schedule, due: datetime, id: UUID) -> Operation[tuple[bool, UUID | None, float]]:
-        """Write a tick into the ledger and send its job, both or neither. Needs an open transaction around it.
+        """Write a tick into the table tick and send its job, both or neither. Needs an open transaction around it.
 
         Returns whether the tick was ours to fire, the id of the job, and the seconds to wait if it came too early.
         """
@@ -148,7 +148,7 @@ class MaintenanceOperations:
         ours, early = rows[0]
         if not ours:
             return False, None, early
-        # The ledger has the id of the job, so that each can be found by the other.
+        # The row of the tick has the id of the job, so that each can be found by the other.
         try:
             job = NewJob.from_options(schedule.data, schedule.options | {"id": id})
         except TypeError as error:

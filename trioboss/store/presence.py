@@ -77,7 +77,7 @@ class PresenceOperations:
         yield Batch((self._context.bind("unregister_worker", worker=worker),))
 
     def recover_unseen(self, name: str, worker: UUID, known: Iterable[UUID]) -> Operation[None]:
-        """Release jobs that a worker was given by a claim whose answer was lost."""
+        """Release jobs that are leased to a worker and that it has no record of: all but the ``known`` ones."""
         values = {"queue": name, "worker": worker, "known": uuid_array(known)}
 
         def find(queue: Queue) -> Operation[list[Lease]]:
@@ -86,7 +86,7 @@ class PresenceOperations:
 
         unseen = yield from self._context.on_queue(name, find, may_miss=True)
         if unseen:
-            # Released and not failed: no handler has seen these jobs.
+            # Released: this process has no record of the lease, which is no failure of the job.
             yield from SettleOperations(self._context).release_leases(name, unseen)
 
     def notify(self, payload: str) -> Operation[None]:

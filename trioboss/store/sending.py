@@ -1,4 +1,4 @@
-"""Operations that send jobs, one at a time. Bulk loads are in loading.py."""
+"""Operations that send jobs. Bulk loads are in loading.py."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -196,7 +196,9 @@ class SendOperations:
         return self._context.bind("send_throttled", queue.table_name, **values)
 
     def notify_idle(self, name: str, job: NewJob | None = None) -> BoundStatement:
-        """The statement that notifies dispatchers which are idle past the job's time; for a transaction of its own."""
+        """The statement that notifies dispatchers that would still be waiting when the job is due; for a transaction of
+        its own.
+        """
         if job is None or job.start_after is None:
             # A throttled job may have got a later slot.
             return self._context.notify_idle(name, ready=job is not None and job.singleton_seconds is None)
@@ -218,7 +220,7 @@ class SendOperations:
         )
         results = yield Batch((*self._return_slot(queue.name, id, slot), explain))
         policy, dead_letter_exists, sent_before = read_rows(results[0][-1])[0]
-        # From the cause that is certain to the one that remains: a refusal by the policy or a throttle.
+        # Causes in order of certainty; a refusal by policy or throttle remains.
         if policy is None:
             self._context.forget(queue.name)
             raise UnknownQueue(queue.name)

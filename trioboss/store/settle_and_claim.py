@@ -48,10 +48,12 @@ class SettleAndClaimOperations:
             settling = plan_settling(self._context, queue, settlements)
             if notify is not None:
                 payload = self._context.bind("notify", payload=notify)
-                settling = attrs.evolve(settling, follow_up=(*settling.follow_up, payload))
+                settling = attrs.evolve(settling, notifications=(*settling.notifications, payload))
             if request is None:
                 # A caller that claims nothing more may close the connection: its notifications have to be out by then.
-                results = yield Batch(settling.statements, follow_up=settling.follow_up, await_follow_up=True)
+                results = yield Batch(
+                    settling.statements, follow_up=settling.notifications, await_follow_up=True
+                )
                 states = yield from self._read_settled(settling, results[0] if results else [])
                 return SettledAndClaimed(states, None)
             # The idle marker is committed before the claim reads: either the claim sees a new job, or its sender sees
@@ -103,7 +105,7 @@ class SettleAndClaimOperations:
         """How to settle and claim at once.
 
         Where a queue is not keyed, both are one transaction, with one wait for the disk. A keyed queue gets two,
-        because the lock of admission must not be held while the disk is written. Many completed jobs and a claim of
+        because the admission lock must not be held while the disk is written. Many completed jobs and a claim of
         many jobs do not depend on each other: they are executed in parallel.
         """
         queue, settlements = settling.queue, settling.settlements
@@ -113,13 +115,13 @@ class SettleAndClaimOperations:
         async_commit = keyed or parallel or not settling.statements
         claiming = claims.plan(queue, request, promote_due=promote_due, async_commit=async_commit)
         if parallel:
-            settle = Batch(settling.statements, follow_up=settling.follow_up)
+            settle = Batch(settling.statements, follow_up=settling.notifications)
             return claiming, InParallel((settle, Batch(*claiming.transactions)))
         if keyed:
             transactions = (settling.statements, *claiming.transactions)
         else:
             transactions = ((*settling.statements, *claiming.transactions[0]),)
-        return claiming, Batch(marker, *transactions, follow_up=settling.follow_up)
+        return claiming, Batch(marker, *transactions, follow_up=settling.notifications)
 
     def _read_settled(self, settling: SettlePlan, results: list[PGresult]) -> Operation[dict[UUID, JobState]]:
         if not settling.statements:

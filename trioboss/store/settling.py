@@ -38,8 +38,10 @@ class SettlePlan:
     settlements: Settlements
     statements: tuple[BoundStatement, ...]
     """For one transaction, in the order completed, failed, released."""
-    follow_up: tuple[BoundStatement, ...]
-    """Notifies the waiters for an end, and idle dispatchers if jobs may run now; for a transaction after it."""
+    notifications: tuple[BoundStatement, ...]
+    """Statements that notify the waiters for an end, and idle dispatchers if jobs may run now; for a transaction after
+    it, which a caller may await or not.
+    """
 
     def read(self, results: Sequence[PGresult]) -> tuple[dict[UUID, JobState], bool]:
         """The new states of the jobs that were settled; and whether complete.sql declined, because the queue wants
@@ -79,14 +81,14 @@ def plan_settling(context: Context, queue: Queue, settlements: Settlements) -> S
         statements.append(_release(context, queue, settlements.released))
     # A failed or released job may be claimed at once by another dispatcher. A completed one only lets others run if
     # it owned a key, and then this dispatcher may have claimed them along with it: notify_leftover.sql checks that.
-    follow_up: list[BoundStatement] = []
+    notifications: list[BoundStatement] = []
     if ended:
-        follow_up.append(context.bind("notify_waiters", ids=uuid_array(ended)))
+        notifications.append(context.bind("notify_waiters", ids=uuid_array(ended)))
     if settlements.failed or settlements.released:
-        follow_up.append(context.notify_idle(queue.name))
+        notifications.append(context.notify_idle(queue.name))
     elif queue.policy.is_keyed:
-        follow_up.append(context.bind("notify_leftover", queue.table_name, queue=queue.name))
-    return SettlePlan(queue, settlements, tuple(statements), tuple(follow_up))
+        notifications.append(context.bind("notify_leftover", queue.table_name, queue=queue.name))
+    return SettlePlan(queue, settlements, tuple(statements), tuple(notifications))
 
 
 def _complete(
@@ -164,7 +166,7 @@ class SettleOperations:
     # -- for callers: one or many, answered by Settled
 
     def complete(self, name: str, targets: Targets, output: object, *, own: bool) -> Operation[Settled]:
-        """End active jobs well."""
+        """Complete active jobs."""
 
         def end(queue: Queue) -> Operation[set[UUID]]:
             outputs = dict.fromkeys(asked.ids, text)
@@ -182,7 +184,7 @@ class SettleOperations:
         return asked.answer(done, "active")
 
     def fail(self, name: str, targets: Targets, error: object, *, own: bool) -> Operation[Settled]:
-        """End active attempts badly."""
+        """Fail active attempts."""
 
         def end(queue: Queue) -> Operation[dict[UUID, JobState]]:
             failures = dict.fromkeys(asked.ids, failure)
@@ -239,12 +241,12 @@ class SettleOperations:
 
         def run(queue: Queue) -> Operation[dict[UUID, JobState]]:
             plan = plan_settling(self._context, queue, settlements)
-            results = yield Batch(plan.statements, plan.follow_up)
+            results = yield Batch(plan.statements, plan.notifications)
             settled, declined = plan.read(results[0])
             if declined:
                 again = Settlements(settlements.completed)
                 plan = plan_settling(self._context, (yield from self._context.reload(name)), again)
-                settled |= plan.read((yield Batch(plan.statements, plan.follow_up))[0])[0]
+                settled |= plan.read((yield Batch(plan.statements, plan.notifications))[0])[0]
             return settled
 
         return (yield from once_more_if_taken(self._context, name, run)) if settlements else {}
@@ -296,7 +298,7 @@ class SettleOperations:
         return (yield from self._context.on_queue(name, end))
 
     def complete_leases(self, name: str, completed: Sequence[tuple[Lease, str]]) -> Operation[set[UUID]]:
-        """End attempts well; return the ids of those whose lease was still held."""
+        """Complete attempts; return the ids of those whose lease was still held."""
         return set((yield from self.settle(name, Settlements(completed=completed))))
 
     def fail_leases(
@@ -305,7 +307,7 @@ class SettleOperations:
         failed: Sequence[tuple[Lease, Failure]],
         rejected: dict[UUID, str] | None = None,
     ) -> Operation[dict[UUID, JobState]]:
-        """End attempts badly; return the new states of the jobs whose lease was still held."""
+        """Fail attempts; return the new states of the jobs whose lease was still held."""
         return (yield from self.settle(name, Settlements(failed=failed), rejected))
 
     def release_leases(self, name: str, leases: Sequence[Lease]) -> Operation[None]:
