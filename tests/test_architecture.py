@@ -29,7 +29,10 @@ ALLOWED = {
     "store": {"errors", "model", "sql", "postgres", "attrs"},
     "actors": {"errors", "events", "model", "machines", "attrs", "trio", "trio_asyncio"},
     # runtime and api: the only rows that know both actors and store
-    "runtime": {"errors", "events", "model", "sql", "postgres", "store", "actors", "attrs", "trio"},
+    "runtime": {
+        *("errors", "events", "model", "machines", "sql", "postgres", "store", "actors"),
+        *("attrs", "trio"),
+    },
     "api": {"errors", "events", "model", "sql", "postgres", "store", "actors", "runtime", "attrs", "trio"},
     # entry points: nothing imports them, and the pipeline imports no actor
     "cli": {
@@ -101,9 +104,16 @@ def size_violations(root: Path) -> Iterator[str]:
         if lines > LINES_A_FILE:
             yield f"{path.relative_to(root)}: {lines} lines"
         for function in functions(tree):
-            length = (function.end_lineno or 0) - function.lineno + 1
+            length = (function.end_lineno or 0) - function.lineno + 1 - _docstring_lines(function)
             if length > LINES_A_FUNCTION:
                 yield f"{path.relative_to(root)}: {function.name} has {length} lines"
+
+
+def _docstring_lines(function: Function) -> int:
+    """A long explanation does not make a function hard to read."""
+    if ast.get_docstring(function) is None:
+        return 0
+    return (function.body[0].end_lineno or 0) - function.body[0].lineno + 1
 
 
 def hidden_imports(root: Path) -> Iterator[str]:
@@ -267,6 +277,11 @@ BROKEN = [
     (layer_violations, {"surprise/a.py": ""}, "surprise/a.py: surprise is not in ALLOWED"),
     (size_violations, {"model/a.py": LONG}, "model/a.py: 401 lines"),
     (size_violations, {"model/a.py": LONG_FUNCTION}, "model/a.py: f has 51 lines"),
+    (
+        size_violations,
+        {"model/a.py": LONG_FUNCTION.replace("\n", '\n    """Text.\n    """\n', 1)},
+        "model/a.py: f has 51 lines",
+    ),
     (
         hidden_imports,
         {"a.py": "def f():\n    from trioboss.model import job"},

@@ -54,6 +54,7 @@ FINE = {
     *("error_line", "first_line", "lines", "line_characters", "live_line", "line_formatter", "quoted_lines"),
     "lease_watchers",
     "translate_errors",  # psycopg's errors become ours
+    *("driver_error", "wrap_driver_errors"),  # psycopg is a driver
 }
 DEAD_LETTER = re.compile("dead_letters?|deadletters?", re.IGNORECASE)
 

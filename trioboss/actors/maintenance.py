@@ -56,7 +56,7 @@ class Maintenance:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._receive_busy)
             nursery.start_soon(self._prune)
-            nursery.start_soon(self._watch_sizes)
+            nursery.start_soon(self._report_long_queues)
             while True:
                 self._notice_election()
                 if self._listener.is_polling:  # no notification tells of work: there may be some
@@ -107,7 +107,7 @@ class Maintenance:
             # Jobs may run for hours without a further claim; another boss still has to lead if this one dies.
             await self._port.notify(message)
 
-    async def _watch_sizes(self) -> None:
+    async def _report_long_queues(self) -> None:
         """Report queues that are too long: at once, and again each minute while they are."""
         reported: dict[str | None, float] = {}
         pause = self._warning_interval
