@@ -23,6 +23,7 @@ PUBLIC = [
         "Job",
     ),
     *(
+        "JobLogFilter",
         "JobNotFound",
         "JobState",
         "LeaseLost",
@@ -41,6 +42,7 @@ PUBLIC = [
         "QueueInUse",
         "QueueStats",
         "Reason",
+        "Redriven",
         "Schedule",
         "SchemaOutOfDate",
         "ServerDown",
@@ -233,7 +235,7 @@ def test_its_parts_can_be_used_without_importing_each():
 def test_plans_are_functions_of_schema_and_version():
     assert list(parameters(trioboss.construction_plans)) == ["schema"]
     assert list(parameters(trioboss.migration_plans)) == ["schema", "version"]
-    assert list(parameters(trioboss.rollback_plans)) == ["schema", "version"]
+    assert list(parameters(trioboss.rollback_plans)) == ["schema", "version", "to"]
 
 
 async def test_a_boss_knows_its_dsn_and_schema_and_shows_no_password(dsn):

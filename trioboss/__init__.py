@@ -47,7 +47,9 @@ if TYPE_CHECKING:
     from trioboss.model.explanation import Reason as Reason
     from trioboss.model.job import Job as Job
     from trioboss.model.job import NewJob as NewJob
+    from trioboss.model.job import Redriven as Redriven
     from trioboss.model.job import Settled as Settled
+    from trioboss.model.job_context import JobLogFilter as JobLogFilter
     from trioboss.model.policy import Policy as Policy
     from trioboss.model.queue import Queue as Queue
     from trioboss.model.queue import QueueStats as QueueStats
@@ -66,6 +68,7 @@ __all__ = [
     "DatabaseUnavailable",
     "Explanation",
     "Job",
+    "JobLogFilter",
     "JobNotFound",
     "JobState",
     "LeaseLost",
@@ -82,6 +85,7 @@ __all__ = [
     "QueueInUse",
     "QueueStats",
     "Reason",
+    "Redriven",
     "Schedule",
     "SchemaOutOfDate",
     "ServerDown",
@@ -126,7 +130,9 @@ _HOMES = {
     "Reason": "model.explanation",
     "Job": "model.job",
     "NewJob": "model.job",
+    "Redriven": "model.job",
     "Settled": "model.job",
+    "JobLogFilter": "model.job_context",
     "Policy": "model.policy",
     "Queue": "model.queue",
     "QueueStats": "model.queue",

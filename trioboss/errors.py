@@ -195,8 +195,10 @@ class StatementFailed(TriobossError):
 class SchemaOutOfDate(TriobossError):
     """The schema in the database is missing, older or newer than this program needs."""
 
-    def __init__(self, schema: str, found: int | None, needed: int) -> None:
-        if found is None:
+    def __init__(self, schema: str, found: int | None, needed: int, *, exists: bool = True) -> None:
+        if not exists:
+            state, remedy = "does not exist", f'create it first (CREATE SCHEMA "{schema}")'
+        elif found is None:
             state, remedy = "is not installed", "run `trioboss migrate`"
         elif found < needed:
             state, remedy = f"is at version {found}, {needed} is needed", "run `trioboss migrate`"

@@ -10,6 +10,7 @@ __all__ = [
     "ActorRestarted",
     "ErrorEvent",
     "Event",
+    "JobCancelled",
     "JobCompleted",
     "JobFailed",
     "JobReleased",
@@ -70,6 +71,17 @@ class JobFailed(Event):
     error: str
     """The error in one line."""
     state: Literal["retry", "failed"]
+
+
+@attrs.frozen
+class JobCancelled(Event):
+    """The handler of a job that was cancelled, deleted or settled elsewhere has ended. Nothing was settled here."""
+
+    queue: str
+    id: UUID
+    attempt: int
+    ran: float
+    """Seconds that its handler took."""
 
 
 @attrs.frozen

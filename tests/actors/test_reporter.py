@@ -102,6 +102,7 @@ EVENTS = [
     kinds.JobCompleted("q", ID, 1, 0.5, 100.0),
     kinds.JobFailed("q", ID, 1, 0.5, 0.5, "Error: a\nb\x1b[31m\u2028c", "retry"),
     kinds.JobReleased("q", ID, 1),
+    kinds.JobCancelled("q", ID, 1, 0.5),
     kinds.LeaseLostEvent("q", ID, 1, "gone\r\naway"),
     kinds.JobStuck("q", ID, 1),
     kinds.JobsRecovered("q", (ID,), "lost"),

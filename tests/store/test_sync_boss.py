@@ -313,8 +313,11 @@ def test_a_server_that_is_not_there_is_unavailable():
 
 
 def test_a_schema_that_is_not_there_is_out_of_date(dsn):
-    with pytest.raises(trioboss.SchemaOutOfDate, match="'elsewhere' is not installed"):
-        trioboss.SyncBoss(dsn, schema="elsewhere", migrate=False).__enter__()
+    with (
+        trioboss.SyncBoss(dsn, schema="elsewhere", migrate=False) as boss,
+        pytest.raises(trioboss.SchemaOutOfDate, match="'elsewhere' is not installed"),
+    ):
+        boss.get_queues()
 
 
 def test_its_repr_shows_no_password(dsn):

@@ -9,7 +9,7 @@ import attrs
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.running import Running, superseded
-from trioboss.events import JobCompleted, JobFailed, JobReleased, LeaseLostEvent
+from trioboss.events import JobCancelled, JobCompleted, JobFailed, JobReleased, LeaseLostEvent
 from trioboss.machines.attempt import Action, Completed, Failed, Released
 from trioboss.machines.dispatch import Pending
 from trioboss.model.job import Lease
@@ -153,6 +153,9 @@ class Completer:
                 self._report_lost(running, "its lease had ended when its outcome came")
             case Action.REPORT_LOST | Action.REPORT_LOST_AND_RECOVER:
                 self._report_lost(running, "its lease was lost while it ran")
+            case Action.REPORT_CANCELLED:
+                job = running.job
+                self._reporter.report(JobCancelled(job.queue, job.id, job.attempt, running.ran))
         if action in (Action.RECOVER, Action.REPORT_LOST_AND_RECOVER):
             self._given_up += 1
 

@@ -20,6 +20,7 @@ _LEVELS: Final[dict[type[Event], int]] = {
     events.JobCompleted: logging.INFO,
     events.JobFailed: logging.WARNING,
     events.JobReleased: logging.INFO,
+    events.JobCancelled: logging.INFO,
     events.LeaseLostEvent: logging.WARNING,
     events.JobStuck: logging.WARNING,
     events.JobsRecovered: logging.WARNING,

@@ -26,6 +26,7 @@ from trioboss.actors.running import ClaimedBatch, Running
 from trioboss.events import JobStarted
 from trioboss.machines.attempt import AttemptState, CancelReason, Outcome
 from trioboss.model.job import Job
+from trioboss.model.job_context import current_jobs
 
 __all__ = ["SlotSettings", "Slots"]
 
@@ -166,6 +167,7 @@ class Slots:
         """One slot. The main task gets the KeyboardInterrupt of the terminal; one raised here is the handler's."""
         while True:
             batch: list[Running] = []
+            current_jobs.set(batch)
             try:
                 # One scope serves until it is cancelled: one for each job would cost more than a small job.
                 with trio.CancelScope() as scope:

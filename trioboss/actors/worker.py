@@ -72,6 +72,8 @@ class WorkerStatistics:
     dispatchers: tuple[DispatcherStatistics, ...]
     restarts: dict[str, int]
     """How often each of its actors crashed and was restarted."""
+    longest: tuple[str, UUID, float] | None = None
+    """The job that has been running for longest: its queue, its id, and for how many seconds."""
 
 
 @attrs.define(eq=False)
@@ -339,4 +341,12 @@ class Worker:
                 for name, count in supervisor.statistics().restarts.items()
                 if count
             },
+            self._find_longest(),
         )
+
+    def _find_longest(self) -> tuple[str, UUID, float] | None:
+        started = [running for running in self.slots.running if running.scope is not None]
+        if not started:
+            return None
+        first = min(started, key=lambda running: running.started_at)
+        return first.job.queue, first.job.id, trio.current_time() - first.started_at

@@ -7,6 +7,9 @@ sending   everything that creates jobs
 jobs      fetching, settling, finding jobs
 working   workers, completions, waiting for jobs, events
 app       `App`: workers and schedules that are declared beside their handlers
+deploying  brings queues and schedules to what an app declares
+observing  what operators ask, for the command line
+new_jobs  the jobs of the sending methods, made from their arguments
 sync      `SyncBoss`, for blocking programs
 blocking  how SyncBoss executes an operation
 """

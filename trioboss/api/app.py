@@ -1,12 +1,16 @@
 """Declares workers and schedules, for `trioboss worker` and for `open_boss(app=…)`."""
 
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
 
 from trioboss.api.boss import Boss
-from trioboss.errors import QueueExists, UsageError
+from trioboss.api.deploying import deploy
+from trioboss.errors import UsageError
+from trioboss.model.deployment import Declaration, DeclaredQueue, DeclaredSchedule
 from trioboss.model.queue import QueueSettings
 
 __all__ = ["App", "ScheduleDeclaration", "WorkerDeclaration"]
@@ -40,8 +44,14 @@ class ScheduleDeclaration:
 
 @attrs.define
 class App:
-    """Workers and schedules, declared beside their handlers. Nothing happens until the app is started."""
+    """Workers and schedules, declared beside their handlers. Nothing happens until the app is started.
 
+    ``label``: the name under which the database remembers what belongs to the app, by default `module:name`. An app
+    creates, changes and prunes what has its label, and nothing else.
+    """
+
+    label: str | None = attrs.field(default=None, kw_only=True)
+    _module: str = attrs.field(factory=lambda: _find_module(), init=False)
     workers: list[WorkerDeclaration] = attrs.field(factory=list, init=False)
     schedules: list[ScheduleDeclaration] = attrs.field(factory=list, init=False)
 
@@ -83,31 +93,44 @@ class App:
         self, boss: Boss, *, queues: list[str] | None = None, concurrency: int | None = None
     ) -> None:
         """Create the declared queues and schedules, and start the workers, or those of some queues."""
-        for worker in self.workers:
-            if "*" not in worker.queue:
-                await self._ensure_queue(boss, worker)
-        for schedule in self.schedules:
-            await boss.schedule(schedule.queue, schedule.cron, **schedule.options)
+        await deploy(boss, self.declaration(), self.path)
         for worker in self.workers:
             if queues is None or worker.queue in queues:
                 more = {} if concurrency is None else {"concurrency": concurrency}
                 await boss.work(worker.queue, worker.handler, **{**worker.work_options, **more})
 
-    async def _ensure_queue(self, boss: Boss, worker: WorkerDeclaration) -> None:
-        """Create the queue, or change its declared options. Options that are not declared stay as they are."""
-        existing = await boss.get_queue(worker.queue)
-        if existing is None:
-            await boss.create_queue(worker.queue, **worker.queue_options)
-            return
-        asked = QueueSettings(**worker.queue_options)
-        changed = {
-            name: value
-            for name, value in worker.queue_options.items()
-            if getattr(asked, name) != getattr(existing, name)
-        }
-        if fixed := changed.keys() & {"policy", "partition"}:
-            raise QueueExists(
-                worker.queue, {name: (getattr(existing, name), changed[name]) for name in sorted(fixed)}
-            )
-        if changed:
-            await boss.update_queue(worker.queue, **changed)
+    @property
+    def path(self) -> str:
+        """How the command line finds the app: `module:name`; only the module, if no variable of it is the app."""
+        module = sys.modules.get(self._module)
+        names = [name for name, value in vars(module).items() if value is self] if module else []
+        shown = self._module
+        if module is not None and shown == "__main__" and getattr(module, "__file__", None):
+            shown = Path(str(module.__file__)).stem
+        return ":".join([shown, *names[:1]])
+
+    def declaration(self) -> Declaration:
+        """All queues and schedules that the app needs."""
+        options: dict[str, dict[str, Any]] = {}
+        for worker in self.workers:
+            if "*" not in worker.queue:
+                options.setdefault(worker.queue, {}).update(worker.queue_options)
+        queues = tuple(DeclaredQueue(name, given) for name, given in options.items())
+        schedules = tuple(_declared_schedule(schedule) for schedule in self.schedules)
+        return Declaration(self.label or self.path, queues, schedules)
+
+
+def _declared_schedule(schedule: ScheduleDeclaration) -> DeclaredSchedule:
+    own = {
+        name: schedule.options[name] for name in ("data", "tz", "key", "missed") if name in schedule.options
+    }
+    options = {name: value for name, value in schedule.options.items() if name not in own}
+    return DeclaredSchedule(schedule.queue, schedule.cron, options=options, **own)
+
+
+def _find_module() -> str:
+    """The name of the module that makes the app: the first frame outside of this module and of attrs."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__") in (__name__, None):
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__", "__main__"))

@@ -14,10 +14,10 @@ from trioboss.postgres.blocking import (
     is_connected,
     open_blocking,
 )
+from trioboss.postgres.blocking_executor import execute_blocking
 from trioboss.postgres.dsn import hide_password
 from trioboss.postgres.embedded import resolve_dsn
 from trioboss.postgres.errors import translate_errors, wrap_driver_errors
-from trioboss.postgres.executor import execute_blocking
 from trioboss.postgres.migrate import check_version
 from trioboss.postgres.migrate import migrate as migrate_schema
 from trioboss.postgres.operation import Operation
@@ -45,12 +45,15 @@ class BlockingBase:
         *,
         schema: str = "trioboss",
         migrate: bool = True,
+        create_schema: bool = True,
         max_payload: int = MAX_BYTES,
     ) -> None:
         max_bytes = check_count("max_payload", max_payload, low=1)
         self._store: Store = make_store(Context(Catalog(check_schema(schema)), max_bytes=max_bytes))
         self._share: AbstractContextManager[str] = resolve_dsn(dsn)
         self._migrate = migrate
+        self._create_schema = create_schema
+        self._is_checked = False
         self._opening = threading.RLock()
         self._is_open = self._is_closed = False
         self._idle: list[BlockingConnection] = []
@@ -95,12 +98,20 @@ class BlockingBase:
                 self._share.__exit__(None, None, None)
 
     def _prepare_schema(self) -> None:
-        catalog = self._store.context.catalog
+        """Migrate the schema if asked to. Otherwise the first operation checks it, so that `is_installed` can tell."""
         if not self._migrate:
-            self._execute(check_version(catalog))
             return
-        with wrap_driver_errors(), self.transaction() as conn:
-            execute_blocking(conn, migrate_schema(catalog), conn)
+        catalog = self._store.context.catalog
+        with wrap_driver_errors(), self._borrow(self._spare, {}) as conn, conn.transaction():
+            execute_blocking(conn, migrate_schema(catalog, create_schema=self._create_schema), conn)
+        self._is_checked = True
+
+    def _check_schema(self) -> None:
+        if not self._is_open:
+            self.__enter__()
+        if not self._is_checked:
+            self._execute_unchecked(check_version(self._store.context.catalog))
+            self._is_checked = True
 
     @contextmanager
     def transaction(self) -> Iterator[BlockingConnection]:
@@ -108,6 +119,13 @@ class BlockingBase:
 
         It commits when the block ends and rolls back when it raises.
         """
+        self._check_schema()
+        with self.unchecked_transaction() as conn:
+            yield conn
+
+    @contextmanager
+    def unchecked_transaction(self) -> Iterator[BlockingConnection]:
+        """A transaction on a connection of ours, whatever the version of the schema is."""
         # Not a connection of the operations: one without `conn` has to commit by itself.
         with self._borrow(self._spare, {}) as conn, conn.transaction():
             yield conn
@@ -135,7 +153,13 @@ class BlockingBase:
             else:
                 store.append(connection)
 
+    def _execute_unchecked(self, operation: Operation[T]) -> T:
+        """Execute an operation that needs no schema."""
+        with wrap_driver_errors(), self._borrow(self._idle, OWN_SETTINGS) as own, translate_errors(own):
+            return execute_blocking(own, operation, own)
+
     def _execute_with(self, make: Callable[[bool], Operation[T]], conn: AnyConn) -> T:
+        self._check_schema()
         with self._borrow(self._idle, OWN_SETTINGS) as own:
             target = own if conn is None else conn
             with wrap_driver_errors(), translate_errors(target, commits=conn is None):
@@ -145,6 +169,7 @@ class BlockingBase:
         return self._execute_with(lambda own: operation, conn)
 
     def _execute_atomically(self, operation: Operation[T], conn: AnyConn) -> T:
+        self._check_schema()
         with self._borrow(self._idle, OWN_SETTINGS) as own:
             target = own if conn is None else conn
             with (

@@ -16,7 +16,7 @@ from trioboss.model.check import check_count
 from trioboss.model.payload import MAX_BYTES
 from trioboss.postgres import Pool
 from trioboss.postgres.dsn import hide_password
-from trioboss.runtime.opening import open_runtime
+from trioboss.runtime.opening import OpenSettings, open_runtime
 from trioboss.runtime.runtime import RuntimeSettings
 from trioboss.sql import Catalog, check_schema
 from trioboss.store import Context, make_store
@@ -71,6 +71,7 @@ async def open_boss(
     schema: str = "trioboss",
     pool_size: int = 10,
     migrate: bool = True,
+    create_schema: bool = True,
     supervise: bool = True,
     schedule: bool = True,
     worker_name: str | None = None,
@@ -89,7 +90,8 @@ async def open_boss(
     Without a ``dsn`` it is TRIOBOSS_DSN, then DATABASE_URL, then an embedded Postgres whose data is in TRIOBOSS_HOME:
     started on first use, shared by all processes that ask for it, stopped by the last one. ``connect_wait``: how many
     seconds to wait for a database that cannot be reached yet. ``migrate=False`` never changes the schema; a missing or
-    old one raises SchemaOutOfDate.
+    old one raises SchemaOutOfDate, a newer one that is declared compatible is accepted. ``create_schema=False``: the
+    schema is installed only where it exists already.
 
     ``supervise`` and ``schedule``: whether this boss does maintenance and fires schedules, if its role may.
     ``monitor_interval``: seconds between events that count jobs by state. ``app``: workers and schedules to start.
@@ -112,11 +114,10 @@ async def open_boss(
         warning_interval=warning_interval,
     )
     size = check_count("pool_size", pool_size, low=1)
+    opening = OpenSettings(size, migrate, create_schema, connect_wait)
     max_bytes = check_count("max_payload", max_payload, low=1)
     store = make_store(Context(Catalog(check_schema(schema)), max_bytes=max_bytes))
-    async with open_runtime(
-        dsn, store, settings, pool_size=size, migrate=migrate, connect_wait=connect_wait
-    ) as opened:
+    async with open_runtime(dsn, store, settings, opening) as opened:
         boss = Boss(pool=opened.pool, store=store, runtime=opened.runtime, dsn=opened.dsn)
         if app is not None:
             await app.start(boss)

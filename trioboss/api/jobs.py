@@ -5,7 +5,7 @@ from uuid import UUID
 
 from trioboss.api.base import ApiBase
 from trioboss.model.explanation import Explanation
-from trioboss.model.job import Job, Settled
+from trioboss.model.job import Job, Redriven, Settled
 from trioboss.model.payload import Json
 from trioboss.postgres.caller import AnyConnection
 from trioboss.store import Targets
@@ -123,6 +123,24 @@ class JobsMixin(ApiBase):
     async def clear_storage(self, *, conn: AnyConnection | None = None) -> None:
         """Delete all jobs of all queues with their history, at once (TRUNCATE)."""
         await self._execute(self._store.changing.clear_storage(), conn)
+
+    async def redrive(
+        self,
+        dead_letter_queue: str,
+        *,
+        to: str | None = None,
+        source: str | None = None,
+        limit: int | None = None,
+        dry_run: bool = False,
+        conn: AnyConnection | None = None,
+    ) -> Redriven:
+        """Send queued jobs of a dead letter queue back to the queues in which they failed, or to ``to``, oldest first.
+
+        They become new jobs with the data, priority and key of the old ones, and the options that their queue has now.
+        ``source``: only those that failed in this queue. ``limit``: how many at most. ``dry_run``: only count them.
+        """
+        redrive = self._store.redriving.redrive
+        return await self._execute(redrive(dead_letter_queue, to, source, limit, dry_run=dry_run), conn)
 
     async def get_job_by_id(self, queue: str, id: UUID | str) -> Job | None:
         """One job, live or ended, or None."""

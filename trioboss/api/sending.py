@@ -7,46 +7,14 @@ from uuid import UUID
 import attrs
 
 from trioboss.api.base import ApiBase
-from trioboss.errors import UsageError
-from trioboss.model.check import check_duration, check_key, check_start
+from trioboss.api.new_jobs import deferred, once, throttled
 from trioboss.model.job import Duration, NewJob, SendOptions, Start
 from trioboss.model.payload import Json
 from trioboss.postgres.caller import AnyConnection, ensure_transaction
 from trioboss.postgres.executor import execute_in
 from trioboss.runtime.send_batching import SendBatcher
 
-__all__ = ["SendingMixin", "deferred", "once", "throttled"]
-
-
-def _refuse(options: Mapping[str, Any], argument: str, *names: str) -> None:
-    """Refuse options that would contradict an argument."""
-    for name in names:
-        if name in options:
-            raise UsageError(f"{name}: the argument {argument!r} sets it; give one of the two")
-
-
-def deferred(data: Json, after: Start, options: Mapping[str, Any]) -> NewJob:
-    """The job of `send_after`."""
-    _refuse(options, "after", "start_after")
-    return NewJob.from_options(data, {**options, "start_after": check_start("after", after)})
-
-
-def throttled(
-    data: Json, seconds: Duration, key: str | None, next_slot: bool, options: Mapping[str, Any]
-) -> NewJob:
-    """The job of `send_throttled` and `send_debounced`."""
-    _refuse(options, "seconds", "singleton_seconds", "singleton_next_slot")
-    slot: dict[str, Any] = {"singleton_seconds": check_duration("seconds", seconds, above=True)}
-    if key is not None:
-        _refuse(options, "key", "singleton_key")
-        slot["singleton_key"] = check_key("key", key)
-    return NewJob.from_options(data, {**options, **slot, "singleton_next_slot": next_slot})
-
-
-def once(data: Json, key: str, options: Mapping[str, Any]) -> NewJob:
-    """The job of `send_once`."""
-    _refuse(options, "key", "singleton_key")
-    return NewJob.from_options(data, {**options, "singleton_key": check_key("key", key)})
+__all__ = ["SendingMixin"]
 
 
 @attrs.define(eq=False, slots=False)  # only one of the bases of Boss can have slots with fields

@@ -1,13 +1,13 @@
 """The public interface for blocking programs: `SyncBoss` executes the same operations as Boss."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 from uuid import UUID
 
 from trioboss.api.blocking import AnyConn, BlockingBase
-from trioboss.api.sending import deferred, once, throttled
+from trioboss.api.new_jobs import deferred, once, throttled
 from trioboss.model.explanation import Explanation
-from trioboss.model.job import Duration, Job, NewJob, SendOptions, Settled, Start
+from trioboss.model.job import Duration, Job, NewJob, Redriven, SendOptions, Settled, Start
 from trioboss.model.payload import Json
 from trioboss.model.queue import Queue, QueueOptions, QueueStats
 from trioboss.model.schedule import Schedule
@@ -72,7 +72,27 @@ class SyncBoss(BlockingBase):
 
     def schema_version(self) -> int | None:
         """The version of the schema, or None."""
-        return self._execute(read_version(self._store.context.catalog))
+        return self._execute_unchecked(read_version(self._store.context.catalog))
+
+    def schedule(
+        self,
+        queue: str,
+        cron: str,
+        data: Json = None,
+        *,
+        tz: str = "UTC",
+        key: str = "",
+        missed: Literal["skip", "latest", "all"] = "skip",
+        conn: AnyConn = None,
+        **send_options: Unpack[SendOptions],
+    ) -> None:
+        """Send a job at every tick of a cron expression."""
+        schedule = self._store.schedules.schedule
+        self._execute(schedule(queue, cron, data, tz, key, missed, send_options), conn)
+
+    def unschedule(self, queue: str, key: str = "", *, conn: AnyConn = None) -> None:
+        """Remove a schedule."""
+        self._execute(self._store.schedules.unschedule(queue, key), conn)
 
     def get_schedules(self, queue: str | None = None) -> list[Schedule]:
         """The schedules of a queue, or all."""
@@ -246,6 +266,20 @@ class SyncBoss(BlockingBase):
     def clear_storage(self, *, conn: AnyConn = None) -> None:
         """Delete all jobs of all queues."""
         self._execute(self._store.changing.clear_storage(), conn)
+
+    def redrive(
+        self,
+        dead_letter_queue: str,
+        *,
+        to: str | None = None,
+        source: str | None = None,
+        limit: int | None = None,
+        dry_run: bool = False,
+        conn: AnyConn = None,
+    ) -> Redriven:
+        """Send jobs of a dead letter queue back."""
+        redrive = self._store.redriving.redrive
+        return self._execute(redrive(dead_letter_queue, to, source, limit, dry_run=dry_run), conn)
 
     def get_job_by_id(self, queue: str, id: UUID | str) -> Job | None:
         """One job, live or ended, or None."""

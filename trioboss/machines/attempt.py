@@ -161,6 +161,8 @@ class Action(enum.Enum):
     """Report that the outcome came too late."""
     REPORT_LOST = "%"
     """Report that the lease was lost while the job was running."""
+    REPORT_CANCELLED = "^"
+    """Report that the handler of a job that was cancelled elsewhere has ended."""
     RECOVER = "~"
     """Recover the lease: it was given up here and may still be in the database."""
     REPORT_LOST_AND_RECOVER = "&"
@@ -187,7 +189,7 @@ MANUAL      .        LEAVING!  LEAVING!   -           -            -          - 
 LEAVING     .        -         -          -           -            -          -        SETTLED*  SETTLED*
 EXPIRED     .        -         -          -           -            -          LEAVING  KNOWN+    KNOWN+
 STOPPING    .        -         -          -           -            -          LEAVING  KNOWN+    KNOWN+
-CANCELLED   .        -         -          -           -            -          LEAVING  LOST      LOST
+CANCELLED   .        -         -          -           -            -          LEAVING  LOST^     LOST^
 LEASE_LOST  .        -         -          -           -            -          LEAVING  LOST&     ABANDONED%
 ABANDONED   .        -         -          -           -            -          -        LOST~     -
 KNOWN       .        -         -          -           -            -          -        -         -
@@ -220,7 +222,7 @@ def _read(table: str) -> dict[Event, dict[AttemptState, _Cell]]:
             if cell == "-":
                 columns[event][state] = (state, Action.NOTHING)
             elif cell != ".":
-                following = cell.rstrip("!+=*?#%~&")
+                following = cell.rstrip("!+=*?#%~&^")
                 columns[event][state] = (AttemptState[following], Action(cell.removeprefix(following)))
     return columns
 

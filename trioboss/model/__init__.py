@@ -1,6 +1,7 @@
 """The values of trioboss and the rules between them: frozen, without I/O, and with the time as an argument.
 
 job               a job as it is sent, and as it is read; its lease; ids
+job_context       the job whose handler is running, for log lines
 states            the states of a job, its readiness, and the tables of their transitions
 queue             a queue: its options, its row, its statistics
 policy            the policies
@@ -10,5 +11,7 @@ payload           JSON that Postgres returns unchanged, or that is refused
 check             checks of one field, with an error that names it
 settle_and_claim  requests and answers between a dispatcher and the store
 polling           the answers to a poll, and to a round of maintenance
+deployment        what an app declares, and what has to change for it
+observation       workers, attempts and backlogs as operators see them
 explanation       the reason why a job is not running
 """

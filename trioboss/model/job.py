@@ -33,6 +33,7 @@ __all__ = [
     "Job",
     "Lease",
     "NewJob",
+    "Redriven",
     "SendOptions",
     "Settled",
     "Start",
@@ -229,6 +230,19 @@ class HandedJob(abc.ABC):
     @abc.abstractmethod
     def settled_manually(self, state: JobState, error: str, *, certain: bool) -> None:
         """An operation has settled the attempt; not for certain as long as the caller's transaction is open."""
+
+
+@attrs.frozen
+class Redriven:
+    """The result of `redrive`; of a dry run what would happen."""
+
+    moved: int
+    destinations: dict[str, int]
+    """How many of them for each queue."""
+    unroutable: int
+    """Jobs that stay: their queue is gone, or needs a key that they do not have."""
+    refused: int
+    """Jobs that stay: a policy refused them. A dry run cannot tell."""
 
 
 @attrs.frozen

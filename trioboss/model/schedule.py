@@ -6,7 +6,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import attrs
-from croniter import CroniterError, croniter
 
 from trioboss.errors import UsageError
 from trioboss.model.check import shown
@@ -40,6 +39,9 @@ class Schedule:
 
 def check_cron(value: object) -> str:
     """A cron expression of five fields, or six with seconds first."""
+    # Imported here: most programs make no schedule, and a command line tool should start quickly.
+    from croniter import CroniterError, croniter
+
     fields = value.split() if isinstance(value, str) else []
     if len(fields) not in (5, 6):
         raise UsageError(f"cron: {shown(value)} is not a cron expression of five or six fields")

@@ -11,6 +11,7 @@ Within an operation an error of a statement is an error of psycopg, with its SQL
 psycopg leaves an operation: it is the cause of ours.
 """
 
+import enum
 import re
 from types import TracebackType
 from typing import Any
@@ -21,7 +22,11 @@ from psycopg import errors
 from trioboss.errors import DatabaseUnavailable, OutcomeUnknown, StatementFailed
 
 __all__ = [
+    "Refusal",
+    "classify_refusal",
+    "explain_database_error",
     "is_database_error",
+    "is_dependency",
     "is_lock_not_available",
     "is_permission_denied",
     "is_query_canceled",
@@ -127,7 +132,7 @@ def _is_transient(error: psycopg.Error) -> bool:
     return error.sqlstate is None or _TRANSIENT.fullmatch(error.sqlstate) is not None
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0]
 
 
@@ -147,10 +152,48 @@ def is_server_down(error: BaseException) -> bool:
     )
 
 
+class Refusal(enum.Enum):
+    """Why the server cannot be used. Each has its own remedy."""
+
+    PASSWORD = "password"
+    DATABASE = "database"
+    ROLE = "role"
+    HOST_RULES = "pg_hba.conf"
+    NAME = "name"
+    FULL = "full"
+    OTHER = "other"
+
+
+def classify_refusal(error: BaseException) -> Refusal:
+    """Tell why a connection failed, by the message of libpq: it passes no SQLSTATE on."""
+    text = str(error)
+    return next((kind for kind, pattern in _REFUSALS.items() if pattern.search(text)), Refusal.OTHER)
+
+
+_REFUSALS = {
+    Refusal.PASSWORD: re.compile(
+        r"password authentication failed|no password supplied|authentication failed"
+    ),
+    Refusal.DATABASE: re.compile(r'database "[^"]*" does not exist|no such database'),
+    Refusal.ROLE: re.compile(r'role "[^"]*" does not exist|is not permitted to log in|no such user'),
+    Refusal.HOST_RULES: re.compile(r"pg_hba\.conf"),
+    Refusal.NAME: re.compile(
+        r"could not translate host name|failed to resolve host|Name or service not known"
+    ),
+    Refusal.FULL: re.compile(r"too many clients|remaining connection slots"),
+}
+
+
 def is_refusal(error: psycopg.Error) -> bool:
     """Tell whether the server answered and refused the connection for good, so that a retry cannot help."""
     sqlstate = error.sqlstate or ""
     return sqlstate.startswith("28") or sqlstate == "3D000" or _REFUSED.search(str(error)) is not None
+
+
+def explain_database_error(error: BaseException) -> str | None:
+    """An error of the server, or of the connection to it, in one line; None for any other error."""
+    cause = _driver_error(error)
+    return f"the database refused: {_first_line(cause)}" if isinstance(cause, errors.Error) else None
 
 
 # -- conditions that the server reports
@@ -208,6 +251,11 @@ def is_unique_violation(error: BaseException) -> bool:
 def is_permission_denied(error: BaseException) -> bool:
     """Tell whether the role may not write this, or the server is a standby and nobody may."""
     return isinstance(_driver_error(error), errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction)
+
+
+def is_dependency(error: BaseException) -> bool:
+    """Tell whether something cannot be dropped because others use it."""
+    return isinstance(_driver_error(error), errors.DependentObjectsStillExist)
 
 
 def is_role_unknown(error: BaseException) -> bool:

@@ -1,4 +1,4 @@
-"""Executes operations: on the pool, on one connection of a caller, or on a blocking connection.
+"""Executes operations under trio: on the pool, or on one connection of a caller.
 
 An error of a request is thrown into the operation, which may handle it. An error of psycopg that it does not handle is
 the cause of the DatabaseUnavailable or StatementFailed that leaves the executor.
@@ -12,15 +12,8 @@ from typing import TypeVar
 import psycopg
 import trio
 
-from trioboss.errors import DatabaseUnavailable, UsageError
-from trioboss.postgres.blocking import (
-    BlockingConnection,
-    copy_in_blocking,
-    is_pooled,
-    run_blocking,
-    run_in_savepoint_blocking,
-    run_script_blocking,
-)
+from trioboss.errors import DatabaseUnavailable
+from trioboss.postgres.blocking_executor import execute_blocking as execute_blocking
 from trioboss.postgres.caller import AnyConnection, copy_in, run_in_caller, run_in_savepoint, run_script
 from trioboss.postgres.errors import is_repeatable, wrap_driver_errors
 from trioboss.postgres.operation import (
@@ -32,9 +25,10 @@ from trioboss.postgres.operation import (
     Operation,
     Request,
     Script,
+    all_transactions,
 )
 from trioboss.postgres.pool import Pool
-from trioboss.postgres.wire import BoundStatement, Results, Transactions
+from trioboss.postgres.wire import BoundStatement, Results
 
 __all__ = ["execute", "execute_blocking", "execute_in"]
 
@@ -132,17 +126,12 @@ async def execute_in(connection: AnyConnection, operation: Operation[T], pool: P
             return await copy_in(connection, request)
         if isinstance(request, Script):
             return await run_script(connection, request)
-        return await run_in_caller(connection, _all_transactions(request))
+        return await run_in_caller(connection, all_transactions(request))
 
     return await _execute_operation(operation, run)
 
 
-def _all_transactions(request: Batch | InParallel) -> Transactions:
-    batches = request.batches if isinstance(request, InParallel) else (request,)
-    return [transaction for batch in batches for transaction in batch.all_transactions]
-
-
-# The same loop is written twice, here and in `execute_blocking`: one awaits, the other does not.
+# The same loop is written twice, here and in blocking_executor.py: one awaits, the other does not.
 
 
 async def _execute_operation(operation: Operation[T], run: Callable[[Request], Awaitable[Results]]) -> T:
@@ -158,44 +147,3 @@ async def _execute_operation(operation: Operation[T], run: Callable[[Request], A
                     request = operation.send(results)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
-
-
-# -- on a blocking connection
-
-
-def execute_blocking(
-    connection: BlockingConnection, operation: Operation[T], own_connection: BlockingConnection
-) -> T:
-    """Execute an operation on a blocking connection, as part of the transaction that is open there.
-
-    ``own_connection`` is for requests that must not become part of that transaction. It may be the same connection.
-    Errors of psycopg leave it as they are: only the caller can tell what the loss of the connection means.
-    """
-    if not isinstance(connection, psycopg.Connection):
-        raise UsageError(f"conn: {type(connection).__qualname__} is not a blocking psycopg.Connection")
-    prepare = connection is own_connection and not is_pooled(connection)
-
-    def run(request: Request) -> Results:
-        if isinstance(request, OnOwnConnection):
-            # A blocking connection has nobody to read a follow-up later, so it is one more transaction.
-            prepared = not is_pooled(own_connection)
-            return run_blocking(own_connection, request.batch.all_transactions, prepare=prepared)
-        if isinstance(request, InSavepoint):
-            return run_in_savepoint_blocking(connection, request.batch.all_transactions, prepare=prepare)
-        if isinstance(request, Copy):
-            return copy_in_blocking(connection, request)
-        if isinstance(request, Script):
-            return run_script_blocking(connection, request)
-        return run_blocking(connection, _all_transactions(request), prepare=prepare)
-
-    try:
-        request = next(operation)
-        while True:
-            try:
-                results = run(request)
-            except Exception as error:
-                request = operation.throw(error)
-            else:
-                request = operation.send(results)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]

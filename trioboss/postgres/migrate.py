@@ -20,22 +20,40 @@ def read_version(catalog: Catalog) -> Operation[int | None]:
 
 
 def check_version(catalog: Catalog) -> Operation[None]:
-    """Raise SchemaOutOfDate unless the schema has exactly the version this program needs."""
+    """Raise SchemaOutOfDate unless the schema has the version this program needs, or a newer one that is declared
+    compatible with it.
+    """
     found = yield from read_version(catalog)
-    if found != LATEST:
+    if not (yield from _is_compatible(catalog, found)):
         raise SchemaOutOfDate(catalog.schema, found, LATEST)
 
 
-def migrate(catalog: Catalog) -> Operation[None]:
-    """Apply the missing migrations, all or none, one process at a time. Needs an open transaction around it."""
+def _is_compatible(catalog: Catalog, found: int | None) -> Operation[bool]:
+    if found is None or found <= LATEST:
+        return found == LATEST
+    results = yield Batch((BoundStatement(catalog.get("get_compatible")),))
+    oldest = read_rows(results[0][0])[0][0]
+    return oldest is not None and int(oldest) <= LATEST
+
+
+def migrate(catalog: Catalog, *, create_schema: bool = True) -> Operation[None]:
+    """Apply the missing migrations, all or none, one process at a time. Needs an open transaction around it.
+
+    ``create_schema=False`` raises SchemaOutOfDate where the schema itself is missing.
+    """
     # The first check takes no lock: a process that starts with an up-to-date schema waits for no other one.
-    if (yield from read_version(catalog)) == LATEST:
+    found = yield from read_version(catalog)
+    if (yield from _is_compatible(catalog, found)):
         return
+    if found is None and not create_schema:
+        results = yield Batch((BoundStatement(catalog.get("schema_exists")),))
+        if not read_rows(results[0][0])[0][0]:
+            raise SchemaOutOfDate(catalog.schema, None, LATEST, exists=False)
     yield Script(lock_text(catalog.schema))
     # Another process may have migrated the schema while this one waited for the lock.
     found = (yield from read_version(catalog)) or 0
     if found > LATEST:
-        raise SchemaOutOfDate(catalog.schema, found, LATEST)
+        yield from check_version(catalog)
     for migration in migrations():
         if migration.version > found:
             yield Script(migration.apply_text(catalog.schema))

@@ -10,9 +10,19 @@ from typing import TypeAlias, TypeVar
 
 import attrs
 
-from trioboss.postgres.wire import BoundStatement, Results
+from trioboss.postgres.wire import BoundStatement, Results, Transactions
 
-__all__ = ["Batch", "Copy", "InParallel", "InSavepoint", "OnOwnConnection", "Operation", "Request", "Script"]
+__all__ = [
+    "Batch",
+    "Copy",
+    "InParallel",
+    "InSavepoint",
+    "OnOwnConnection",
+    "Operation",
+    "Request",
+    "Script",
+    "all_transactions",
+]
 
 T = TypeVar("T")
 
@@ -88,3 +98,9 @@ class Script:
 
 Request: TypeAlias = Batch | OnOwnConnection | InSavepoint | InParallel | Copy | Script
 Operation: TypeAlias = Generator[Request, Results, T]
+
+
+def all_transactions(request: Batch | InParallel) -> Transactions:
+    """The transactions of all batches of a request, in order."""
+    batches = request.batches if isinstance(request, InParallel) else (request,)
+    return [transaction for batch in batches for transaction in batch.all_transactions]

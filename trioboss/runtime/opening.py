@@ -1,5 +1,6 @@
 """Opens everything that a boss needs, in order: the server, the schema, the pools, the actors."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from uuid import uuid4
@@ -7,6 +8,7 @@ from uuid import uuid4
 import attrs
 import trio
 
+from trioboss.errors import UsageError
 from trioboss.postgres import Pool, open_pool
 from trioboss.postgres.connection import is_behind_pooler
 from trioboss.postgres.embedded import resolve_dsn
@@ -19,11 +21,22 @@ from trioboss.runtime.listening import BossIdentity, ListenAdapter
 from trioboss.runtime.runtime import Runtime, RuntimeSettings, run_actors
 from trioboss.store import Store
 
-__all__ = ["Opened", "open_runtime"]
+__all__ = ["OpenSettings", "Opened", "open_runtime"]
 
 # The actors have connections of their own: a program that uses up its pool must not lose its leases.
 _ACTOR_POOL_SIZE = 4
 _ACTOR_MAX_IDLE = 5.0  # seconds after which the actors close a connection that they did not need
+
+
+@attrs.frozen
+class OpenSettings:
+    """How the database is opened."""
+
+    pool_size: int
+    migrate: bool
+    create_schema: bool
+    connect_wait: float
+    """Seconds to wait for a database that cannot be reached yet."""
 
 
 @attrs.frozen
@@ -38,21 +51,15 @@ class Opened:
 
 @asynccontextmanager
 async def open_runtime(
-    dsn: str | None,
-    store: Store,
-    settings: RuntimeSettings,
-    *,
-    pool_size: int,
-    migrate: bool,
-    connect_wait: float,
+    dsn: str | None, store: Store, settings: RuntimeSettings, opening: OpenSettings
 ) -> AsyncIterator[Opened]:
     """Open a database and run the actors for the length of a block."""
     async with _resolved(dsn) as found:
-        pooled, settings = await _prepare_schema(found, store, settings, migrate, connect_wait)
+        pooled, settings = await _prepare_schema(found, store, settings, opening)
         # A transaction pooler gives each transaction another session: nothing can be prepared or set in it.
         session = {} if pooled else OWN_SETTINGS
         async with (
-            open_pool(found, size=pool_size, prepare=not pooled, settings=session) as pool,
+            open_pool(found, size=opening.pool_size, prepare=not pooled, settings=session) as pool,
             open_pool(
                 found, size=_ACTOR_POOL_SIZE, max_idle=_ACTOR_MAX_IDLE, prepare=not pooled, settings=session
             ) as actor_pool,
@@ -67,6 +74,11 @@ async def open_runtime(
 @asynccontextmanager
 async def _resolved(dsn: str | None) -> AsyncIterator[str]:
     """The dsn to use. An embedded server runs as long as the block; starting and stopping it takes a thread."""
+    if _is_in_asyncio() or not trio.lowlevel.in_trio_run():
+        raise UsageError(
+            "open_boss needs trio: start the program with trio.run(main); in an asyncio program use SyncBoss, "
+            "in a thread (asyncio.to_thread)"
+        )
     share: AbstractContextManager[str] = resolve_dsn(dsn)
     found = await trio.to_thread.run_sync(share.__enter__)
     try:
@@ -76,15 +88,23 @@ async def _resolved(dsn: str | None) -> AsyncIterator[str]:
             await trio.to_thread.run_sync(share.__exit__, None, None, None)
 
 
+def _is_in_asyncio() -> bool:
+    """Whether an asyncio task calls, also one whose event loop runs in trio (trio-asyncio)."""
+    try:
+        return asyncio.current_task() is not None
+    except RuntimeError:  # there is no event loop
+        return False
+
+
 async def _prepare_schema(
-    dsn: str, store: Store, settings: RuntimeSettings, migrate: bool, connect_wait: float
+    dsn: str, store: Store, settings: RuntimeSettings, opening: OpenSettings
 ) -> tuple[bool, RuntimeSettings]:
     """Migrate the schema, or check it; return whether a pooler is in between, and the settings that our role allows."""
     catalog = store.context.catalog
-    async with open_pool(dsn, size=1, prepare=False) as pool, pool.connection(connect_wait) as conn:
-        if migrate:
+    async with open_pool(dsn, size=1, prepare=False) as pool, pool.connection(opening.connect_wait) as conn:
+        if opening.migrate:
             async with conn.transaction():
-                await execute_in(conn, migrate_schema(catalog), pool)
+                await execute_in(conn, migrate_schema(catalog, create_schema=opening.create_schema), pool)
         else:
             await execute_in(conn, check_version(catalog), pool)
         supervise, schedule = await execute_in(conn, store.presence.get_rights(), pool)

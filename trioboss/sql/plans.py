@@ -15,14 +15,20 @@ __all__ = [
     "migration_plans",
     "migrations",
     "rollback_plans",
+    "rollback_text",
 ]
 
 _FILE = re.compile(r"(\d{4})_(\w+)\.sql")
+_COMPATIBLE = re.compile(r"^-- compatible: (\d+)$", re.MULTILINE)
 
 
 @attrs.frozen
 class Migration:
-    """One step of the schema: how to take it, and how to take it back."""
+    """One step of the schema: how to take it, and how to take it back.
+
+    A line `-- compatible: N` in its file declares that programs which need version N also work after this step: it only
+    adds what they do not use.
+    """
 
     version: int
     name: str
@@ -31,8 +37,15 @@ class Migration:
 
     def apply_text(self, schema: str) -> str:
         """The SQL that takes the step and writes it down."""
-        note = f"INSERT INTO trioboss.version (version) VALUES ({self.version});\n"
+        compatible = self.compatible if self.compatible is not None else "NULL"
+        note = f"INSERT INTO trioboss.version (version, compatible) VALUES ({self.version}, {compatible});\n"
         return f"-- {self.version}: {self.name}\n{qualify(self.up + note, schema)}"
+
+    @property
+    def compatible(self) -> int | None:
+        """The oldest programs that also work after this step, by the version that they need."""
+        match = _COMPATIBLE.search(self.up)
+        return None if match is None else int(match[1])
 
     def revert_text(self, schema: str) -> str:
         """The SQL that takes the step back."""
@@ -73,16 +86,29 @@ def construction_plans(schema: str = "trioboss") -> str:
 
 
 def migration_plans(schema: str = "trioboss", version: int = 0) -> str:
-    """SQL that takes a schema from ``version`` to the latest."""
+    """SQL that takes a schema from ``version`` to the latest: a comment, if there is nothing to do."""
     if version not in range(LATEST + 1):
         raise ValueError(f"version: {version!r} is not between 0 and {LATEST}")
+    if version == LATEST:
+        return f"-- schema {schema!r} is at version {version}: nothing to do\n"
     steps = "\n".join(step.apply_text(schema) for step in migrations() if step.version > version)
     return f"BEGIN;\n{lock_text(schema)}\n{steps}\nCOMMIT;\n"
 
 
-def rollback_plans(schema: str = "trioboss", version: int = LATEST) -> str:
-    """SQL that takes a schema from ``version`` back to the one before. What only it holds is lost."""
+def rollback_plans(schema: str = "trioboss", version: int = LATEST, to: int | None = None) -> str:
+    """SQL that takes a schema from ``version`` back to the one before, or to ``to``: 0 removes it.
+
+    What only the removed versions hold is lost. Things of others in the schema stay, and the schema with them.
+    """
+    return f"BEGIN;\n{lock_text(schema)}\n{rollback_text(schema, version, to)}\nCOMMIT;\n"
+
+
+def rollback_text(schema: str, version: int, to: int | None = None) -> str:
+    """The same without its transaction."""
     known = {step.version: step for step in migrations()}
     if version not in known:
         raise ValueError(f"version: {version!r} is not between 1 and {LATEST}")
-    return f"BEGIN;\n{lock_text(schema)}\n{known[version].revert_text(schema)}\nCOMMIT;\n"
+    last = version - 1 if to is None else to
+    if last not in range(version):
+        raise ValueError(f"to: {to!r} is not between 0 and {version - 1}")
+    return "\n".join(known[number].revert_text(schema) for number in range(version, last, -1))

@@ -15,36 +15,45 @@ settling          complete, fail and release attempts
 settle_and_claim  both in one round trip, for the dispatchers
 leases            heartbeats, extensions, progress
 changing          cancel, resume, retry, delete
+redriving         send jobs of a dead letter queue back
 queues            create, change and delete queues
 reading           find jobs, explain why one is not running
+observing         workers, attempts, backlogs: what operators see
 schedules         create and remove schedules
+deploying         bring queues and schedules to what an app declares
 presence          polls, leadership, workers
 maintenance       leases that ran out, the ticks of cron
 retention         delete old jobs and old history
 """
 
-import attrs
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from trioboss.postgres.operation import Batch as Batch
 from trioboss.postgres.operation import Copy as Copy
 from trioboss.postgres.operation import OnOwnConnection as OnOwnConnection
 from trioboss.postgres.operation import Operation as Operation
-from trioboss.store.changing import ChangeOperations
-from trioboss.store.claiming import ClaimOperations
 from trioboss.store.context import Context as Context
-from trioboss.store.leases import LeaseOperations
-from trioboss.store.loading import LoadOperations
-from trioboss.store.maintenance import MaintenanceOperations
-from trioboss.store.presence import PresenceOperations
-from trioboss.store.queues import QueueOperations
-from trioboss.store.reading import ReadOperations
-from trioboss.store.retention import RetentionOperations
-from trioboss.store.schedules import ScheduleOperations
-from trioboss.store.sending import SendOperations
-from trioboss.store.settle_and_claim import SettleAndClaimOperations
-from trioboss.store.settling import SettleOperations
 from trioboss.store.targets import Target as Target
 from trioboss.store.targets import Targets as Targets
+
+if TYPE_CHECKING:
+    from trioboss.store.changing import ChangeOperations
+    from trioboss.store.claiming import ClaimOperations
+    from trioboss.store.deploying import DeployOperations
+    from trioboss.store.leases import LeaseOperations
+    from trioboss.store.loading import LoadOperations
+    from trioboss.store.maintenance import MaintenanceOperations
+    from trioboss.store.observing import ObserveOperations
+    from trioboss.store.presence import PresenceOperations
+    from trioboss.store.queues import QueueOperations
+    from trioboss.store.reading import ReadOperations
+    from trioboss.store.redriving import RedriveOperations
+    from trioboss.store.retention import RetentionOperations
+    from trioboss.store.schedules import ScheduleOperations
+    from trioboss.store.sending import SendOperations
+    from trioboss.store.settle_and_claim import SettleAndClaimOperations
+    from trioboss.store.settling import SettleOperations
 
 __all__ = [
     "Batch",
@@ -58,42 +67,64 @@ __all__ = [
     "make_store",
 ]
 
+# The class of each subject, by its module.
+_SUBJECTS = {
+    "queues": "QueueOperations",
+    "sending": "SendOperations",
+    "loading": "LoadOperations",
+    "claiming": "ClaimOperations",
+    "settling": "SettleOperations",
+    "settle_and_claim": "SettleAndClaimOperations",
+    "leases": "LeaseOperations",
+    "changing": "ChangeOperations",
+    "redriving": "RedriveOperations",
+    "reading": "ReadOperations",
+    "observing": "ObserveOperations",
+    "schedules": "ScheduleOperations",
+    "deploying": "DeployOperations",
+    "presence": "PresenceOperations",
+    "maintenance": "MaintenanceOperations",
+    "retention": "RetentionOperations",
+}
 
-@attrs.frozen
+
 class Store:
-    """All operations of one schema, by subject."""
+    """All operations of one schema, by subject.
+
+    The module of a subject is imported when it is first used: a command that reads one row needs few of them.
+    """
 
     context: Context
-    queues: QueueOperations
-    sending: SendOperations
-    loading: LoadOperations
-    claiming: ClaimOperations
-    settling: SettleOperations
-    settle_and_claim: SettleAndClaimOperations
-    leases: LeaseOperations
-    changing: ChangeOperations
-    reading: ReadOperations
-    schedules: ScheduleOperations
-    presence: PresenceOperations
-    maintenance: MaintenanceOperations
-    retention: RetentionOperations
+    queues: "QueueOperations"
+    sending: "SendOperations"
+    loading: "LoadOperations"
+    claiming: "ClaimOperations"
+    settling: "SettleOperations"
+    settle_and_claim: "SettleAndClaimOperations"
+    leases: "LeaseOperations"
+    changing: "ChangeOperations"
+    redriving: "RedriveOperations"
+    reading: "ReadOperations"
+    observing: "ObserveOperations"
+    schedules: "ScheduleOperations"
+    deploying: "DeployOperations"
+    presence: "PresenceOperations"
+    maintenance: "MaintenanceOperations"
+    retention: "RetentionOperations"
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    if not TYPE_CHECKING:  # a type checker that sees it takes every name for one of ours
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in _SUBJECTS:
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+            operations = getattr(import_module(f"{__name__}.{name}"), _SUBJECTS[name])(self.context)
+            setattr(self, name, operations)  # found without this method from now on
+            return operations
 
 
 def make_store(context: Context) -> Store:
     """The operations of the schema of that context."""
-    return Store(
-        context,
-        QueueOperations(context),
-        SendOperations(context),
-        LoadOperations(context),
-        ClaimOperations(context),
-        SettleOperations(context),
-        SettleAndClaimOperations(context),
-        LeaseOperations(context),
-        ChangeOperations(context),
-        ReadOperations(context),
-        ScheduleOperations(context),
-        PresenceOperations(context),
-        MaintenanceOperations(context),
-        RetentionOperations(context),
-    )
+    return Store(context)

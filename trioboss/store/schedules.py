@@ -16,7 +16,7 @@ from trioboss.store.context import Context
 from trioboss.store.rows import read_first, read_schedules
 from trioboss.store.sending import require_key
 
-__all__ = ["ScheduleOperations"]
+__all__ = ["ScheduleOperations", "send_options"]
 
 
 @attrs.frozen
@@ -38,7 +38,7 @@ class ScheduleOperations:
             "timezone": check_timezone(tz),
             "missed": check_missed(missed),
             "data": None if data is None else encode(data, "data", self._context.max_bytes),
-            "options": json.dumps(_send_options(job)),
+            "options": json.dumps(send_options(job)),
         }
         # A mistake that would fail every tick is refused here.
         require_key((yield from self._context.reload(name)), job)
@@ -64,7 +64,7 @@ def _check_key(key: object) -> str:
     return "" if key == "" else check_name("key", key)
 
 
-def _send_options(job: NewJob) -> dict[str, Any]:
+def send_options(job: NewJob) -> dict[str, Any]:
     """The options each job of the schedule is sent with, as JSON keeps them."""
     options = {name: value for name, value in attrs.asdict(job).items() if value is not None}
     for name in ("id", "start_after"):

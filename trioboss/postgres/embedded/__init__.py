@@ -28,8 +28,20 @@ A server is shared by means of three lock files beside the data directory:
 The kernel releases a lock however its holder ends, so no kill, crash or reboot leaves a wrong count of users.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from trioboss.postgres.embedded.lookup import find_dsn as find_dsn
 from trioboss.postgres.embedded.lookup import resolve_dsn as resolve_dsn
-from trioboss.postgres.embedded.server import EmbeddedPostgres as EmbeddedPostgres
+
+if TYPE_CHECKING:
+    from trioboss.postgres.embedded.server import EmbeddedPostgres as EmbeddedPostgres
 
 __all__ = ["EmbeddedPostgres", "find_dsn", "resolve_dsn"]
+
+if not TYPE_CHECKING:  # programs with a server of their own need no embedded one, and its imports take time
+
+    def __getattr__(name: str) -> Any:
+        if name == "EmbeddedPostgres":
+            return import_module(f"{__name__}.server").EmbeddedPostgres
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

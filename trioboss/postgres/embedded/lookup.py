@@ -1,12 +1,14 @@
 """Decides which database is used: a named one, or an embedded server."""
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterator
-
-from trioboss.postgres.embedded.server import EmbeddedPostgres
+from importlib import import_module
 
 __all__ = ["find_dsn", "resolve_dsn"]
+
+_logger = logging.getLogger("trioboss.embedded")
 
 
 def find_dsn(dsn: str | None = None) -> str | None:
@@ -25,5 +27,10 @@ def resolve_dsn(dsn: str | None = None) -> Iterator[str]:
     if (named := find_dsn(dsn)) is not None:
         yield named
         return
-    with EmbeddedPostgres() as server:
+    with import_module("trioboss.postgres.embedded.server").EmbeddedPostgres() as server:
+        # A program that was meant for another database must not work on an empty one unnoticed.
+        _logger.warning(
+            "no database is named (dsn, TRIOBOSS_DSN, DATABASE_URL): using an embedded Postgres, its data is in %s",
+            server.home,
+        )
         yield server.dsn

@@ -6,5 +6,10 @@ DROP FUNCTION trioboss.lock_number(text, bigint), trioboss.notify(text), triobos
               trioboss.notify_queues_changed();
 DROP TYPE trioboss.policy;
 DROP DOMAIN trioboss.instant, trioboss.seconds, trioboss.fraction, trioboss.amount, trioboss.counter, trioboss.key;
--- A schema that holds anything else stays.
-DO $$ BEGIN DROP SCHEMA "trioboss"; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END $$;
+-- A schema that holds anything else stays, and so does one that somebody else made.
+DO $$ BEGIN
+    IF obj_description(to_regnamespace('"trioboss"'), 'pg_namespace') = 'made by trioboss' THEN
+        DROP SCHEMA "trioboss";
+    END IF;
+EXCEPTION WHEN dependent_objects_still_exist OR insufficient_privilege THEN NULL;
+END $$;

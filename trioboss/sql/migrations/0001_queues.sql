@@ -1,6 +1,13 @@
 -- Queues: their policies, and the options of the jobs that do not override them.
 
-CREATE SCHEMA IF NOT EXISTS "trioboss";
+-- IF NOT EXISTS would need the right to create schemas even where the schema exists. The comment tells 0001_queues.down.sql
+-- which schemas were made here.
+DO $$ BEGIN
+    IF to_regnamespace('"trioboss"') IS NULL THEN
+        CREATE SCHEMA "trioboss";
+        COMMENT ON SCHEMA "trioboss" IS 'made by trioboss';
+    END IF;
+END $$;
 
 -- Every value that a role may write is bounded, so that no later arithmetic on it can overflow. Domains are checked
 -- when a value is written; a CHECK of the job table would be parsed anew by every statement that writes a job.
@@ -13,7 +20,10 @@ CREATE DOMAIN trioboss.key AS text COLLATE "C" CHECK (octet_length(VALUE) <= 100
 
 CREATE TABLE trioboss.version (
     version     integer NOT NULL PRIMARY KEY,
-    applied_on  timestamptz NOT NULL DEFAULT now()
+    applied_on  timestamptz NOT NULL DEFAULT now(),
+    -- The oldest programs that also work with this version, by the version that they need; null: none older. A program
+    -- that starts in the middle of a deployment accepts a newer schema by it.
+    compatible  integer
 );
 
 -- The seed of all advisory locks of this schema. Lock numbers are visible to every role of the database in pg_locks
@@ -87,6 +97,7 @@ CREATE TABLE trioboss.queue (
     retention            trioboss.seconds NOT NULL DEFAULT 1209600,  -- 14 days
     delete_after         trioboss.seconds NOT NULL DEFAULT 604800,   -- 7 days
     keep_completed       boolean NOT NULL DEFAULT true,
+    label                text,                                       -- the app that declares it; null: none
     created_on           trioboss.instant NOT NULL DEFAULT now(),
     updated_on           trioboss.instant NOT NULL DEFAULT now(),
     -- Keyed: at most one job of a key is active. Its jobs wait in the backlog of their key until they are admitted.

@@ -8,6 +8,7 @@ CREATE TABLE trioboss.schedule (
     missed      text NOT NULL DEFAULT 'skip' CHECK (missed IN ('skip', 'latest', 'all')),
     data        jsonb,
     options     jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(options) = 'object'),
+    label       text,                           -- the app that declares it; null: none
     created_on  trioboss.instant NOT NULL DEFAULT now(),
     updated_on  trioboss.instant NOT NULL DEFAULT now(),
     PRIMARY KEY (queue, key)

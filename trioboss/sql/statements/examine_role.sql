@@ -1,0 +1,6 @@
+-- Who asks, who owns the schema (null: it does not exist), and whether the one may act for the other or create schemas.
+SELECT current_user::text, o.owner, coalesce(pg_has_role(current_user, o.owner, 'MEMBER'), false) AS owns,
+       has_database_privilege(current_database(), 'CREATE') AS creates
+FROM (SELECT) one LEFT JOIN (
+    SELECT pg_get_userbyid(nspowner)::text AS owner FROM pg_catalog.pg_namespace WHERE nspname = 'trioboss'
+) o ON true;

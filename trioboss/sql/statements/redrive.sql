@@ -1,0 +1,24 @@
+-- Send queued jobs of a dead letter queue back to the queues in which they failed, or to :to, oldest first: new jobs with
+-- the data, the priority and the key, and with the options that their queue has now. Jobs whose queue is gone, or needs a
+-- key that they do not have, stay, and so do jobs that a policy refuses. Goes on after the job number :after.
+-- Returns for each job: its number, its queue, whether it was sent.
+WITH picked AS MATERIALIZED (
+    SELECT j.id, j.seq, j.priority, j.data, j.key, q.name AS destination, trioboss.make_id() AS new_id,
+           q.name IS NOT NULL AND (q.policy <> 'key_strict_fifo' OR j.key IS NOT NULL) AS routable
+    FROM trioboss.live_job_common j
+    LEFT JOIN trioboss.queue q ON q.name = coalesce(:to::text, j.notes #>> '{source,queue}')
+    WHERE j.queue = :queue::text AND j.readiness < 'active' AND j.seq > :after::bigint
+      AND (:source::text IS NULL OR j.notes #>> '{source,queue}' = :source)
+    ORDER BY j.seq
+    LIMIT :limit::integer
+    FOR UPDATE OF j SKIP LOCKED
+), sent AS (
+    INSERT INTO trioboss.live_job (id, queue, priority, data, key)
+    SELECT new_id, destination, priority, data, key FROM picked WHERE routable ORDER BY seq
+    ON CONFLICT DO NOTHING
+    RETURNING id
+), moved AS (
+    DELETE FROM trioboss.live_job_common
+    WHERE queue = :queue AND id = ANY (ARRAY (SELECT id FROM picked WHERE new_id IN (SELECT id FROM sent)))
+)
+SELECT seq, CASE WHEN routable THEN destination END, new_id IN (SELECT id FROM sent) FROM picked ORDER BY seq;

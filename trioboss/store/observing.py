@@ -1,0 +1,68 @@
+"""Operations for operators: what happens now, and what happened to a job."""
+
+from uuid import UUID
+
+import attrs
+
+from trioboss.model.check import check_key, check_name, check_uuid
+from trioboss.model.observation import (
+    Attempt,
+    BacklogJob,
+    BlockedKey,
+    FailureView,
+    Observation,
+    QueueView,
+    RunningView,
+    WorkerView,
+)
+from trioboss.postgres.operation import Batch, Operation
+from trioboss.postgres.wire.results import read_rows
+from trioboss.store.context import Context
+from trioboss.store.rows import read_first
+
+__all__ = ["ObserveOperations"]
+
+
+@attrs.frozen
+class ObserveOperations:
+    """Read what an operator wants to see."""
+
+    _context: Context
+
+    def get_workers(self) -> Operation[list[WorkerView]]:
+        """All workers."""
+        rows = read_first((yield Batch((self._context.bind("get_workers"),))))
+        return [WorkerView(*row) for row in rows]
+
+    def get_attempts(self, name: str, id: object) -> Operation[list[Attempt]]:
+        """The attempts of a job that did not end well, in order."""
+        check_name("queue", name)
+        get = self._context.bind("get_attempts", queue=name, id=check_uuid("id", id))
+        return [Attempt(*row) for row in read_first((yield Batch((get,))))]
+
+    def get_backlog(self, name: str, key: str, limit: int) -> Operation[list[BacklogJob]]:
+        """The owner of a key, and the jobs behind it, in the order in which they will run."""
+        check_name("queue", name)
+        queue = yield from self._context.reload(name)
+        values = {"queue": name, "key": check_key("key", key), "limit": limit}
+        get = self._context.bind("get_backlog", queue.table_name, **values)
+        return [BacklogJob(*row) for row in read_first((yield Batch((get,))))]
+
+    def observe(self, since: UUID, limit: int) -> Operation[Observation]:
+        """Everything that happens now; ``since``: the first id whose jobs count as sent meanwhile."""
+        bind = self._context.bind
+        statements = (
+            bind("observe_queues", since=since),
+            bind("observe_running", limit=limit),
+            bind("observe_failures", limit=limit),
+            bind("observe_blocked", limit=limit),
+            bind("get_workers"),
+        )
+        queues, running, failures, blocked, workers = map(read_rows, (yield Batch(statements))[0])
+        return Observation(
+            tuple(QueueView(*row) for row in queues),
+            tuple(RunningView(*row) for row in running),
+            tuple(FailureView(*row) for row in failures),
+            tuple(BlockedKey(*row) for row in blocked),
+            tuple(WorkerView(*row) for row in workers),
+        )
