@@ -131,6 +131,8 @@ HARMLESS = {
     *("lock_lake_creation", "notify", "notify_ended", "notify_idle", "notify_leftover"),
     *("notify_queue", "poll", "prepare_release", "read_clock", "read_horizon", "read_snapshot"),
     *("take_key_locks", "take_read_permit"),
+    *("describe_rights", "describe_schema", "examine_role", "examine_sessions", "get_compatible"),
+    "schema_exists",
 }
 SENDING = {
     *("drop_if_ended", "drop_sent", "release_staged", "return_throttle_slot", "send", "send_and_notify"),
@@ -150,10 +152,12 @@ READING = {
     ),
     *("get_last_ticks", "get_load", "get_queue_size", "get_queue_stats", "get_rejected"),
     *("get_schedules", "list_days", "measure_queues", "notify_waiters", "register_read"),
-    *("remove_waiter",),
+    "remove_waiter",
+    *("examine_queues", "get_attempts", "get_backlog", "get_labels", "get_workers", "observe_blocked"),
+    *("observe_failures", "observe_queues", "observe_running", "preview_redrive"),
 }
 OWNING = {
-    *("create_queue", "delete_queue", "pause", "copy_completions", "update_queue"),
+    *("create_queue", "delete_queue", "pause", "copy_completions", "update_queue", "label_queue"),
     # the pipeline's
     *(
         "add_stage",

@@ -13,7 +13,7 @@ from psycopg.conninfo import make_conninfo
 
 import trioboss
 from trioboss.cli import main
-from trioboss.cli.doctor import _check_encryption
+from trioboss.cli.findings import check_encryption
 from trioboss.testing import temporary_server
 
 pytestmark = pytest.mark.skipif(
@@ -130,6 +130,6 @@ def test_a_server_without_tls_is_refused_where_tls_is_required():
 
 
 def test_doctor_warns_of_a_plain_connection_to_another_machine():
-    assert _check_encryption(False, None, local=False).status == "warning"
-    assert "verify-full" in _check_encryption(False, None, local=False).advice
-    assert _check_encryption(False, None, local=True).status == "ok"
+    assert check_encryption(False, None, local=False).status == "warning"
+    assert "verify-full" in check_encryption(False, None, local=False).advice
+    assert check_encryption(False, None, local=True).status == "ok"

@@ -42,13 +42,39 @@ async def test_a_policy_that_is_not_that_of_the_queue_is_named_with_it(app, boss
 
 
 async def test_declared_options_are_changed_and_others_stay(app, boss):
-    await boss.create_queue("email", retry_limit=1, expire_in=77)
+    declare(app, "email", retry_limit=1)
+    await app.start(boss)
+    await boss.update_queue("email", expire_in=77)
+    later = trioboss.App()
+    declare(later, "email", retry_limit=7)
+
+    await later.start(boss)
+
+    queue = await boss.get_queue("email")
+    assert (queue.retry_limit, queue.expire_in) == (7, 77)
+
+
+async def test_a_queue_that_somebody_else_made_is_not_changed(app, boss, caplog):
+    await boss.create_queue("email", retry_limit=1)
     declare(app, "email", retry_limit=7)
 
     await app.start(boss)
 
-    queue = await boss.get_queue("email")
-    assert (queue.retry_limit, queue.expire_in) == (7, 77)
+    assert (await boss.get_queue("email")).retry_limit == 1
+    (warning,) = [record.getMessage() for record in caplog.records if record.name == "trioboss.app"]
+    assert "leave queue 'email': it is not declared by an app, and it differs: retry_limit 1 → 7" in warning
+    assert "trioboss migrate test_app --adopt" in warning
+
+
+async def test_a_schedule_that_is_as_declared_is_not_replaced(app, boss):
+    app.schedule("0 3 * * *", data={"a": [1]}, missed="latest", priority=3)(declare(app, "nightly"))
+    await app.start(boss)
+    (first,) = await boss.get_schedules()
+
+    await app.start(boss)
+
+    (second,) = await boss.get_schedules()
+    assert second == first
 
 
 async def test_it_can_be_started_twice(app, boss, dsn):

@@ -135,7 +135,7 @@ def test_schedules_lists_them(run, dsn, queue):
 def test_migrate_creates_the_schema_and_its_plan_only_prints(run, empty_dsn):
     code, plan, _ = run("migrate", "--plan", dsn=empty_dsn)
     assert code == 0
-    assert plan == trioboss.migration_plans("trioboss", 0) + "\n"
+    assert plan == trioboss.migration_plans("trioboss", 0)
     assert run("queues", dsn=empty_dsn)[0] == 1
 
     assert run("migrate", dsn=empty_dsn)[0] == 0
@@ -282,7 +282,7 @@ def test_a_job_refused_by_a_policy(run, sync_boss):
     ],
 )
 def test_a_mistake_of_the_worker_is_one_sentence_and_exit_code_2(run, monkeypatch, app, arguments, message):
-    monkeypatch.setattr("trioboss.cli.worker.set_up_logging", lambda level, as_json: None)
+    monkeypatch.setattr("trioboss.cli.worker.set_up_logging", lambda level, as_json, color: None)
 
     code, printed, errors = run("worker", app, *arguments)
 
@@ -294,7 +294,7 @@ def test_a_mistake_of_the_worker_is_one_sentence_and_exit_code_2(run, monkeypatc
 
 @pytest.mark.parametrize("code", ["import no_such_thing", "def f(:", "1 / 0", "from os import nothing"])
 def test_a_module_that_cannot_be_imported_shows_its_own_traceback(capsys, monkeypatch, tmp_path, dsn, code):
-    monkeypatch.setattr("trioboss.cli.worker.set_up_logging", lambda level, as_json: None)
+    monkeypatch.setattr("trioboss.cli.worker.set_up_logging", lambda level, as_json, color: None)
     monkeypatch.syspath_prepend(tmp_path)
     tmp_path.joinpath("users_module.py").write_text(code)
 

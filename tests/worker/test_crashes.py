@@ -59,11 +59,11 @@ async def keep(script, stopping):
 
 
 @pytest.mark.parametrize("code", [3, 0])
-async def test_a_process_that_exits_too_often_is_not_restarted(capsys, code):
+async def test_a_process_that_exits_too_often_is_not_restarted(caplog, code):
     """Also one with exit code 0: nothing has stopped it."""
     assert await keep(f"raise SystemExit({code})", trio.Event()) == [1]
 
-    errors = capsys.readouterr().err.splitlines()
+    errors = [record.getMessage() for record in caplog.records]
     assert len(errors) == 7
     assert "exit too often" in errors[-1]
 

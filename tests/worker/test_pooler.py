@@ -17,6 +17,7 @@ from worker_helpers import TIMEOUT
 
 import trioboss
 from trioboss.cli import main
+from trioboss.cli.health import Metrics
 from trioboss.testing import temporary_database, temporary_server
 
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
@@ -111,6 +112,25 @@ async def test_a_worker_behind_a_pooler_logs_that_it_polls(pooled_dsn, workers, 
     worker = await workers.start("-q", "short")
 
     await worker.prints("notify_unavailable", "polling every 2 s")
+    await worker.prints("through a transaction pooler: polling mode")
+
+
+async def test_metrics_and_messages_agree_behind_a_pooler(pooled_dsn):
+    async with trioboss.open_boss(pooled_dsn, migrate=False) as boss:
+        await boss.wait_listening()
+        started = trio.Event()
+        started.set()
+        metrics = Metrics(boss, started)
+        lines = await metrics.lines()
+
+    assert metrics.objection() is None
+    assert {"trioboss_listening 0", "trioboss_polling 1"} <= set(lines)
+
+
+def test_a_one_shot_command_is_silent_about_the_pooler(pooled_dsn, capsys):
+    for command in (["queues"], ["create-queue", "q"], ["send", "q"], ["jobs", "q"], ["workers"]):
+        assert main([*command, "--dsn", pooled_dsn]) == 0
+        assert capsys.readouterr().err == ""
 
 
 def test_doctor_finds_the_pooler(pooled_dsn, capsys):
@@ -118,7 +138,7 @@ def test_doctor_finds_the_pooler(pooled_dsn, capsys):
 
     printed = capsys.readouterr().out
     assert "warning  pooler: connected through a transaction pooler" in printed
-    assert "warning  notify: notifications do not arrive" in printed
+    assert "warning  notify: notifications do not arrive: workers poll every 2 s (polling mode)" in printed
 
 
 def test_blocking_bosses_share_sessions_and_leave_nothing_in_them(pooled_dsn, dsn):

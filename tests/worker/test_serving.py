@@ -49,6 +49,7 @@ async def test_probes_and_metrics(served):
     assert 'trioboss_failed_total{queue="failing"} 1' in text
     assert 'trioboss_run_seconds_count{queue="short"} 1' in text
     assert "trioboss_listening 1" in text
+    assert "trioboss_polling 0" in text
 
 
 async def test_a_stopping_worker_is_alive_and_not_ready(boss, workers):
@@ -131,12 +132,14 @@ async def test_metrics_are_prometheus_text(served):
 
 async def test_the_log_has_one_line_for_each_job(served):
     worker, _ = served
-    number = r"[\d.]+"
+    time = r"[\d.]+ (ms|s|min)"
 
     (line,) = worker.matching(" short ", "completed")
-    assert re.search(rf"INFO +short \S+ completed, attempt 1, waited {number} ms, ran {number} ms$", line)
-    (line,) = worker.matching(" failing ")
-    assert re.search(r"WARNING failing \S+ failed \(ValueError: it went\), attempt 1, ", line)
+    assert re.search(rf"INFO    \S+:{worker.pid} short    \S+ #1 completed, waited {time}, ran {time}$", line)
+    (line,) = worker.matching(" failing ", "#1")
+    assert re.search(
+        rf"WARNING \S+:{worker.pid} failing  \S+ #1 failed: ValueError: it went, waited {time}", line
+    )
 
 
 async def test_no_payload_and_no_password_is_logged(boss, workers, dsn):
@@ -156,7 +159,11 @@ async def test_no_payload_and_no_password_is_logged(boss, workers, dsn):
     assert worker.matching("LoopBlocked", "seconds")
     logged = [json.loads(line) for line in worker.lines if line.startswith("{")]
     (event,) = [line for line in logged if line.get("id") == str(good) and line["event"] == "JobCompleted"]
-    assert event.keys() == {"time", "level", "event", "queue", "id", "attempt", "waited", "ran"}
+    assert event.keys() == {
+        *("time", "level", "logger", "worker", "pid", "message"),
+        *("event", "queue", "id", "attempt", "waited", "ran"),
+    }
+    assert (event["pid"], event["attempt"]) == (worker.pid, 1)
 
 
 async def test_a_database_that_cannot_be_reached_is_named_without_its_password(workers):

@@ -1,5 +1,6 @@
 """The apps of the worker processes in these tests. Handlers print on standard output what happens to them."""
 
+import logging
 import os
 import signal
 import time
@@ -56,6 +57,16 @@ async def blocking(job):
 
 
 nothing = trioboss.App()
+
+declared = trioboss.App()
+
+
+@declared.schedule("0 3 * * *")
+@declared.worker("declared", retry_limit=4)
+async def declared_handler(job):
+    logging.getLogger("mine").info("inside")
+    return job.data
+
 
 mixed = trioboss.App()
 

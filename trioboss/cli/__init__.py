@@ -1,17 +1,31 @@
 """The command line: parse, call, print. No decision is made here.
 
-commands  the parser, how a command is run, and what a user's mistake looks like
-admin     the commands that are one call on a boss
-worker    `trioboss worker`: signals, and several processes
-health    `trioboss worker --health`: probes and metrics over HTTP
-logs      `trioboss worker`: log lines for people, or as JSON
-loading   finds the app that MODULE:APP names
-demo      `trioboss demo`
-doctor    `trioboss doctor`
-grants    `trioboss grants`
-pipeline  `trioboss pipeline`
-opening   how a command opens its boss
-output    tables, JSON and error messages
+parser         all commands and their arguments; imports nothing that takes long
+queue_options  the options of queues as arguments
+config         `--config FILE`
+commands       how a command is run, and what a user's mistake looks like
+opening        how a command opens its boss
+output         tables, JSON, questions and error messages
+times          times and durations, as people write and read them
+admin          the commands that are one call on a boss
+acting         retry, cancel, resume, delete and redrive: by id, or by a filter
+queue_admin    create, change and delete queues and schedules
+inspecting     `trioboss show` and `trioboss workers`
+top            `trioboss top`
+schema         migrate, version, plans, rollback, uninstall
+deploying      `trioboss migrate MODULE:APP`
+worker         `trioboss worker`: signals, and several processes
+banner         the first lines of a worker
+stopping       what a stopping worker waits for
+health         `trioboss worker --health`: probes and metrics over HTTP
+logs           `trioboss worker`: log lines for people, or as JSON
+loading        finds the app that MODULE:APP names
+demo           `trioboss demo`
+doctor         `trioboss doctor`
+findings       the checks of the doctor
+drift          where a schema differs from what the migrations make
+grants         `trioboss grants`
+pipeline       `trioboss pipeline`
 """
 
 import sys

@@ -2,29 +2,43 @@
 
 import argparse
 import json
-from collections.abc import Awaitable, Callable
+from difflib import get_close_matches
 from typing import Any
 
 import attrs
 
-from trioboss.api.boss import Boss
+from trioboss.api.sync import SyncBoss
+from trioboss.cli.opening import with_boss
 from trioboss.cli.output import print_error, print_json, print_rows, printable
+from trioboss.cli.times import parse_instant
 from trioboss.errors import UnknownQueue, UsageError
 from trioboss.model.explanation import Reason
-from trioboss.model.job import NewJob, Settled
-from trioboss.sql.plans import LATEST, migration_plans
+from trioboss.model.job import NewJob
 
-__all__ = ["Command", "add_admin_commands", "migrate"]
+__all__ = [
+    "jobs",
+    "parse_filters",
+    "parse_json",
+    "parse_options",
+    "pause",
+    "queues",
+    "schedules",
+    "send",
+    "why",
+]
 
 _SEND_OPTIONS = [field.name for field in attrs.fields(NewJob) if field.name != "data"]
 _TEXTS = ("id", "singleton_key", "dead_letter")
+_QUEUE_COLUMNS = (
+    *("queue", "policy", "ready", "deferred", "active", "retries", "completed", "failed"),
+    *("oldest_age", "paused"),
+)
 
-Command = Callable[[Boss, argparse.Namespace], Awaitable[int]]
 
-
-async def send(boss: Boss, args: argparse.Namespace) -> int:
+@with_boss
+def send(boss: SyncBoss, args: argparse.Namespace) -> int:
     """Send one job."""
-    id = await boss.send(args.queue, _parse_json("data", args.data), **_parse_options(args.option))
+    id = boss.send(args.queue, parse_json("data", args.data), **parse_options(args.option))
     if id is None:
         print_error("not sent: refused by the policy of the queue, or by a throttle")
         return 1
@@ -32,32 +46,23 @@ async def send(boss: Boss, args: argparse.Namespace) -> int:
     return 0
 
 
-async def queues(boss: Boss, args: argparse.Namespace) -> int:
+@with_boss
+def queues(boss: SyncBoss, args: argparse.Namespace) -> int:
     """List the queues with the number of their jobs."""
     rows = []
-    for queue in await boss.get_queues():
-        stats = await boss.get_queue_stats(queue.name)
+    for queue in boss.get_queues():
+        stats = boss.get_queue_stats(queue.name)
         rows.append({"queue": queue.name, "policy": queue.policy.value, **attrs.asdict(stats)})
-    columns = (
-        "queue",
-        "policy",
-        "ready",
-        "deferred",
-        "active",
-        "retries",
-        "completed",
-        "failed",
-        "oldest_age",
-        "paused",
-    )
-    print_rows(rows, columns, as_json=args.json)
+    print_rows(rows, _QUEUE_COLUMNS, as_json=args.json)
     return 0
 
 
-async def jobs(boss: Boss, args: argparse.Namespace) -> int:
+@with_boss
+def jobs(boss: SyncBoss, args: argparse.Namespace) -> int:
     """List the jobs of a queue. Payloads are shown only on request."""
-    found = await boss.find_jobs(args.queue, state=args.state, limit=args.limit)
-    if not found and await boss.get_queue(args.queue) is None:
+    filters = parse_filters(args) | {"limit": args.limit, "newest": args.newest, "after": args.after}
+    found = boss.find_jobs(args.queue, **filters)
+    if not found and boss.get_queue(args.queue) is None:
         raise UnknownQueue(args.queue)
     columns = [
         "id",
@@ -74,9 +79,10 @@ async def jobs(boss: Boss, args: argparse.Namespace) -> int:
     return 0
 
 
-async def why(boss: Boss, args: argparse.Namespace) -> int:
+@with_boss
+def why(boss: SyncBoss, args: argparse.Namespace) -> int:
     """Explain why a job is not running."""
-    explanation = await boss.why(args.queue, args.id)
+    explanation = boss.why(args.queue, args.id)
     if explanation.reason is Reason.UNKNOWN:
         print_error(str(explanation))
         return 1
@@ -84,43 +90,35 @@ async def why(boss: Boss, args: argparse.Namespace) -> int:
     return 0
 
 
-async def schedules(boss: Boss, args: argparse.Namespace) -> int:
+@with_boss
+def schedules(boss: SyncBoss, args: argparse.Namespace) -> int:
     """List the schedules."""
-    rows = [attrs.asdict(schedule) for schedule in await boss.get_schedules()]
+    rows = [attrs.asdict(schedule) for schedule in boss.get_schedules()]
     print_rows(rows, ("queue", "key", "cron", "timezone", "missed", "updated_on"), as_json=args.json)
     return 0
 
 
-async def pause(boss: Boss, args: argparse.Namespace) -> int:
+@with_boss
+def pause(boss: SyncBoss, args: argparse.Namespace) -> int:
     """Pause or resume a queue."""
-    await (boss.pause(args.queue) if args.command == "pause" else boss.resume_queue(args.queue))
+    boss.pause(args.queue) if args.command == "pause" else boss.resume_queue(args.queue)
     return 0
 
 
-async def settle(boss: Boss, args: argparse.Namespace) -> int:
-    """Retry, cancel, resume or delete jobs."""
-    methods = {"retry": boss.retry, "cancel": boss.cancel, "resume": boss.resume, "delete": boss.delete_job}
-    settled: Settled = await methods[args.command](args.queue, args.id)
-    print(f"{settled.affected} of {settled.requested}")
-    return 0 if settled.affected == settled.requested else 1
+def parse_filters(args: argparse.Namespace) -> dict[str, Any]:
+    """The filters that were given, as `find_jobs` takes them."""
+    filters: dict[str, Any] = {"state": args.state, "singleton_key": args.key}
+    for name in ("since", "until"):
+        if (text := getattr(args, name)) is not None:
+            try:
+                filters[name] = parse_instant(name, text)
+            except ValueError as error:
+                raise UsageError(str(error)) from None
+    return {name: value for name, value in filters.items() if value is not None}
 
 
-async def migrate(boss: Boss, args: argparse.Namespace) -> int:
-    """Create or update the schema: opening the boss has done that."""
-    print(f"schema {boss.schema!r} is at version {await boss.schema_version()}")
-    return 0
-
-
-def print_plan(schema: str, version: int) -> int:
-    """Print the SQL that a migration would execute."""
-    if version >= LATEST:
-        print(f"-- schema {schema!r} is at version {version}: nothing to do")
-    else:
-        print(migration_plans(schema, version))
-    return 0
-
-
-def _parse_json(field: str, text: str | None) -> Any:
+def parse_json(field: str, text: str | None) -> Any:
+    """The value of a JSON text."""
     if text is None:
         return None
     try:
@@ -131,7 +129,7 @@ def _parse_json(field: str, text: str | None) -> Any:
         raise UsageError(f"{field}: nested too deeply") from None
 
 
-def _parse_options(given: list[str]) -> dict[str, Any]:
+def parse_options(given: list[str]) -> dict[str, Any]:
     """Parse `name=value`, where the value is JSON, or else text. Options that are text are never read as JSON."""
     options: dict[str, Any] = {}
     for option in given:
@@ -139,7 +137,9 @@ def _parse_options(given: list[str]) -> dict[str, Any]:
         if not equals:
             raise UsageError(f"option: {option!r} is not NAME=VALUE")
         if name not in _SEND_OPTIONS:
-            raise UsageError(f"option: unknown name {name!r}: use one of {', '.join(_SEND_OPTIONS)}")
+            near = get_close_matches(name, _SEND_OPTIONS, n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise UsageError(f"option: unknown name {name!r}{hint}: use one of {', '.join(_SEND_OPTIONS)}")
         options[name] = _parse_value(name, text)
     return options
 
@@ -152,32 +152,3 @@ def _parse_value(name: str, text: str) -> Any:
     except RecursionError:
         raise UsageError(f"{name}: nested too deeply") from None
     return text if name in _TEXTS and not isinstance(value, str | None) else value
-
-
-def add_admin_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
-    """Describe the commands to the parser."""
-    parser = add("send", "send a job", send)
-    parser.add_argument("queue")
-    parser.add_argument("data", nargs="?", metavar="JSON")
-    parser.add_argument("--option", "-o", action="append", default=[], metavar="NAME=VALUE")
-    add("queues", "list queues with the number of their jobs", queues, json=True)
-    parser = add("jobs", "list jobs of a queue", jobs, json=True)
-    parser.add_argument("queue")
-    parser.add_argument("--state")
-    parser.add_argument("--limit", type=int, default=50)
-    parser.add_argument("--data", action="store_true", help="also show payloads and outputs")
-    parser = add("why", "explain why a job is not running", why, json=True)
-    parser.add_argument("queue")
-    parser.add_argument("id")
-    add("schedules", "list schedules", schedules, json=True)
-    for name, text in (
-        ("pause", "let no worker claim jobs of a queue"),
-        ("unpause", "let workers claim jobs of a queue again"),
-    ):
-        add(name, text, pause).add_argument("queue")
-    for name in ("retry", "cancel", "resume", "delete"):
-        parser = add(name, f"{name} jobs", settle)
-        parser.add_argument("queue")
-        parser.add_argument("id", nargs="+")
-    parser = add("migrate", "create or update the schema", migrate)
-    parser.add_argument("--plan", action="store_true", help="print the SQL instead of executing it")

@@ -15,7 +15,7 @@ from trioboss.model.check import check_duration
 from trioboss.postgres.dsn import hide_password
 from trioboss.postgres.embedded import find_dsn
 
-__all__ = ["demo"]
+__all__ = ["run_demo"]
 
 _RATE = 100.0  # jobs a second, one after the other
 _BULK = 20_000  # jobs at once
@@ -36,7 +36,12 @@ class _Times:
         return f"p50 {self.percentile(0.5):.1f} ms, p99 {self.percentile(0.99):.1f} ms, max {self.percentile(1):.1f} ms"
 
 
-async def demo(args: argparse.Namespace) -> int:
+def run_demo(args: argparse.Namespace) -> int:
+    """Run the demo."""
+    return trio.run(_demo, args)
+
+
+async def _demo(args: argparse.Namespace) -> int:
     """Show latency, then throughput, then what to try next."""
     seconds = check_duration("seconds", args.seconds, above=True)
     named = find_dsn(args.dsn)

@@ -1,7 +1,6 @@
 """`trioboss grants`: the rights that producers, workers, readers and the admin need, and no others."""
 
 import argparse
-from collections.abc import Callable
 
 from trioboss.api.sync import SyncBoss
 from trioboss.cli.output import print_error
@@ -9,21 +8,7 @@ from trioboss.errors import UsageError
 from trioboss.postgres.errors import is_role_unknown
 from trioboss.sql.grants import ROLES, grant_plans, grant_text
 
-__all__ = ["add_grants_command", "grants"]
-
-
-def add_grants_command(add: Callable[..., argparse.ArgumentParser]) -> None:
-    """Describe the command to the parser."""
-    parser = add("grants", "print the SQL that grants roles the rights they need", None)
-    texts = {
-        "producer": "sends jobs, reads no payloads",
-        "worker": "claims and settles jobs, does maintenance",
-        "reader": "reads everything, changes nothing",
-        "admin": "owns the schema: migrates, creates queues",
-    }
-    for kind, text in texts.items():
-        parser.add_argument(f"--{kind}", metavar="ROLE", help=f"the role that {text}")
-    parser.add_argument("--apply", action="store_true", help="also execute it")
+__all__ = ["grants"]
 
 
 def grants(args: argparse.Namespace) -> int:

@@ -94,14 +94,18 @@ class Metrics:
 
     def _counts(self) -> Iterator[str]:
         statistics = self._boss.statistics()
+        listener = statistics.listener
         yield from _gauge(
             "trioboss_listening",
-            "1 if the worker is notified of jobs, or polls",
-            statistics.listener.listening,
+            "1 if the worker is notified of jobs; 0 in polling mode, and while it reconnects",
+            listener.listening and not listener.polling,
         )
         yield from _gauge(
-            "trioboss_leads", "1 if this worker does maintenance for all", statistics.listener.leads
+            "trioboss_polling",
+            "1 if the worker is in polling mode: notifications do not arrive, as behind a transaction pooler",
+            listener.polling,
         )
+        yield from _gauge("trioboss_leads", "1 if this worker does maintenance for all", listener.leads)
         dispatchers = [d for worker in statistics.workers for d in worker.dispatchers]
         for name, text in _COUNTERS.items():
             counts = Counter({dispatcher.queue: 0 for dispatcher in dispatchers})

@@ -6,7 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-__all__ = ["print_error", "print_json", "print_rows", "printable"]
+from trioboss.cli.times import show_seconds
+from trioboss.errors import UsageError
+
+__all__ = ["confirm", "format_table", "print_error", "print_json", "print_rows", "printable", "show_value"]
+
+_AGES = ("oldest_age", "age")  # columns of durations
 
 
 def print_error(message: str) -> None:
@@ -15,8 +20,11 @@ def print_error(message: str) -> None:
 
 
 def printable(text: str) -> str:
-    """The text without characters that would end the line or control the terminal."""
-    return "".join(c if c.isprintable() else "?" for c in text)
+    """The text on one line, without characters that control the terminal: line breaks become spaces."""
+    if text.isprintable():
+        return text
+    joined = " ".join(text.split()) if any(c in text for c in "\r\n\t") else text
+    return "".join(c if c.isprintable() else "?" for c in joined)
 
 
 def print_json(value: object) -> None:
@@ -30,19 +38,40 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
     if as_json:
         print_json(listed)
         return
-    cells = [[_show(row[column]) for column in columns] for row in listed]
-    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
-    for line in [list(columns), *cells]:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    cells = [[show_value(row[column], column) for column in columns] for row in listed]
+    for line in format_table([list(columns), *cells]):
+        print(line)
     if not listed:
         print("(none)")
 
 
-def _show(value: object) -> str:
+def format_table(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Lines with aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
+
+
+def show_value(value: object, column: str = "") -> str:
+    """A value for people."""
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:.1f}"
+        if column not in _AGES:
+            return f"{value:.1f}"
+        return show_seconds(value).replace(" ", "") if value else "-"
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M:%S}"
     return printable(str(value))
+
+
+def confirm(question: str, *, yes: bool) -> bool:
+    """Ask a person; without a terminal only --yes is an answer."""
+    if yes:
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(f"{question}: nobody can be asked here: add --yes")
+    print(f"{question}? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -9,19 +9,8 @@ from trioboss.cli.output import print_error
 from trioboss.errors import UsageError
 from trioboss.postgres.dsn import has_password
 
-__all__ = ["add_pipeline_command", "run_pipeline"]
+__all__ = ["run_pipeline"]
 
-_JOBS = {
-    "archive": "export history to a lake of Parquet files, each row once",
-    "compact": "join the small files of a lake, and drop its oldest days",
-    "erase": "erase jobs in a lake and in Postgres, with a proof",
-    "report": "say what the queues did, hour by hour, as tables and as a page",
-    "audit": "prove the guarantees over history; exit code 1 if one was broken",
-    "load": "load files or a table into a queue, each row once",
-    "capacity": "say how many slots each queue needs",
-    "all": "run report, audit and capacity in one session of Spark",
-    "synth": "make a history, or rows for a load, of any size",
-}
 _EXTRA = (
     "pyspark",
     "py4j",
@@ -37,21 +26,6 @@ _RAISED = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*: (\S.*)$", re.MULTILINE)
 
 # How an error in Java begins; what it says comes after that.
 _OF_PY4J = "An error occurred while calling"
-
-
-def add_pipeline_command(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
-    """Describe the command to the parser."""
-    jobs = "\n".join(f"  {name:9} {text}" for name, text in _JOBS.items())
-    parser = add_parser(
-        "pipeline",
-        help="job history and bulk loads on Spark",
-        description="Job history and bulk loads on Spark.",
-        epilog=f"jobs:\n{jobs}\n\n`trioboss pipeline JOB -h` says more.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("job", choices=_JOBS, metavar="JOB")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…", help="what the job takes")
-    parser.set_defaults(dsn=None, schema="trioboss")
 
 
 def run_pipeline(args: argparse.Namespace) -> int:

@@ -13,16 +13,19 @@ import trio
 
 from trioboss.api.app import App
 from trioboss.api.boss import open_boss
+from trioboss.cli.banner import log_banner
 from trioboss.cli.health import Metrics, parse_address, serve_health
 from trioboss.cli.loading import load_app
-from trioboss.cli.logs import set_up_logging
+from trioboss.cli.logs import LogHandler, set_up_logging
+from trioboss.cli.opening import explain
 from trioboss.cli.output import print_error
-from trioboss.errors import TriobossError, UsageError
+from trioboss.cli.stopping import show_stopping
+from trioboss.errors import UsageError
 from trioboss.machines.restart import RestartMachine
 from trioboss.model.check import check_duration
-from trioboss.postgres.errors import is_permission_denied
+from trioboss.postgres.embedded import find_dsn
 
-__all__ = ["add_worker_command", "keep_process", "run_worker"]
+__all__ = ["keep_process", "run_worker"]
 
 _logger = logging.getLogger("trioboss.worker")
 
@@ -31,40 +34,15 @@ _EXIT_AFTER_GRACE = 7.0  # seconds after the grace until the process exits altho
 _EXIT_AFTER_SIGNAL = 3.0  # the same, after the second signal
 
 
-def add_worker_command(add: Callable[..., argparse.ArgumentParser]) -> None:
-    """Describe the command to the parser."""
-    parser = add("worker", "run the workers of an app", None)
-    parser.add_argument("app", metavar="MODULE:APP")
-    parser.add_argument("--queue", "-q", action="append", help="only these queues (may be repeated)")
-    parser.add_argument(
-        "--concurrency", "-c", type=int, help="how many jobs run at once (default: as the app declares)"
-    )
-    parser.add_argument("--processes", "-p", type=int, default=1, help="how many worker processes to run")
-    parser.add_argument(
-        "--grace", type=float, default=30.0, help="seconds that running jobs have when the worker stops"
-    )
-    parser.add_argument(
-        "--wait", type=float, default=30.0, help="seconds to wait for the database at the start"
-    )
-    parser.add_argument(
-        "--health",
-        metavar="[HOST:]PORT",
-        help="serve /live, /ready and /metrics; further processes use the next ports",
-    )
-    parser.add_argument("--json-logs", action="store_true", help="log JSON lines")
-    parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
-    parser.add_argument("--exit-with-parent", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--no-migrate", action="store_true", help="never change the schema")
-
-
 def run_worker(args: argparse.Namespace) -> int:
     """Run one worker process, or several."""
-    set_up_logging(args.log_level, as_json=args.json_logs)
+    log = set_up_logging(args.log_level, as_json=args.json_logs, color=args.color)
     app = load_app(args.app)
     _check(args, app)
+    _check_database(args)
     if args.processes > 1:
         return trio.run(_supervise_processes, args)
-    code = trio.run(_work, args, app)
+    code = trio.run(_work, args, app, log)
     # os._exit: a thread that a cancelled handler has left running must not keep the process alive.
     sys.stderr.flush()
     os._exit(code)
@@ -86,7 +64,18 @@ def _check(args: argparse.Namespace, app: App) -> None:
         parse_address(args.health)
 
 
-async def _work(args: argparse.Namespace, app: App) -> int:
+def _check_database(args: argparse.Namespace) -> None:
+    """Use the embedded server only where somebody asked for it, or can read that it is used."""
+    if find_dsn(args.dsn) is not None:
+        return
+    if not args.embedded and not sys.stderr.isatty():
+        raise UsageError(
+            "no database is named: use --dsn, TRIOBOSS_DSN or DATABASE_URL; --embedded uses the embedded Postgres"
+        )
+    args.embedded = True
+
+
+async def _work(args: argparse.Namespace, app: App, log: LogHandler) -> int:
     code = 0
     with trio.CancelScope() as everything:
         async with trio.open_nursery() as nursery:
@@ -96,14 +85,15 @@ async def _work(args: argparse.Namespace, app: App) -> int:
             if args.exit_with_parent:
                 nursery.start_soon(_stop_without_parent, stopping)
             try:
-                await _run_app(args, app, started, stopping)
-            except TriobossError as error:
+                await _run_app(args, app, log, started, stopping)
+            except UsageError as error:
                 print_error(str(error))
-                code = 2 if isinstance(error, UsageError) else 1
+                code = 2
             except Exception as error:
-                if not is_permission_denied(error):
+                message = explain(error)
+                if message is None:
                     raise
-                print_error(f"{error.args[0]}: see `trioboss grants`")
+                print_error(message)
                 code = 1
             nursery.cancel_scope.cancel()
     return code
@@ -122,7 +112,9 @@ async def _stop_starting(everything: trio.CancelScope, started: trio.Event, stop
         everything.cancel()
 
 
-async def _run_app(args: argparse.Namespace, app: App, started: trio.Event, stopping: trio.Event) -> None:
+async def _run_app(
+    args: argparse.Namespace, app: App, log: LogHandler, started: trio.Event, stopping: trio.Event
+) -> None:
     """Run the app. Probes are answered until the last job is released: a stopping worker is alive, and not ready."""
     failure: Exception | None = None  # kept out of the nursery, which would wrap it in a group
     async with trio.open_nursery() as nursery:
@@ -133,12 +125,17 @@ async def _run_app(args: argparse.Namespace, app: App, started: trio.Event, stop
                 grace=args.grace,
                 migrate=not args.no_migrate,
                 connect_wait=args.wait,
+                **({} if args.presence_grace is None else {"presence_grace": args.presence_grace}),
             ) as boss:
                 if args.health:
                     await _start_health(nursery, Metrics(boss, started, stopping), args.health)
                 await app.start(boss, queues=args.queue, concurrency=args.concurrency)
                 started.set()
+                await log_banner(boss, app, args.queue, args.concurrency)
                 await stopping.wait()
+                # The processes of a supervisor share one terminal: none of them may own its last line.
+                live = log.is_terminal and not args.json_logs and not args.exit_with_parent
+                nursery.start_soon(partial(show_stopping, boss, log, args.grace, live=live))
         except Exception as error:
             failure = error
         nursery.cancel_scope.cancel()
@@ -215,7 +212,7 @@ def _child_environment(args: argparse.Namespace) -> dict[str, str]:
 
 def _child_command(args: argparse.Namespace, number: int) -> list[str]:
     command = [sys.executable, "-m", "trioboss", "worker", args.app, "--exit-with-parent"]
-    for name in ("schema", "concurrency", "grace", "wait", "log_level"):
+    for name in ("schema", "concurrency", "grace", "wait", "presence_grace", "log_level", "color"):
         if (value := getattr(args, name)) is not None:
             command += [f"--{name.replace('_', '-')}", str(value)]
     for queue in args.queue or ():
@@ -224,6 +221,7 @@ def _child_command(args: argparse.Namespace, number: int) -> list[str]:
         host, port = parse_address(args.health)
         command += ["--health", f"{host}:{port + number if port else 0}"]
     command += ["--json-logs"] if args.json_logs else []
+    command += ["--embedded"] if args.embedded else []
     return command + (["--no-migrate"] if args.no_migrate else [])
 
 
@@ -246,9 +244,9 @@ async def keep_process(
             # A process that our signal ended before it could handle signals has not failed.
             codes.append(0 if -code in _STOP else abs(code))
             return
-        print_error(f"worker process {process.pid} exited with code {code}, restarting it")
+        _logger.error("worker process %d exited with code %d, restarting it", process.pid, code)
         if not machine.crashed(trio.current_time()):
-            print_error("worker processes exit too often: giving up; see their own messages for the cause")
+            _logger.error("worker processes exit too often: giving up; see their own messages for the cause")
             codes.append(1)
             return
 
@@ -259,6 +257,8 @@ async def _forward_signals(
     with trio.open_signal_receiver(*_stop_signals()) as signals:
         task_status.started()
         async for number in signals:
+            again = "" if stopping.is_set() else "; Ctrl-C again to stop now"
+            _logger.info("stopping %d worker processes%s", len(processes), again)
             stopping.set()
             for process in processes:
                 process.send_signal(number)

@@ -1,0 +1,164 @@
+"""Log lines of a real worker: fields of the job, also inside handlers, stacks, JSON, several processes."""
+
+import io
+import json
+import logging
+import re
+
+import pytest
+
+import trioboss
+from trioboss.cli.logs import LogHandler, set_up_logging
+from trioboss.events import JobCompleted, JobFailed
+
+
+async def test_lines_inside_a_handler_have_its_job(boss, workers):
+    worker = await workers.start(app="worker_apps:declared")
+    await worker.prints("declared", "1 at once")
+    id = await boss.send("declared", 1)
+
+    line = await worker.prints(id, "inside")
+
+    assert re.search(rf"INFO    \S+:{worker.pid} declared {id} #1 inside$", line)
+
+
+async def test_in_json_they_are_fields(boss, workers):
+    worker = await workers.start("--json-logs", app="worker_apps:declared")
+    started = json.loads(await worker.prints("WorkerStarted"))
+    assert started["queues"] == [{"queue": "declared", "policy": "standard", "concurrency": 1}]
+    assert started["database"]["schema"] == "trioboss"
+    id = await boss.send("declared", 1)
+
+    line = json.loads(await worker.prints(id, "inside"))
+
+    assert (line["logger"], line["message"], line["queue"]) == ("mine", "inside", "declared")
+    assert (line["id"], line["attempt"], line["pid"]) == (str(id), 1, worker.pid)
+    assert line["worker"].endswith(f":{worker.pid}")
+
+
+@pytest.mark.parametrize("kind", ["thread", "asyncio", "batch"])
+async def test_lines_in_threads_in_asyncio_and_of_batches_have_it_too(boss, kind, caplog):
+    caplog.set_level("INFO")
+    caplog.handler.addFilter(trioboss.JobLogFilter())
+
+    def note(job):
+        logging.getLogger("mine").info("here")
+
+    async def note_async(job):
+        note(job)
+
+    options = {"batch_size": 5} if kind == "batch" else {kind: True}
+    await boss.create_queue("q")
+    await boss.work("q", note if kind == "thread" else note_async, **options)
+    id = await boss.send("q")
+    await boss.wait_for("q", id)
+
+    (record,) = [record for record in caplog.records if record.name == "mine"]
+    assert (record.queue, record.job_id, record.attempt) == ("q", str(id), 1)
+
+
+async def test_a_line_outside_of_handlers_has_empty_fields(caplog):
+    caplog.handler.addFilter(trioboss.JobLogFilter())
+
+    logging.getLogger("mine").warning("outside")
+
+    (record,) = caplog.records
+    assert (record.queue, record.job_id, record.attempt) == ("", "", "")
+
+
+async def test_a_cancelled_job_has_a_line(boss, workers):
+    worker = await workers.start("-q", "long")
+    id = await boss.send("long")
+    await worker.prints("began", id)
+
+    await boss.cancel("long", id)
+
+    assert re.search(r"#1 cancelled, ran [\d.]+ (ms|s)$", await worker.prints(id, "cancelled, ran"))
+
+
+async def test_the_parent_of_several_processes_logs_in_the_same_format(boss, workers):
+    supervisor = await workers.start("-q", "short", "--processes", "2", "--json-logs")
+    await supervisor.prints("WorkerStarted", times=2)
+
+    supervisor.signal()
+
+    assert await supervisor.ends() == 0
+    lines = [json.loads(line) for line in supervisor.lines]
+    (stopping,) = [line for line in lines if line["pid"] == supervisor.pid]
+    assert stopping["message"] == "stopping 2 worker processes; Ctrl-C again to stop now"
+    assert len({line["pid"] for line in lines}) == 3
+
+
+# -- the formatters
+
+
+@pytest.fixture
+def log(capsys):
+    """Log a record as a worker would; return what it writes."""
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+
+    def log(as_json, *arguments, **options):
+        set_up_logging("info", as_json=as_json)
+        logging.getLogger("trioboss").warning(*arguments, **options)
+        return capsys.readouterr().err
+
+    yield log
+    root.handlers[:], level = before
+    root.setLevel(level)
+
+
+ID = "01920000-0000-7000-8000-000000000001"
+
+
+def test_times_are_in_human_units(log):
+    event = JobCompleted("q", ID, 1, 239.9402, 0.0123)
+
+    assert "#1 completed, waited 4 min, ran 12 ms" in log(False, "x", extra={"event": event})
+
+
+def test_an_error_stays_on_its_line_and_is_readable(log):
+    event = JobFailed("q", ID, 2, 1, 1, "ValueError: it\nwent\x1b wrong", "retry")
+
+    (line,) = log(False, "x", extra={"event": event}).splitlines()
+    assert "failed, will be retried: ValueError: it went ? wrong" in line or "it went? wrong" in line
+
+
+def test_a_stack_follows_the_line_and_is_a_field_in_json(log):
+    try:
+        raise ValueError("it went wrong")
+    except ValueError:
+        text = log(False, "it failed", exc_info=True)
+        line = json.loads(log(True, "it failed", exc_info=True))
+
+    first, *stack = text.splitlines()
+    assert first.endswith("it failed")
+    assert stack[0] == "    Traceback (most recent call last):"
+    assert stack[-1] == "    ValueError: it went wrong"
+    assert line["stack"].endswith("ValueError: it went wrong")
+    assert line["level"] == "warning"
+
+
+def test_a_log_that_cannot_be_written_is_ignored(monkeypatch, log):
+    class Full:
+        def write(self, text):
+            raise OSError(28, "No space left on device")
+
+        def isatty(self):
+            return False
+
+    monkeypatch.setattr("sys.stderr", Full())
+
+    log(False, "x")
+
+
+def test_log_lines_come_above_the_line_that_is_kept_up_to_date():
+    stream = io.StringIO()
+    handler = LogHandler(stream)
+    handler.show("waiting")
+    handler.emit(logging.makeLogRecord({"msg": "news"}))
+    handler.show("")
+    handler.emit(logging.makeLogRecord({"msg": "end"}))
+
+    clear = "\r\x1b[2K"
+    assert stream.getvalue() == f"{clear}waiting{clear}news\nwaiting{clear}end\n"

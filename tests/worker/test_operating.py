@@ -1,0 +1,465 @@
+"""The commands of operators: queues and schedules, jobs by a filter, one job in full, dead letters, the schema."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+import trio
+
+import trioboss
+from trioboss.cli.times import parse_instant, parse_seconds, show_seconds
+
+ID = "00000000-0000-7000-8000-000000000000"
+
+
+def fail_all(boss, queue, times=1):
+    for _ in range(times):
+        for job in boss.fetch(queue, batch_size=1000):
+            boss.fail(queue, job, ValueError("it went\nwrong"))
+
+
+# -- queues and schedules
+
+
+def test_queues_are_created_changed_and_deleted(run, sync_boss):
+    code, printed, _ = run(
+        *("create-queue", "mail", "--policy", "stately", "--retry-limit", "5", "--retry-backoff"),
+        *("--expire-in", "1h30m", "--heartbeat", "90s"),
+    )
+    queue = sync_boss.get_queue("mail")
+    assert (code, printed) == (0, "created queue 'mail'\n")
+    assert (queue.policy, queue.retry_limit, queue.retry_backoff) == ("stately", 5, True)
+    assert (queue.expire_in, queue.heartbeat) == (5400, 90)
+
+    code, printed, _ = run("update-queue", "mail", "--no-retry-backoff", "--heartbeat", "none")
+    queue = sync_boss.get_queue("mail")
+    assert code == 0
+    assert (queue.retry_backoff, queue.heartbeat, queue.retry_limit) == (False, None, 5)
+
+    assert run("delete-queue", "mail")[:2] == (0, "deleted queue 'mail'\n")
+    assert sync_boss.get_queue("mail") is None
+
+
+def test_a_queue_with_jobs_is_deleted_only_when_somebody_agrees(run, sync_boss, queue):
+    sync_boss.send(queue)
+
+    code, _, errors = run("delete-queue", queue)
+    assert code == 2
+    assert (
+        "delete queue 'mail' with 1 queued and 0 active jobs: nobody can be asked here: add --yes" in errors
+    )
+    assert run("delete-queue", queue, "--yes")[:2] == (0, "deleted queue 'mail' with 1 jobs\n")
+
+
+def test_schedules_are_made_and_removed(run, sync_boss, queue):
+    code, _, _ = run(
+        "schedule", queue, "0 3 * * *", "[1]", "--tz", "Europe/Berlin", "--key", "k", "-o", "priority=3"
+    )
+    (schedule,) = sync_boss.get_schedules()
+    assert code == 0
+    assert (schedule.key, schedule.data, schedule.options) == ("k", [1], {"priority": 3})
+
+    assert run("unschedule", queue)[0] == 1
+    assert run("unschedule", queue, "--key", "k")[0] == 0
+    assert sync_boss.get_schedules() == []
+
+
+# -- jobs by a filter
+
+
+@pytest.fixture
+def failed(sync_boss, queue):
+    """Three failed jobs, the last with a key, and one that waits."""
+    ids = [sync_boss.send(queue), sync_boss.send(queue), sync_boss.send(queue, singleton_key="k")]
+    fail_all(sync_boss, queue)
+    return [*ids, sync_boss.send(queue)]
+
+
+def test_jobs_are_listed_by_state_key_and_time_newest_first(run, queue, failed):
+    def ids(*arguments):
+        return [job["id"] for job in json.loads(run("jobs", queue, "--json", *arguments)[1])]
+
+    assert ids("--newest") == [str(id) for id in reversed(failed)]
+    assert ids("--state", "failed", "--limit", "2") == [str(id) for id in failed[:2]]
+    assert ids("--state", "failed", "--after", str(failed[1])) == [str(failed[2])]
+    assert ids("--key", "k") == [str(failed[2])]
+    assert ids("--since", "1h") == [str(id) for id in failed]
+    assert ids("--until", "1h") == []
+    assert ids("--since", (datetime.now(UTC) + timedelta(hours=1)).isoformat()) == []
+
+
+def test_a_filter_is_counted_first_and_needs_an_answer(run, sync_boss, queue, failed):
+    assert run("retry", queue, "--state", "failed", "--dry-run")[:2] == (
+        0,
+        "3 failed jobs of queue 'mail' match\n",
+    )
+    code, printed, errors = run("retry", queue, "--state", "failed", "--since", "1h")
+    assert (code, printed) == (2, "")
+    assert "retry 3 failed jobs of queue 'mail': nobody can be asked here: add --yes" in errors
+    assert sync_boss.get_job_by_id(queue, failed[0]).state == "failed"
+
+    assert run("retry", queue, "--key", "k", "--yes")[:2] == (0, "1 of 1 retried\n")
+    assert run("retry", queue, "--since", "1h", "--yes")[:2] == (0, "2 of 2 retried\n")
+    assert {sync_boss.get_job_by_id(queue, id).state for id in failed[:3]} == {"retry"}
+
+
+def test_cancel_resume_and_delete_by_a_filter(run, sync_boss, queue, failed):
+    assert run("cancel", queue, "--all", "--yes")[:2] == (0, "1 of 1 cancelled\n")
+    assert run("resume", queue, "--since", "1h", "--yes")[:2] == (0, "1 of 1 resumed\n")
+    assert run("delete", queue, "--state", "failed", "--limit", "2", "--yes")[:2] == (0, "2 of 2 deleted\n")
+    assert run("delete", queue, "--all", "--yes")[:2] == (0, "2 of 2 deleted\n")
+    assert run("delete", queue, "--all", "--yes")[0] == 1
+    assert sync_boss.find_jobs(queue) == []
+
+
+def test_a_filter_reaches_more_jobs_than_a_page(run, sync_boss, queue):
+    sync_boss.insert(queue, [{} for _ in range(2300)])
+
+    assert run("cancel", queue, "--state", "created", "--yes")[:2] == (0, "2300 of 2300 cancelled\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["retry", "mail"], "give ids, or a filter"),
+        (["retry", "mail", ID, "--state", "failed"], "not both"),
+        (["retry", "mail", "--state", "active", "--yes"], "retry is for jobs that are failed"),
+        (["retry", "nowhere", "--all", "--yes"], "'nowhere' does not exist"),
+        (["jobs", "mail", "--since", "yesterday"], "since: 'yesterday' is neither a time like"),
+        (["create-queue", "x", "--policy", "odd"], "policy"),
+        (["create-queue", "mail", "--retry-limit", "9"], "use update_queue"),
+        (["update-queue", "mail"], "no option is given"),
+        (["update-queue", "nowhere", "--retry-limit", "9"], "does not exist"),
+        (["delete-queue", "nowhere"], "does not exist"),
+        (["schedule", "mail", "every day"], "cron"),
+        (["schedule", "mail", "* * * * *", "--tz", "Mars"], "tz"),
+        (["redrive", "nowhere"], "does not exist"),
+        (["redrive", "mail", "--to", "mail"], "is the dead letter queue itself"),
+        (["plans", "rollback", "--from", "99"], "version: 99"),
+        (["send", "mail", "1", "-o", "priorty=1"], "did you mean 'priority'?"),
+        (["top", "--interval", "0"], "interval"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_mistake_is_one_sentence(run, queue, arguments, message):
+    code, printed, errors = run(*arguments)
+
+    assert (code, printed) == (2, "")
+    (line,) = errors.splitlines()
+    assert message in line
+
+
+# -- one job in full
+
+
+def test_show_has_the_attempts_with_their_stacks_and_the_dead_letter(run, sync_boss):
+    sync_boss.create_queue("graves")
+    sync_boss.create_queue("mail", retry_limit=1, dead_letter="graves")
+    id = sync_boss.send("mail", {"secret": 1})
+    fail_all(sync_boss, "mail", times=2)
+    (letter,) = sync_boss.find_jobs("graves")
+
+    code, printed, _ = run("show", "mail", str(id))
+    assert code == 0
+    for part in (
+        "state        failed",
+        "1 of 1 retries",
+        "  1 failed",
+        "  2 failed",
+        "ValueError: it went",
+        str(letter.id),
+    ):
+        assert part in printed
+    assert "secret" not in printed
+    assert "secret" in run("show", "mail", str(id), "--data")[1]
+    shown = json.loads(run("show", "mail", str(id), "--json")[1])
+    assert [attempt["attempt"] for attempt in shown["attempts"]] == [1, 2]
+    assert shown["attempts"][0]["error"]["name"] == "ValueError"
+    assert shown["dead_letter_jobs"] == [{"queue": "graves", "id": str(letter.id), "state": "created"}]
+
+
+def test_show_has_the_backlog_of_its_key_and_why_it_waits(run, sync_boss):
+    sync_boss.create_queue("orders", policy="key_strict_fifo", retry_limit=0)
+    first, second, third = (sync_boss.send("orders", n, singleton_key="k") for n in range(3))
+    fail_all(sync_boss, "orders")
+
+    code, printed, _ = run("show", "orders", str(third))
+
+    assert code == 0
+    assert f"key 'k' is blocked by job {first}" in printed
+    backlog = printed[printed.index("the backlog of its key") :].splitlines()
+    assert [line.split()[1] for line in backlog[1:]] == [str(first), str(second), str(third)]
+    assert backlog[1].endswith("failed, blocks the key")
+    assert backlog[3].endswith("← this job")
+
+
+def test_a_job_that_is_not_there(run, queue):
+    code, printed, errors = run("show", queue, ID)
+
+    assert (code, printed, ID in errors) == (1, "", True)
+
+
+# -- dead letters
+
+
+@pytest.fixture
+def buried(sync_boss):
+    """Two queues with a dead letter queue that has one job of each."""
+    sync_boss.create_queue("graves")
+    for name in ("a", "b"):
+        sync_boss.create_queue(name, retry_limit=0, dead_letter="graves")
+        sync_boss.send(name, name, priority=4, singleton_key=f"key {name}")
+        fail_all(sync_boss, name)
+
+
+def test_redrive_sends_jobs_back_to_where_they_failed(run, sync_boss, buried):
+    code, printed, _ = run("redrive", "graves", "--dry-run")
+    assert (code, printed) == (0, "1 jobs would be sent to 'a'\n1 jobs would be sent to 'b'\n")
+    assert run("redrive", "graves")[0] == 2
+    assert sync_boss.get_queue_size("graves") == 2
+
+    code, printed, _ = run("redrive", "graves", "--yes")
+    assert (code, printed) == (0, "1 jobs sent to 'a'\n1 jobs sent to 'b'\n")
+    assert sync_boss.get_queue_size("graves") == 0
+    (job,) = sync_boss.fetch("a")
+    assert (job.data, job.priority, job.singleton_key, job.retry_limit) == ("a", 4, "key a", 0)
+    assert run("redrive", "graves", "--yes")[0] == 1
+
+
+def test_redrive_of_some_and_elsewhere(run, sync_boss, buried):
+    sync_boss.create_queue("elsewhere")
+
+    assert json.loads(
+        run("redrive", "graves", "--source", "a", "--to", "elsewhere", "--yes", "--json")[1]
+    ) == {
+        "moved": 1,
+        "destinations": {"elsewhere": 1},
+        "unroutable": 0,
+        "refused": 0,
+    }
+    assert run("redrive", "graves", "--limit", "1", "--dry-run")[1] == "1 jobs would be sent to 'b'\n"
+
+
+def test_redrive_leaves_jobs_that_no_queue_takes(run, sync_boss, buried):
+    sync_boss.delete_queue("a")
+    sync_boss.create_queue("once", policy="exclusive")
+    sync_boss.send("once", singleton_key="key b")
+
+    code, printed, _ = run("redrive", "graves", "--dry-run")
+    assert (code, "1 jobs stay: their queue is gone" in printed) == (0, True)
+    redriven = sync_boss.redrive("graves", source="b", to="once")
+    assert (redriven.moved, redriven.refused) == (0, 1)
+    assert sync_boss.redrive("graves") == trioboss.Redriven(1, {"b": 1}, 1, 0)
+    assert sync_boss.get_queue_size("graves") == 1
+
+
+async def test_redrive_of_a_boss_in_the_callers_transaction(boss, dsn):
+    await boss.create_queue("graves2")
+    await boss.create_queue("c", retry_limit=0, dead_letter="graves2")
+    await boss.send("c")
+    (job,) = await boss.fetch("c")
+    await boss.fail("c", job)
+
+    async with boss.transaction() as conn:
+        assert (await boss.redrive("graves2", conn=conn)).moved == 1
+        with psycopg.connect(dsn) as other:
+            assert other.execute("select count(*) from trioboss.live_job where queue = 'c'").fetchone() == (
+                0,
+            )
+    assert await boss.get_queue_size("c") == 1
+
+
+# -- workers
+
+
+async def test_workers_are_listed_while_they_are_there(workers, boss, dsn):
+    worker = await workers.start("-q", "short")
+    id = await boss.send("short", 1)
+    await worker.prints(id, "completed")
+
+    command = [sys.executable, "-m", "trioboss", "workers", "--json", "--dsn", dsn]
+    listed = await trio.run_process(command, capture_stdout=True)
+
+    (row,) = json.loads(listed.stdout)
+    assert (row["queue"], row["present"], row["running"]) == ("short", True, 0)
+    assert row["name"].endswith(f":{worker.pid}")
+
+
+# -- the schema
+
+
+def tables(dsn):
+    with psycopg.connect(dsn) as conn:
+        found = conn.execute("select tablename from pg_tables where schemaname = 'trioboss'").fetchall()
+    return [name for (name,) in found]
+
+
+def test_uninstall_shows_its_plan_asks_and_leaves_things_of_others(run, dsn):
+    with psycopg.connect(dsn) as conn:
+        conn.execute("create table trioboss.theirs (x int)")
+
+    code, plan, _ = run("uninstall", "--plan")
+    assert (code, plan) == (0, trioboss.rollback_plans("trioboss", to=0))
+    assert run("uninstall")[0] == 2
+    assert "queue" in tables(dsn)
+
+    code, printed, _ = run("uninstall", "--yes")
+    assert (code, printed) == (0, "everything of trioboss is removed from schema 'trioboss'\n")
+    assert tables(dsn) == ["theirs"]
+    assert run("uninstall", "--yes")[0] == 1
+
+
+def test_uninstall_changes_nothing_while_others_depend_on_it(run, dsn):
+    with psycopg.connect(dsn) as conn:
+        conn.execute("create view public.mine as select id from trioboss.job")
+    before = tables(dsn)
+
+    code, printed, errors = run("uninstall", "--yes")
+
+    assert (code, printed) == (1, "")
+    assert "something of others uses it; nothing was changed" in errors
+    assert tables(dsn) == before
+
+
+def test_rollback_goes_back_and_migrate_forward_again(run, dsn):
+    latest = json.loads(run("version", "--json")[1])["version"]
+
+    assert run("rollback", "--plan")[1] == trioboss.rollback_plans("trioboss")
+    assert run("rollback", "--yes")[:2] == (0, f"schema 'trioboss' is at version {latest - 1}\n")
+    code, printed, _ = run("version")
+    assert (code, f"is at version {latest - 1}; run `trioboss migrate`" in printed) == (1, True)
+    assert run("rollback", "--to", "1", "--yes")[0] == 0
+    assert run("migrate")[0] == 0
+    assert json.loads(run("version", "--json")[1])["fits"]
+
+
+def test_plans_need_no_database(run):
+    nowhere = "host=/nowhere"
+
+    assert run("plans", "install", dsn=nowhere)[1] == trioboss.construction_plans()
+    assert run("plans", "migrate", "--from", "2", dsn=nowhere)[1] == trioboss.migration_plans("trioboss", 2)
+    assert run("plans", "rollback", "--schema", "jobs", dsn=nowhere)[1] == trioboss.rollback_plans("jobs")
+    assert run("plans", "uninstall", dsn=nowhere)[1] == trioboss.rollback_plans("trioboss", to=0)
+
+
+# -- where options come from
+
+
+def test_the_schema_of_the_environment(run, monkeypatch):
+    monkeypatch.setenv("TRIOBOSS_SCHEMA", "elsewhere")
+
+    assert "'elsewhere' is not installed" in run("queues")[2]
+    assert run("queues", "--schema", "trioboss")[0] == 0
+
+
+@pytest.fixture
+def config(tmp_path):
+    def write(text):
+        (tmp_path / "boss.toml").write_text(text)
+        return str(tmp_path / "boss.toml")
+
+    return write
+
+
+def test_options_of_a_file_go_before_the_environment_and_after_the_command_line(
+    run, config, dsn, queue, monkeypatch
+):
+    monkeypatch.setenv("TRIOBOSS_DSN", "host=/nowhere")
+    monkeypatch.setenv("TRIOBOSS_SCHEMA", "nowhere")
+    path = config(f'dsn = "{dsn}"\nschema = "trioboss"\n[queues]\njson = true\n[jobs]\nlimit = 0\n')
+
+    assert json.loads(run("queues", "--config", path, dsn=None)[1])[0]["queue"] == queue
+    assert "limit" in run("jobs", queue, "--config", path, dsn=None)[2]
+    assert run("jobs", queue, "--config", path, "--limit", "3", dsn=None)[0] == 0
+    assert "'nowhere' is not" not in run("queues", "--config", path, "--schema", "other", dsn=None)[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dsn = ", "is not TOML"),
+        ("[quues]", "there is no command 'quues' (did you mean 'queues'?)"),
+        ("grace = 3", "'grace' is not an option of all commands"),
+        ("[queues]\njsn = true", "queues has no option 'jsn' (did you mean 'json'?)"),
+        ("[queues]\njson = 3", "json: 3 is not true or false"),
+    ],
+)
+def test_a_mistake_in_the_file_is_one_sentence(run, config, text, message):
+    code, printed, errors = run("queues", "--config", config(text))
+
+    assert (code, printed) == (2, "")
+    (line,) = errors.splitlines()
+    assert message in line
+
+
+def test_a_file_that_is_not_there(run):
+    code, _, errors = run("queues", "--config", "/nowhere.toml")
+
+    assert (code, "cannot read /nowhere.toml" in errors) == (2, True)
+
+
+# -- times
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("90s", 90), ("15m", 900), ("1h30m", 5400), ("2d", 172800), ("0.5h", 1800)],
+)
+def test_durations_are_read_as_people_write_them(text, seconds):
+    assert parse_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "x", "1x", "nan", "inf", "h"])
+def test_anything_else_is_no_duration(text):
+    with pytest.raises(ValueError, match="field: "):
+        parse_instant("field", text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0004, "0.4 ms"),
+        (0.035, "35 ms"),
+        (4.23, "4.2 s"),
+        (42, "42 s"),
+        (239.9402, "4 min"),
+        (250, "4 min 10 s"),
+        (12000, "3 h 20 min"),
+        (190000, "2 d 4 h"),
+    ],
+)
+def test_durations_are_shown_in_human_units(seconds, text):
+    assert show_seconds(seconds) == text
+
+
+# -- how much a command costs
+
+
+def loaded_by(*arguments):
+    """The modules that a command imports."""
+    program = (
+        "import sys\nfrom trioboss.cli import main\n"
+        f"try:\n    main({list(arguments)!r})\nexcept SystemExit:\n    pass\n"
+        "print('\\n' + ' '.join(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=os.environ.copy()
+    )
+    return set(done.stderr.splitlines()[-1].split())
+
+
+def test_help_and_version_import_nothing_that_takes_long():
+    """Which keeps them below 0.2 s of CPU: the interpreter and argparse are nearly all of it."""
+    for arguments in (["--version"], ["-h"], ["worker", "-h"]):
+        assert not loaded_by(*arguments) & {"trio", "psycopg", "attr", "asyncio", "croniter"}
+
+
+def test_a_command_needs_neither_trio_nor_croniter_nor_the_embedded_server(dsn):
+    loaded = loaded_by("queues", "--dsn", dsn)
+
+    assert "psycopg" in loaded
+    assert not loaded & {"trio", "croniter", "trioboss.postgres.embedded.server", "trioboss.actors"}

@@ -1,0 +1,69 @@
+"""`trioboss migrate MODULE:APP`: the schema, queues, options and schedules of an app as one plan."""
+
+import argparse
+from collections.abc import Sequence
+
+import trio
+
+from trioboss.api.boss import open_boss
+from trioboss.api.deploying import apply_plan, make_plan
+from trioboss.cli.loading import load_app
+from trioboss.cli.opening import CONNECT_WAIT, open_sync
+from trioboss.cli.output import print_error, printable
+from trioboss.model.deployment import Action, Change, Declaration
+from trioboss.sql.plans import LATEST
+
+__all__ = ["run_deploy"]
+
+
+def run_deploy(args: argparse.Namespace) -> int:
+    """Show the plan, and carry it out unless --plan is given."""
+    app = load_app(args.app)
+    declaration = app.declaration()
+    with open_sync(args, migrate=False) as boss:
+        found = boss.schema_version()
+    if (found or 0) < LATEST:
+        print(
+            f"{'install' if found is None else 'migrate'} schema {args.schema!r}: version {found or 0} → {LATEST}"
+        )
+        if args.plan:
+            _print_new(declaration)
+            return 0
+    return trio.run(_deploy, args, declaration)
+
+
+def _print_new(app: Declaration) -> None:
+    """What a schema that is not there yet will get. An older one cannot be compared before it is migrated."""
+    for queue in app.queues:
+        print(f"create or update queue {queue.name!r}")
+    for schedule in app.schedules:
+        print(f"create or update schedule {schedule.queue!r}: {schedule.cron} ({schedule.tz})")
+
+
+async def _deploy(args: argparse.Namespace, app: Declaration) -> int:
+    async with open_boss(
+        args.dsn,
+        schema=args.schema,
+        migrate=not args.plan,
+        create_schema=not args.no_create_schema,
+        supervise=False,
+        schedule=False,
+        connect_wait=CONNECT_WAIT,
+    ) as boss:
+        changes = await make_plan(boss, app, adopt=args.adopt, prune=args.prune)
+        _print_plan(changes, app)
+        if not args.plan:
+            await apply_plan(boss, app, changes)
+            done = sum(change.action.changes_something for change in changes)
+            print(f"{done} changes made" if done else f"everything is as {app.label!r} declares it")
+    left = [change for change in changes if change.action is Action.LEAVE]
+    if left:
+        print_error(f"{len(left)} differences stay: --adopt changes what {app.label!r} did not make, too")
+    return 1 if left else 0
+
+
+def _print_plan(changes: Sequence[Change], app: Declaration) -> None:
+    for change in changes:
+        print(printable(str(change)))
+    if not changes:
+        print(f"nothing to do: {len(app.queues)} queues and {len(app.schedules)} schedules are as declared")

@@ -1,0 +1,127 @@
+"""`trioboss show` and `trioboss workers`."""
+
+import argparse
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import attrs
+
+from trioboss.api.observing import get_attempts, get_backlog, get_workers
+from trioboss.api.sync import SyncBoss
+from trioboss.cli.opening import with_boss
+from trioboss.cli.output import print_json, print_rows, printable, show_value
+from trioboss.cli.times import show_ago, show_seconds
+from trioboss.errors import JobNotFound
+from trioboss.model.check import check_uuid
+from trioboss.model.job import Job
+from trioboss.model.observation import Attempt
+
+__all__ = ["show", "workers"]
+
+_BACKLOG = 20  # jobs of a key that are shown
+_COLUMNS = ("queue", "name", "present", "running", "age", "pooled", "seen_on", "id")
+
+
+@with_boss
+def workers(boss: SyncBoss, args: argparse.Namespace) -> int:
+    """List the workers."""
+    now = datetime.now(UTC)
+    rows = [
+        attrs.asdict(worker) | {"age": (now - worker.started_on).total_seconds()}
+        for worker in get_workers(boss)
+    ]
+    print_rows(rows, _COLUMNS, as_json=args.json)
+    return 0
+
+
+@with_boss
+def show(boss: SyncBoss, args: argparse.Namespace) -> int:
+    """Show everything about one job. The payload only on request."""
+    job = boss.get_job_by_id(args.queue, args.id)
+    if job is None:
+        raise JobNotFound(args.queue, [check_uuid("id", args.id)], "such")
+    found = _collect(boss, job)
+    if not args.data:
+        found["job"] |= {"data": "…", "output": "…"} if job.state == "completed" else {"data": "…"}
+    if args.json:
+        print_json(found)
+        return 0
+    for line in _describe(job, found):
+        print(line)
+    return 0
+
+
+def _collect(boss: SyncBoss, job: Job) -> dict[str, Any]:
+    attempts = get_attempts(boss, job.queue, job.id)
+    queue = boss.get_queue(job.queue)
+    keyed = queue is not None and queue.policy.is_keyed
+    backlog = get_backlog(boss, job.queue, job.singleton_key or "", _BACKLOG) if keyed else []
+    letters = boss.find_jobs(job.dead_letter, source_id=job.id) if job.dead_letter else []
+    return {
+        "job": attrs.asdict(job, recurse=False),
+        "why": None if queue is None or job.state.is_ended else str(boss.why(job.queue, job.id)),
+        "attempts": [attrs.asdict(attempt) for attempt in attempts],
+        "backlog": [attrs.asdict(each) for each in backlog],
+        "dead_letter_jobs": [{"queue": each.queue, "id": each.id, "state": each.state} for each in letters],
+    }
+
+
+def _describe(job: Job, found: dict[str, Any]) -> Iterator[str]:
+    now = datetime.now(UTC)
+    yield f"{job.queue} {job.id}"
+    yield f"  state        {job.state}" + (f" ({job.readiness})" if not job.state.is_ended else "")
+    if found["why"]:
+        yield f"  why          {printable(found['why'])}"
+    yield f"  attempt      {job.attempt}, {job.retry_count} of {job.retry_limit} retries spent"
+    yield f"  priority     {job.priority}"
+    if job.singleton_key is not None:
+        yield f"  key          {printable(job.singleton_key)}"
+    for name in ("created_on", "start_after", "started_on", "completed_on"):
+        if (instant := getattr(job, name)) is not None:
+            relation = f"{show_ago(instant, now)} ago" if instant <= now else f"in {show_ago(now, instant)}"
+            yield f"  {name:<12} {show_value(instant)} UTC, {relation}"
+    yield f"  expires      {show_seconds(job.expire_in)} after its start" + (
+        f", heartbeat {show_seconds(job.heartbeat)}" if job.heartbeat else ""
+    )
+    if job.worker is not None:
+        yield f"  worker       {job.worker}"
+    if job.progress is not None:
+        yield f"  progress     {printable(str(job.progress))}"
+    if job.source_id is not None:
+        yield f"  source       {job.source_queue} {job.source_id}"
+    yield f"  dead letter  {job.dead_letter or '-'}" + "".join(
+        f", {each['id']} ({each['state']})" for each in found["dead_letter_jobs"]
+    )
+    if found["job"]["data"] != "…":
+        yield f"  data         {printable(str(job.data))}"
+        yield f"  output       {printable(str(job.output))}"
+    yield from _describe_backlog(job, found["backlog"])
+    yield from _describe_attempts([Attempt(**each) for each in found["attempts"]])
+
+
+def _describe_backlog(job: Job, backlog: list[dict[str, Any]]) -> Iterator[str]:
+    if backlog:
+        yield f"the backlog of its key, at most {_BACKLOG} jobs:"
+    for number, each in enumerate(backlog):
+        own = " ← this job" if each["id"] == job.id else ""
+        state = "failed, blocks the key" if each["readiness"] == "ended" else each["readiness"]
+        yield f"  {number + 1:>3} {each['id']} {state}{own}"
+
+
+def _describe_attempts(attempts: list[Attempt]) -> Iterator[str]:
+    if attempts:
+        yield "attempts that did not end well:"
+    for each in attempts:
+        ran = show_seconds((each.ended_on - each.started_on).total_seconds())
+        when = f"{show_value(each.ended_on)} UTC, after {ran}"
+        yield f"  {each.attempt:>3} {each.outcome} {when}, worker {each.worker or '-'}"
+        error = each.error if isinstance(each.error, dict) else {"message": each.error}
+        text = error.get("stack") or error.get("message")
+        if text:
+            yield from (_indent(line) for line in str(text).rstrip().splitlines())
+
+
+def _indent(text: str) -> str:
+    stripped = text.lstrip(" ")
+    return " " * (6 + len(text) - len(stripped)) + printable(stripped) if stripped else ""

@@ -1,0 +1,284 @@
+"""The parser of all commands. It imports nothing that takes long: `trioboss -h` has to answer at once.
+
+Each command names the function that runs it as `module:function`, below trioboss.cli. The module is imported when the
+command is run.
+"""
+
+import argparse
+from collections.abc import Callable
+
+from trioboss._version import __version__
+from trioboss.cli.queue_options import QUEUE_OPTIONS, add_queue_options
+
+__all__ = ["make_parser"]
+
+Add = Callable[..., argparse.ArgumentParser]
+
+_STATES = "created, retry, active, completed, cancelled or failed"
+_TIME = "a time (2026-11-17 or 2026-11-17T08:00Z), or how long ago (90s, 15m, 1h, 2d)"
+_EPILOG = """\
+The database is --dsn, else TRIOBOSS_DSN, else DATABASE_URL, else an embedded Postgres. The schema is --schema, else
+TRIOBOSS_SCHEMA, else trioboss. `--config FILE` reads both, and the options of a command, from a TOML file; the command
+line goes before the file, and the file before the environment.
+Exit codes: 0 done, 1 it failed or nothing matched, 2 the command cannot work as written.
+"""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="trioboss",
+        description="A Postgres job queue for structured concurrency.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"trioboss {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name: str, text: str, run: str, *, json: bool = False) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        command.add_argument(
+            "--dsn", help="the database (default: TRIOBOSS_DSN, DATABASE_URL, or an embedded Postgres)"
+        )
+        command.add_argument("--schema", help="the schema (default: TRIOBOSS_SCHEMA, or trioboss)")
+        command.add_argument("--config", metavar="FILE", help="read options from a TOML file")
+        if json:
+            command.add_argument("--json", action="store_true", help="print JSON")
+        command.set_defaults(run=run)
+        return command
+
+    _add_worker(add)
+    _add_watching(add)
+    _add_jobs(add)
+    _add_queues(add)
+    _add_schema(add)
+    _add_pipeline(commands.add_parser)
+    return parser
+
+
+def _add_worker(add: Add) -> None:
+    parser = add("worker", "run the workers of an app", "worker:run_worker")
+    parser.add_argument("app", metavar="MODULE:APP")
+    parser.add_argument("--queue", "-q", action="append", help="only these queues (may be repeated)")
+    parser.add_argument(
+        "--concurrency", "-c", type=int, help="how many jobs run at once (default: as the app declares)"
+    )
+    parser.add_argument("--processes", "-p", type=int, default=1, help="how many worker processes to run")
+    parser.add_argument(
+        "--grace", type=float, default=30.0, help="seconds that running jobs have when the worker stops"
+    )
+    parser.add_argument(
+        "--wait", type=float, default=30.0, help="seconds to wait for the database at the start"
+    )
+    parser.add_argument(
+        "--presence-grace",
+        type=float,
+        default=None,
+        help="seconds after which others take the jobs of a worker that is gone",
+    )
+    parser.add_argument(
+        "--health",
+        metavar="[HOST:]PORT",
+        help="serve /live, /ready and /metrics; further processes use the next ports",
+    )
+    parser.add_argument(
+        "--embedded",
+        action="store_true",
+        help="use the embedded Postgres if no database is named (on a terminal it is used without asking)",
+    )
+    parser.add_argument("--json-logs", action="store_true", help="log JSON lines")
+    parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
+    parser.add_argument(
+        "--color",
+        default="auto",
+        choices=("auto", "always", "never"),
+        help="colour the log (default: on a terminal)",
+    )
+    parser.add_argument("--exit-with-parent", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--no-migrate", action="store_true", help="never change the schema")
+
+
+def _add_watching(add: Add) -> None:
+    parser = add("demo", "measure latency and throughput on an embedded Postgres", "demo:run_demo")
+    parser.add_argument(
+        "--seconds", type=float, default=8.0, help="how long to send jobs one after the other"
+    )
+    parser = add("top", "show queues, running jobs, failures and workers, live on a terminal", "top:run_top")
+    parser.add_argument("--interval", type=float, default=2.0, help="seconds between two views (default: 2)")
+    parser.add_argument("--once", action="store_true", help="print one view as plain text, and end")
+    add("queues", "list queues with the number of their jobs", "admin:queues", json=True)
+    add("workers", "list workers, and what they run", "inspecting:workers", json=True)
+    add("schedules", "list schedules", "admin:schedules", json=True)
+    add(
+        "doctor",
+        "check connection, schema, notifications and health, with advice",
+        "doctor:run_doctor",
+        json=True,
+    )
+
+
+def _add_jobs(add: Add) -> None:
+    parser = add("send", "send a job", "admin:send")
+    parser.add_argument("queue")
+    parser.add_argument("data", nargs="?", metavar="JSON")
+    parser.add_argument("--option", "-o", action="append", default=[], metavar="NAME=VALUE")
+    parser = add("jobs", "list jobs of a queue, live and ended", "admin:jobs", json=True)
+    parser.add_argument("queue")
+    _add_filters(parser)
+    parser.add_argument("--newest", action="store_true", help="the newest first")
+    parser.add_argument("--after", metavar="ID", help="the next page: the jobs after this one")
+    parser.add_argument("--limit", type=int, default=50, help="how many at most (default: 50)")
+    parser.add_argument("--data", action="store_true", help="also show payloads and outputs")
+    parser = add("show", "show everything about one job", "inspecting:show", json=True)
+    parser.add_argument("queue")
+    parser.add_argument("id")
+    parser.add_argument("--data", action="store_true", help="also show the payload and the output")
+    parser = add("why", "explain why a job is not running", "admin:why", json=True)
+    parser.add_argument("queue")
+    parser.add_argument("id")
+    for name, text in (
+        ("retry", "retry failed jobs: some, or all that match"),
+        ("cancel", "cancel queued or active jobs: some, or all that match"),
+        ("resume", "queue cancelled jobs again: some, or all that match"),
+        ("delete", "delete jobs: some, or all that match"),
+    ):
+        parser = add(name, text, "acting:act")
+        parser.add_argument("queue")
+        parser.add_argument("id", nargs="*", help="the jobs; or a filter:")
+        _add_filters(parser)
+        parser.add_argument("--limit", type=int, help="how many at most")
+        parser.add_argument("--all", action="store_true", help="all jobs that this can be done to")
+        _add_confirmation(parser)
+    parser = add(
+        "redrive", "send jobs of a dead letter queue back to where they failed", "acting:redrive", json=True
+    )
+    parser.add_argument("queue", metavar="DEAD_LETTER_QUEUE")
+    parser.add_argument("--to", metavar="QUEUE", help="send them to this queue instead")
+    parser.add_argument("--source", metavar="QUEUE", help="only jobs that failed in this queue")
+    parser.add_argument("--limit", type=int, help="how many at most, the oldest first")
+    _add_confirmation(parser)
+
+
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--state", help=_STATES)
+    parser.add_argument("--key", help="the singleton key")
+    parser.add_argument("--since", metavar="TIME", help=f"sent, or ended, since {_TIME}")
+    parser.add_argument("--until", metavar="TIME", help="sent, or ended, before that")
+
+
+def _add_confirmation(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
+    parser.add_argument("--dry-run", action="store_true", help="print how many it would be, and do nothing")
+
+
+def _add_queues(add: Add) -> None:
+    parser = add("create-queue", "create a queue", "queue_admin:create_queue")
+    parser.add_argument("name")
+    add_queue_options(parser, QUEUE_OPTIONS)
+    parser = add("update-queue", "change options of a queue; queued jobs follow", "queue_admin:update_queue")
+    parser.add_argument("name")
+    changeable = {name: kind for name, kind in QUEUE_OPTIONS.items() if name not in ("policy", "partition")}
+    add_queue_options(parser, changeable)
+    parser = add("delete-queue", "delete a queue with its live jobs", "queue_admin:delete_queue")
+    parser.add_argument("name")
+    parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
+    for name, text in (
+        ("pause", "let no worker claim jobs of a queue"),
+        ("unpause", "let workers claim jobs of a queue again"),
+    ):
+        add(name, text, "admin:pause").add_argument("queue")
+    parser = add("schedule", "send a job at every tick of a cron expression", "queue_admin:schedule")
+    parser.add_argument("queue")
+    parser.add_argument("cron", help="five fields, or six with seconds first: '0 3 * * *'")
+    parser.add_argument("data", nargs="?", metavar="JSON")
+    parser.add_argument("--tz", default="UTC", help="the time zone (default: UTC)")
+    parser.add_argument("--key", default="", help="a queue has one schedule for each key")
+    parser.add_argument(
+        "--missed",
+        default="skip",
+        choices=("skip", "latest", "all"),
+        help="ticks that were due while no worker ran",
+    )
+    parser.add_argument("--option", "-o", action="append", default=[], metavar="NAME=VALUE")
+    parser = add("unschedule", "remove a schedule", "queue_admin:unschedule")
+    parser.add_argument("queue")
+    parser.add_argument("--key", default="", help="the key of the schedule")
+
+
+def _add_schema(add: Add) -> None:
+    parser = add(
+        "migrate", "create or update the schema, and the queues and schedules of an app", "schema:migrate"
+    )
+    parser.add_argument("app", nargs="?", metavar="MODULE:APP", help="also deploy what this app declares")
+    parser.add_argument("--plan", action="store_true", help="print what would be done, and do nothing")
+    parser.add_argument(
+        "--prune", action="store_true", help="delete schedules that the app no longer declares"
+    )
+    parser.add_argument(
+        "--adopt", action="store_true", help="change queues and schedules that the app did not make, too"
+    )
+    parser.add_argument(
+        "--no-create-schema", action="store_true", help="install only into a schema that exists"
+    )
+    parser = add(
+        "version", "print the versions of this program and of the schema", "schema:version", json=True
+    )
+    parser = add("plans", "print the SQL of the schema, without a database", "schema:plans")
+    parser.add_argument(
+        "plan",
+        choices=("install", "migrate", "rollback", "uninstall"),
+        metavar="PLAN",
+        help="install, migrate, rollback or uninstall",
+    )
+    parser.add_argument(
+        "--from", dest="from_version", type=int, metavar="VERSION", help="the version that it starts with"
+    )
+    parser.add_argument("--to", type=int, metavar="VERSION", help="rollback: the version that it ends with")
+    parser = add("rollback", "take the schema back to an older version", "schema:rollback")
+    parser.add_argument("--to", type=int, metavar="VERSION", help="default: the version before")
+    parser.add_argument("--plan", action="store_true", help="print the SQL, and do nothing")
+    parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
+    parser = add("uninstall", "remove everything of trioboss from a schema", "schema:uninstall")
+    parser.add_argument("--plan", action="store_true", help="print the SQL, and do nothing")
+    parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
+    _add_grants(add)
+
+
+def _add_grants(add: Add) -> None:
+    parser = add("grants", "print the SQL that grants roles the rights they need", "grants:grants")
+    texts = {
+        "producer": "sends jobs, reads no payloads",
+        "worker": "claims and settles jobs, does maintenance",
+        "reader": "reads everything, changes nothing",
+        "admin": "owns the schema: migrates, creates queues",
+    }
+    for kind, text in texts.items():
+        parser.add_argument(f"--{kind}", metavar="ROLE", help=f"the role that {text}")
+    parser.add_argument("--apply", action="store_true", help="also execute it")
+
+
+PIPELINE_JOBS = {
+    "archive": "export history to a lake of Parquet files, each row once",
+    "compact": "join the small files of a lake, and drop its oldest days",
+    "erase": "erase jobs in a lake and in Postgres, with a proof",
+    "report": "say what the queues did, hour by hour, as tables and as a page",
+    "audit": "prove the guarantees over history; exit code 1 if one was broken",
+    "load": "load files or a table into a queue, each row once",
+    "capacity": "say how many slots each queue needs",
+    "all": "run report, audit and capacity in one session of Spark",
+    "synth": "make a history, or rows for a load, of any size",
+}
+
+
+def _add_pipeline(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
+    jobs = "\n".join(f"  {name:9} {text}" for name, text in PIPELINE_JOBS.items())
+    parser = add_parser(
+        "pipeline",
+        help="job history and bulk loads on Spark",
+        description="Job history and bulk loads on Spark.",
+        epilog=f"jobs:\n{jobs}\n\n`trioboss pipeline JOB -h` says more.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("job", choices=PIPELINE_JOBS, metavar="JOB")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…", help="what the job takes")
+    parser.set_defaults(dsn=None, schema=None, config=None, run="pipeline:run_pipeline")
