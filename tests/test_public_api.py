@@ -46,10 +46,10 @@ PUBLIC = [
         "Schedule",
         "SchemaOutOfDate",
         "ServerDown",
-        "StatementFailed",
     ),
     *(
         "Settled",
+        "StatementFailed",
         "SupervisorGaveUp",
         "SyncBoss",
         "TriobossError",

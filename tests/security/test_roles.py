@@ -132,7 +132,7 @@ HARMLESS = {
     *("notify_queue", "poll", "prepare_release", "read_clock", "read_horizon", "read_snapshot"),
     *("take_key_locks", "take_read_permit"),
     *("describe_rights", "describe_schema", "examine_role", "examine_sessions", "get_compatible"),
-    "schema_exists",
+    *("find_long_queues", "schema_exists"),
 }
 SENDING = {
     *("drop_if_ended", "drop_sent", "release_staged", "return_throttle_slot", "send", "send_and_notify"),
@@ -152,12 +152,20 @@ READING = {
     ),
     *("get_last_ticks", "get_load", "get_queue_size", "get_queue_stats", "get_rejected"),
     *("get_schedules", "list_days", "measure_queues", "notify_waiters", "register_read"),
-    "remove_waiter",
+    *("count_jobs_of", "find_copies", "remove_waiter"),
     *("examine_queues", "get_attempts", "get_backlog", "get_labels", "get_workers", "observe_blocked"),
     *("observe_failures", "observe_queues", "observe_running", "preview_redrive"),
 }
 OWNING = {
-    *("create_queue", "delete_queue", "pause", "copy_completions", "update_queue", "label_queue"),
+    *(
+        "create_queue",
+        "delete_queue",
+        "pause",
+        "copy_completions",
+        "update_queue",
+        "label_queue",
+        "erase_jobs",
+    ),
     # the pipeline's
     *(
         "add_stage",
