@@ -308,14 +308,14 @@ class Dispatcher:
     def _receive(self, answer: SettledAndClaimed, sent_at: float) -> None:
         """Hand the claimed jobs to the slots."""
         found = answer.claim
-        jobs = [] if found is None else found.jobs
+        if found is None:
+            self.machine.claim_unknown(trio.current_time())
+            return
+        jobs = found.jobs
         self._claims += 1
         self._claimed += len(jobs)
         may_be_cancelled = self.machine.claimed(
-            len(jobs),
-            None if found is None else found.next_due,
-            trio.current_time(),
-            keyed=found is not None and found.policy in KEYED,
+            len(jobs), found.next_due, trio.current_time(), keyed=found.policy in KEYED
         )
         self._reserve(0)
         if jobs:
