@@ -117,7 +117,15 @@ UTILITIES = {"copy_jobs", "copy_staging", "clear_storage", "listen"}  # cannot b
 STATEMENTS = {path.stem for path in Path(plans.__file__).with_name("statements").glob("*.sql")} - UTILITIES
 # Neither read nor write a table of jobs, or only what everybody may know.
 HARMLESS = {
-    *("count_pages", "examine", "examine_tables", "explain_refusal", "find_live", "find_next_due"),
+    *(
+        "count_pages",
+        "examine",
+        "examine_tables",
+        "explain_refusal",
+        "find_live",
+        "find_long_queues",
+        "find_next_due",
+    ),
     *(
         "find_ended",
         "find_transaction",
@@ -144,6 +152,8 @@ READING = {
         "find_long_queues",
         "find_retired",
         "find_unseen_leases",
+        "find_copies",
+        "count_jobs_of",
         "find_warnings",
         "get_blocked_keys",
         "get_job",
@@ -161,6 +171,7 @@ OWNING = {
         "close_load",
         "drop_ended_of_stage",
         "drop_lake",
+        "erase_jobs",
         "drop_stage",
     ),
     *("find_key_locks", "gather_stage", "get_load", "get_rejected", "keep_rejected", "list_stages"),

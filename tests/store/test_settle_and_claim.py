@@ -178,7 +178,7 @@ async def test_without_a_claim_the_call_waits_for_its_notifications(operations):
 async def test_a_claim_beside_a_failure_whose_slot_was_taken_meanwhile_is_reported_as_unknown(
     boss, dsn, database
 ):
-    """The claim of a keyed queue is a transaction of its own: it may have leased jobs although the failure was rejected."""
+    """The claim of a keyed queue is a transaction of its own: it may succeed where the failure does not."""
     store, worker = boss._store, make_id()
     await boss.create_queue("q", policy="singleton", retry_limit=3)
     await boss.send_singleton("q", {}, singleton_key="k")

@@ -5,8 +5,7 @@
 checked AS MATERIALIZED (
     SELECT *, row_number() OVER (PARTITION BY backlog, priority ORDER BY seq) AS number FROM (
     (SELECT ctid AS row, backlog, priority, seq FROM trioboss.backlog_check
-     WHERE queue = :queue AND -priority::bigint IS NULL AND (SELECT NOT paused FROM terms) LIMIT 1000)
-    UNION ALL
+     WHERE queue = :queue AND -priority::bigint IS NULL AND (SELECT NOT paused FROM terms) LIMIT 1000) UNION ALL
     (SELECT ctid, backlog, priority, seq FROM trioboss.backlog_check
      WHERE queue = :queue AND (-priority::bigint, seq) > (coalesce(:after_rank::bigint, -2147483648), coalesce(:after_seq::bigint, 0))
        AND -priority::bigint <= coalesce(-:min_priority::bigint, 2147483648) AND (SELECT NOT paused FROM terms)
