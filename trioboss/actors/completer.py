@@ -41,7 +41,7 @@ class Completer:
     _waiting: list[Running] = attrs.field(factory=list, init=False)
     _frees_jobs: bool = attrs.field(default=False, init=False)
     """Settling may make a job ready: a failed or released one is queued again."""
-    _most_characters: int = attrs.field(default=_MOST_CHARACTERS, init=False)
+    _most_characters: int = attrs.field(factory=lambda: _MOST_CHARACTERS, init=False)
     """Of outputs and errors in one statement."""
     _given_up: int = attrs.field(default=0, init=False)
     """Leases that were given up, although they may still be in the database."""

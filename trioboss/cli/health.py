@@ -16,6 +16,7 @@ __all__ = ["Histogram", "Metrics", "parse_address", "serve_health"]
 
 _MAX_BYTES = 8192  # of a request
 _TIMEOUT = 5.0  # seconds for a request and its response
+_MOST_CONNECTIONS = 32  # at the same time; further ones are closed at once
 _MEASURE_TIMEOUT = 2.0  # seconds that the database has to measure the queues
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
 _COUNTERS = {
@@ -169,13 +170,26 @@ async def serve_health(
 ) -> None:
     """Answer requests until cancelled. Reports the port once it listens."""
 
+    free = trio.CapacityLimiter(_MOST_CONNECTIONS)
+
     async def answer(stream: trio.SocketStream) -> None:
         async with stream:
-            with trio.move_on_after(_TIMEOUT):
-                try:
-                    await stream.send_all(await _respond(metrics, await _read_target(stream)))
-                except trio.BrokenResourceError:
-                    return
+            try:
+                free.acquire_on_behalf_of_nowait(stream)
+            except trio.WouldBlock:
+                return
+            try:
+                with trio.move_on_after(_TIMEOUT):
+                    method, target = await _read_target(stream)
+                    response = await _respond(metrics, target)
+                    # The answer to HEAD has the headers of GET, and no body.
+                    await stream.send_all(
+                        response.partition(_END)[0] + _END if method == "HEAD" else response
+                    )
+            except trio.BrokenResourceError:
+                return
+            finally:
+                free.release_on_behalf_of(stream)
 
     try:
         listeners = await trio.open_tcp_listeners(address[1], host=address[0])
@@ -185,16 +199,22 @@ async def serve_health(
     await trio.serve_listeners(answer, listeners)
 
 
-async def _read_target(stream: trio.SocketStream) -> str:
+_END = b"\r\n\r\n"  # of the headers
+
+
+async def _read_target(stream: trio.SocketStream) -> tuple[str, str]:
+    """The method and the target of a request; an empty target for a method that nothing here answers."""
     received = b""
-    while b"\r\n\r\n" not in received and len(received) < _MAX_BYTES:
+    while _END not in received and len(received) < _MAX_BYTES:
         chunk = await stream.receive_some(4096)
         if not chunk:
             break
         received += chunk
     method, _, rest = received.partition(b" ")
     target = rest.partition(b" ")[0].partition(b"?")[0]
-    return target.decode("ascii", "replace") if method in (b"GET", b"HEAD") else ""
+    if method not in (b"GET", b"HEAD"):
+        return "", ""
+    return method.decode(), target.decode("ascii", "replace")
 
 
 async def _respond(metrics: Metrics, target: str) -> bytes:
