@@ -15,10 +15,10 @@ _JOBS = {
     "archive": "export history to a lake of Parquet files, each row once",
     "compact": "join the small files of a lake, and drop its oldest days",
     "erase": "erase jobs in a lake and in Postgres, with a proof",
-    "report": "say what the queues did, hour by hour, as tables and as a page",
-    "audit": "prove the guarantees over history; exit code 1 if one was broken",
+    "report": "report what the queues did, hour by hour, as tables and as a page",
+    "audit": "check the guarantees over history; exit code 1 if one was broken",
     "load": "load files or a table into a queue, each row once",
-    "capacity": "say how many slots each queue needs",
+    "capacity": "compute how many slots each queue needs",
     "all": "run report, audit and capacity in one session of Spark",
     "synth": "make a history, or rows for a load, of any size",
 }
@@ -46,7 +46,7 @@ def add_pipeline_command(add_parser: Callable[..., argparse.ArgumentParser]) -> 
         "pipeline",
         help="job history and bulk loads on Spark",
         description="Job history and bulk loads on Spark.",
-        epilog=f"jobs:\n{jobs}\n\n`trioboss pipeline JOB -h` says more.",
+        epilog=f"jobs:\n{jobs}\n\n`trioboss pipeline JOB -h` lists its arguments.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("job", choices=_JOBS, metavar="JOB")
