@@ -159,7 +159,7 @@ READING = {
         "get_job",
     ),
     *("get_last_ticks", "get_load", "get_queue_size", "get_queue_stats", "get_rejected"),
-    *("get_schedules", "list_days", "measure_queues", "notify_waiters", "register_read"),
+    *("get_schedules", "list_days", "measure_queues", "measure_ticks", "notify_waiters", "register_read"),
     *("remove_waiter",),
 }
 OWNING = {

@@ -9,7 +9,7 @@ import attrs
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.running import Running, superseded
-from trioboss.events import JobCompleted, JobFailed, JobReleased, LeaseLostEvent
+from trioboss.events import JobCancelled, JobCompleted, JobFailed, JobReleased, LeaseLostEvent
 from trioboss.machines.attempt import Action, Completed, Failed, Released
 from trioboss.machines.dispatch import Pending
 from trioboss.model.job import Lease
@@ -38,6 +38,10 @@ class Completer:
     completed: int = attrs.field(default=0, init=False)
     failed: int = attrs.field(default=0, init=False)
     lost: int = attrs.field(default=0, init=False)
+    last_ended: Running | None = attrs.field(default=None, init=False)
+    """The last attempt that was settled."""
+    last_error: tuple[str, float] | None = attrs.field(default=None, init=False)
+    """The last failure, and when it was."""
     _waiting: list[Running] = attrs.field(factory=list, init=False)
     _frees_jobs: bool = attrs.field(default=False, init=False)
     """Settling may make a job ready: a failed or released one is queued again."""
@@ -122,6 +126,8 @@ class Completer:
         them it accepted no other end than a failure, and why.
         """
         self._most_characters = _MOST_CHARACTERS
+        if entries:
+            self.last_ended = entries[-1]
         reports_completed = self._reporter.wants(JobCompleted)
         for running in entries:
             state = states.get(running.job.id)
@@ -153,19 +159,24 @@ class Completer:
                 self._report_lost(running, "its lease had ended when its outcome came")
             case Action.REPORT_LOST | Action.REPORT_LOST_AND_RECOVER:
                 self._report_lost(running, "its lease was lost while it ran")
+            case Action.REPORT_CANCELLED:
+                job = running.job
+                ran = running.ran if running.started_at else None
+                self._reporter.report(JobCancelled(job.queue, job.id, job.attempt, ran))
         if action in (Action.RECOVER, Action.REPORT_LOST_AND_RECOVER):
             self._given_up += 1
 
     def _report_settled(self, running: Running, state: JobState | None) -> None:
         job, outcome = running.job, running.outcome
         if isinstance(outcome, Failed):
-            self._report_failed(running, outcome.error, state)
+            self._report_failed(running, outcome.error, state, outcome.exception)
         else:
             self._reporter.report(JobReleased(job.queue, job.id, job.attempt))
 
     def _report_manual(self, running: Running) -> None:
         manual = running.manual
         assert manual is not None
+        self.last_ended = running
         if manual.state is JobState.COMPLETED:
             self.completed += 1
             self._report_completed(running)
@@ -176,11 +187,16 @@ class Completer:
         job = running.job
         self._reporter.report(JobCompleted(job.queue, job.id, job.attempt, running.waited, running.ran))
 
-    def _report_failed(self, running: Running, error: str, state: JobState | None) -> None:
+    def _report_failed(
+        self, running: Running, error: str, state: JobState | None, exception: BaseException | None = None
+    ) -> None:
         self.failed += 1
+        self.last_error = (error, running.ended_at)
         job = running.job
         end: Literal["failed", "retry"] = "failed" if state is JobState.FAILED else "retry"
-        event = JobFailed(job.queue, job.id, job.attempt, running.waited, running.ran, error, end)
+        dead_letter = job.dead_letter if end == "failed" else None
+        times = (running.waited, running.ran)
+        event = JobFailed(job.queue, job.id, job.attempt, *times, error, end, exception, dead_letter)
         self._reporter.report(event)
 
     def _report_lost(self, running: Running, reason: str) -> None:

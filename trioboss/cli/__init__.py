@@ -4,6 +4,7 @@ commands  the parser, how a command is run, and what a user's mistake looks like
 admin     the commands that are one call on a boss
 worker    `trioboss worker`: signals, and several processes
 health    `trioboss worker --health`: probes and metrics over HTTP
+database_metrics  metrics that the database has to be asked for
 logs      `trioboss worker`: log lines for people, or as JSON
 loading   finds the app that MODULE:APP names
 demo      `trioboss demo`

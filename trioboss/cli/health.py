@@ -7,17 +7,15 @@ import attrs
 import trio
 
 from trioboss.api.boss import Boss
-from trioboss.errors import TriobossError, UsageError
+from trioboss.cli.database_metrics import DATABASE_METRICS, measure_database
+from trioboss.errors import UsageError
 from trioboss.events import JobCompleted, JobFailed
-from trioboss.postgres.errors import is_database_error
-from trioboss.sql import Catalog
 
 __all__ = ["Histogram", "Metrics", "parse_address", "serve_health"]
 
 _MAX_BYTES = 8192  # of a request
 _TIMEOUT = 5.0  # seconds for a request and its response
 _MOST_CONNECTIONS = 32  # at the same time; further ones are closed at once
-_MEASURE_TIMEOUT = 2.0  # seconds that the database has to measure the queues
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
 _COUNTERS = {
     "completed": "jobs completed",
@@ -74,24 +72,13 @@ class Metrics:
             return "starting"
         return None if self._boss.statistics().listener.listening else "not listening"
 
-    async def measure(self) -> list[tuple[str, int, float]]:
-        """For each queue that has workers: its name, how many jobs wait, and for how long the oldest does. Empty if the
-        database does not answer.
-        """
-        statement = Catalog(self._boss.schema).get("measure_queues").text.encode()
-        try:
-            with trio.move_on_after(_MEASURE_TIMEOUT):
-                async with self._boss.transaction() as conn:
-                    return [(*row,) for row in await (await conn.execute(statement)).fetchall()]
-        except Exception as error:
-            # A measurement that fails must not stop the worker.
-            if not isinstance(error, TriobossError) and not is_database_error(error):
-                raise
-        return []
-
     async def lines(self) -> list[str]:
-        """All metrics."""
-        return [*self._counts(), *_sizes(await self.measure())]
+        """All metrics. Those of the database come from the worker that leads: they are the same for all."""
+        lines = [*self._counts()]
+        if self._boss.statistics().listener.leads:
+            for name, values in (await measure_database(self._boss)).items():
+                lines += _series(name, "gauge", DATABASE_METRICS[name], values)
+        return lines
 
     def _counts(self) -> Iterator[str]:
         statistics = self._boss.statistics()
@@ -119,14 +106,6 @@ class Metrics:
             "trioboss_wait_seconds", "seconds from when a job could have started until it did", self._waited
         )
         yield from _histograms("trioboss_run_seconds", "seconds that the handler of a job took", self._ran)
-
-
-def _sizes(measured: list[tuple[str, int, float]]) -> Iterator[str]:
-    sizes = {queue: size for queue, size, _ in measured}
-    ages = {queue: round(age, 3) for queue, _, age in measured}
-    yield from _series("trioboss_queue_size", "gauge", "jobs that wait, counted up to 100000", sizes)
-    text = "seconds that the oldest job that could run has waited"
-    yield from _series("trioboss_oldest_age_seconds", "gauge", text, ages)
 
 
 def _series(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:

@@ -15,8 +15,10 @@ def print_error(message: str) -> None:
 
 
 def printable(text: str) -> str:
-    """The text without characters that would end the line or control the terminal."""
-    return "".join(c if c.isprintable() else "?" for c in text)
+    """The text in one line, without characters that would control the terminal."""
+    # A message of the server has several lines, with indentation: one space is as readable, and stays one line.
+    joined = " ".join(text.split()) if not text.isprintable() else text
+    return "".join(c if c.isprintable() else "?" for c in joined)
 
 
 def print_json(value: object) -> None:

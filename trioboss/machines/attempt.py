@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import attrs
 
-from trioboss.model.payload import describe_error
+from trioboss.model.described_error import describe_error
 from trioboss.model.settle_and_claim import Failure
 from trioboss.model.states import JobState
 
@@ -52,6 +52,8 @@ class Failed:
     failure: Failure
     error: str
     """The error in one line."""
+    exception: BaseException | None = attrs.field(default=None, eq=False, repr=False)
+    """The exception itself, for events; None where nothing was raised."""
 
 
 @attrs.frozen
@@ -161,6 +163,8 @@ class Action(enum.Enum):
     """Report that the outcome came too late."""
     REPORT_LOST = "%"
     """Report that the lease was lost while the job was running."""
+    REPORT_CANCELLED = "^"
+    """Report that the handler of a job that was cancelled elsewhere has ended."""
     RECOVER = "~"
     """Recover the lease: it was given up here and may still be in the database."""
     REPORT_LOST_AND_RECOVER = "&"
@@ -180,14 +184,14 @@ class Action(enum.Enum):
 # RESETTLING  attempt.
 _TABLE = """
 STATE       START    EXPIRE    STOP       CANCEL      LOSE         TENTATIVE  MANUAL   END       GIVE_UP
-BUFFERED    RUNNING  KNOWN+    KNOWN+     LOST        ABANDONED%   .          .        .         .
+BUFFERED    RUNNING  KNOWN+    KNOWN+     LOST^       ABANDONED%   .          .        .         .
 RUNNING     .        EXPIRED!  STOPPING!  CANCELLED!  LEASE_LOST!  TENTATIVE  MANUAL   KNOWN+    .
 TENTATIVE   .        EXPIRED!  STOPPING!  -           -            -          MANUAL   KNOWN+    .
 MANUAL      .        LEAVING!  LEAVING!   -           -            -          -        SETTLED*  .
 LEAVING     .        -         -          -           -            -          -        SETTLED*  SETTLED*
 EXPIRED     .        -         -          -           -            -          LEAVING  KNOWN+    KNOWN+
 STOPPING    .        -         -          -           -            -          LEAVING  KNOWN+    KNOWN+
-CANCELLED   .        -         -          -           -            -          LEAVING  LOST      LOST
+CANCELLED   .        -         -          -           -            -          LEAVING  LOST^     LOST^
 LEASE_LOST  .        -         -          -           -            -          LEAVING  LOST&     ABANDONED%
 ABANDONED   .        -         -          -           -            -          -        LOST~     -
 KNOWN       .        -         -          -           -            -          -        -         -
@@ -220,7 +224,7 @@ def _read(table: str) -> dict[Event, dict[AttemptState, _Cell]]:
             if cell == "-":
                 columns[event][state] = (state, Action.NOTHING)
             elif cell != ".":
-                following = cell.rstrip("!+=*?#%~&")
+                following = cell.rstrip("!+=*?#%~&^")
                 columns[event][state] = (AttemptState[following], Action(cell.removeprefix(following)))
     return columns
 

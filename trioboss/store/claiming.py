@@ -6,8 +6,9 @@ import attrs
 
 from trioboss.errors import PayloadError, UnknownQueue, UsageError
 from trioboss.model.check import check_count, check_flag, check_name, check_priority
+from trioboss.model.described_error import describe_error
 from trioboss.model.job import Job, Lease
-from trioboss.model.payload import Unreadable, describe_error
+from trioboss.model.payload import Unreadable
 from trioboss.model.queue import Queue
 from trioboss.model.settle_and_claim import Claim, ClaimRequest, Failure
 from trioboss.postgres import BoundStatement

@@ -10,8 +10,8 @@ from uuid import UUID
 import attrs
 
 from trioboss.errors import UnknownQueue, UsageError
+from trioboss.model.described_error import describe_error
 from trioboss.model.job import Lease, NewJob
-from trioboss.model.payload import describe_error
 from trioboss.model.polling import Rescue
 from trioboss.model.schedule import Schedule
 from trioboss.model.settle_and_claim import Failure
@@ -19,6 +19,7 @@ from trioboss.model.states import JobState
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_rejected
 from trioboss.postgres.operation import Batch, Operation
+from trioboss.postgres.wire.results import read_rows
 from trioboss.store.context import Context
 from trioboss.store.parameters import lease_arrays, uuid_array
 from trioboss.store.rows import read_first
@@ -129,9 +130,11 @@ class MaintenanceOperations:
         return {id for (id,) in read_first((yield Batch((unlocked,))))}
 
     def count_states(self) -> Operation[dict[str, dict[str, int]]]:
-        """How many jobs of each queue are in each state; queues without jobs are left out."""
-        counts: dict[str, dict[str, int]] = defaultdict(dict)
-        for name, state, count in read_first((yield Batch((self._context.bind("count_states"),)))):
+        """How many jobs of each queue are in each state; states without jobs are left out."""
+        statements = (self._context.bind("count_states"), self._context.bind("get_queues"))
+        (counted, queues), *_ = yield Batch(statements)
+        counts: dict[str, dict[str, int]] = defaultdict(dict, {row[0]: {} for row in read_rows(queues)})
+        for name, state, count in read_rows(counted):
             counts[name][state] = count
         return dict(counts)
 

@@ -88,7 +88,7 @@ SELECT j.id, j.queue AS name, j.data, j.state, j.readiness, j.priority, j.attemp
        coalesce(j.policy, q.policy) AS policy, j.worker, j.notes #>> '{source,queue}' AS source_name,
        (j.notes #>> '{source,id}')::uuid AS source_id,
        (j.notes #>> '{source,created_on}')::timestamptz AS source_created_on,
-       (j.notes #>> '{source,retry_count}')::int AS source_retry_count, j.seq, j.live
+       (j.notes #>> '{source,retry_count}')::int AS source_retry_count, j.seq, j.live, j.options -> 'trace' AS trace
 FROM (
     SELECT id, queue, data, CASE WHEN readiness = 'active' THEN 'active' WHEN readiness = 'ended' THEN 'failed'
                                  WHEN attempt > 0 THEN 'retry' ELSE 'created' END AS state,
@@ -148,7 +148,7 @@ BEGIN
         'retention', coalesce(extract(epoch FROM NEW.retention),
             CASE WHEN NEW.keep_until > starts     -- a time before the job can start is no retention
                  THEN extract(epoch FROM NEW.keep_until - greatest(starts, statement_timestamp())) END),
-        'dead_letter', NEW.dead_letter));
+        'dead_letter', NEW.dead_letter, 'trace', NEW.trace));
     NEW.id := coalesce(NEW.id, trioboss.make_id());
     INSERT INTO trioboss.live_job (id, queue, priority, created_on, start_after, key, once, options, data, notes)
     VALUES (NEW.id, NEW.name, coalesce(NEW.priority, 0), coalesce(NEW.created_on, statement_timestamp()), starts,
