@@ -1,10 +1,12 @@
 """How fast does Spark read history and load jobs?
 
-read    1,000,000 archived jobs: all columns, four columns, one queue of eight; compared with Spark's JDBC source
+read    1,000,000 archived jobs: all columns, four columns, one queue of eight, their number; compared with Spark's
+        JDBC source
 write   a load of 1,000,000 jobs; compared with Spark's JDBC writer
 beside  the waits of a worker at 500 jobs/s, alone and while `trioboss pipeline archive` runs on the same cores
 report  a report over 1,000,000 and over 10,000,000 jobs
 audit   an audit over the same
+lake    an export of 1,000,000 jobs in 20 batches, its conversion to Delta, a compaction, and the erasure of a job
 
 The JDBC driver is found where the Debian package libpostgresql-jdbc-java installs it, or by --jdbc; without it the
 comparisons are left out. Takes about 60 minutes.
@@ -23,6 +25,7 @@ from benchmarks.harness.server import open_server
 from benchmarks.harness.tables import Table
 from benchmarks.pipelines.beside import measure_beside
 from benchmarks.pipelines.context import PipelineContext, find_jar, open_spark
+from benchmarks.pipelines.lakes import measure_lakes
 from benchmarks.pipelines.reading import measure_reading
 from benchmarks.pipelines.reporting import measure_auditing, measure_reporting
 from benchmarks.pipelines.writing import measure_writing
@@ -35,6 +38,7 @@ MEASURES: dict[str, Callable[[PipelineContext], Table]] = {
     "beside": measure_beside,
     "report": measure_reporting,
     "audit": measure_auditing,
+    "lake": measure_lakes,
 }
 
 

@@ -5,11 +5,11 @@ import trio
 import trioboss
 
 
-async def greet(job):
+async def greet(job: trioboss.RunningJob) -> str:
     return f"hello, {job.data['name']}"
 
 
-async def main():
+async def main() -> None:
     async with trioboss.open_boss() as boss:
         await boss.create_queue("greetings")
         await boss.work("greetings", greet)

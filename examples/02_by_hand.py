@@ -5,7 +5,7 @@ import trio
 import trioboss
 
 
-async def main():
+async def main() -> None:
     async with trioboss.open_boss(supervise=False, schedule=False) as boss:
         await boss.create_queue("by-hand")
         await boss.send("by-hand", {"number": 1}, priority=5)

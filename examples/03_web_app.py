@@ -7,12 +7,12 @@ import trio
 import trioboss
 
 
-async def resize(job):
+async def resize(job: trioboss.RunningJob) -> dict[str, object]:
     await trio.sleep(0.01)
     return {"image": job.data["image"], "size": [100, 100]}
 
 
-async def answer(boss, stream):
+async def answer(boss: trioboss.Boss, stream: trio.SocketStream) -> None:
     async with stream:
         request = await stream.receive_some(4096)
         image = request.split(b" ")[1].decode().lstrip("/")
@@ -23,12 +23,12 @@ async def answer(boss, stream):
         await stream.send_all(head + body)
 
 
-async def main():
+async def main() -> None:
     async with trioboss.open_boss() as boss, trio.open_nursery() as nursery:
         await boss.create_queue("resize")
         await boss.work("resize", resize, concurrency=10)
 
-        async def handle(stream):
+        async def handle(stream: trio.SocketStream) -> None:
             await answer(boss, stream)
 
         listeners = await nursery.start(trio.serve_tcp, handle, 0)

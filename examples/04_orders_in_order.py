@@ -5,11 +5,11 @@ import trio
 import trioboss
 
 
-async def main():
-    seen = []
+async def main() -> None:
+    seen: list[tuple[str | None, str]] = []
     done = trio.Event()
 
-    async def handle(job):
+    async def handle(job: trioboss.RunningJob[str]) -> None:
         await trio.sleep(0.01)
         seen.append((job.singleton_key, job.data))
         if len(seen) == 9:

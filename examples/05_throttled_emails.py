@@ -5,7 +5,7 @@ import trio
 import trioboss
 
 
-async def main():
+async def main() -> None:
     async with trioboss.open_boss() as boss:
         await boss.create_queue("digests")
         for n in range(3):

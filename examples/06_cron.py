@@ -1,23 +1,25 @@
 """Cron: an app with a schedule that ticks every second (six fields: seconds first)."""
 
+from datetime import datetime
+
 import trio
 
 import trioboss
 
 app = trioboss.App()
-ticks = []
+ticks: list[datetime] = []
 enough = trio.Event()
 
 
 @app.schedule("* * * * * *", data={"report": "minutely"})
 @app.worker("reports")
-async def report(job):
+async def report(job: trioboss.RunningJob) -> None:
     ticks.append(job.created_on)
     if len(ticks) == 2:
         enough.set()
 
 
-async def main():
+async def main() -> None:
     async with trioboss.open_boss(app=app) as boss:
         await enough.wait()
         await boss.unschedule("reports")

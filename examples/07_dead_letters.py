@@ -5,11 +5,11 @@ import trio
 import trioboss
 
 
-async def main():
+async def main() -> None:
     mended = False
     charged = trio.Event()
 
-    async def charge(job):
+    async def charge(job: trioboss.RunningJob) -> None:
         if not mended:
             raise ConnectionError("the payment provider is down")
         charged.set()
@@ -27,7 +27,7 @@ async def main():
         print("dead letter of", letter.source_queue, letter.source_id == id, letter.data)
         mended = True
         async with boss.transaction() as conn:
-            await boss.send(letter.source_queue, letter.data, conn=conn)
+            await boss.send("payments", letter.data, conn=conn)
             await boss.complete("payments-failed", letter, conn=conn)
         await charged.wait()
         print("charged")

@@ -8,19 +8,19 @@ import trio
 import trioboss
 
 
-async def asyncio_handler(job):
+async def asyncio_handler(job: trioboss.AsyncioJob) -> str:
     await asyncio.sleep(0.01)
     await job.progress({"half": True})
     return "from asyncio"
 
 
-def plain_handler(job):
+def plain_handler(job: trioboss.ThreadJob) -> str:
     time.sleep(0.01)
     job.progress({"half": True})
     return "from a thread"
 
 
-async def main():
+async def main() -> None:
     async with trioboss.open_boss() as boss:
         await boss.create_queue("with-asyncio")
         await boss.create_queue("with-threads")

@@ -6,7 +6,7 @@ import trio
 import trioboss
 
 
-async def main():
+async def main() -> None:
     async with trioboss.open_boss() as boss:
         await boss.create_queue("emails")
         await boss.delete_all_jobs("emails")

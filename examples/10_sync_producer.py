@@ -1,17 +1,19 @@
 """From code without trio, as in a Django view: SyncBoss, inside the view's own transaction."""
 
+from uuid import UUID
+
 import psycopg
 
 import trioboss
 
 
-def place_order(boss, connection, order_id):
+def place_order(boss: trioboss.SyncBoss, connection: psycopg.Connection, order_id: int) -> UUID | None:
     with connection.transaction():
         connection.execute("INSERT INTO placed_order (id) VALUES (%s)", (order_id,))
         return boss.send("confirmations", {"order": order_id}, conn=connection)
 
 
-def main():
+def main() -> None:
     with trioboss.SyncBoss() as boss, psycopg.connect(boss.dsn) as connection:
         boss.create_queue("confirmations")
         connection.execute("CREATE TEMP TABLE placed_order (id int)")

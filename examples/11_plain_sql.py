@@ -6,11 +6,11 @@ import trio
 import trioboss
 
 
-async def main():
+async def main() -> None:
     done = trio.Event()
-    got = []
+    got: list[dict[str, object]] = []
 
-    async def handle(job):
+    async def handle(job: trioboss.RunningJob) -> None:
         got.append(job.data)
         if len(got) == 4:
             done.set()

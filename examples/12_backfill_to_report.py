@@ -14,10 +14,10 @@ from trioboss.pipeline import Source, archive, audit, get_session, load, report
 ORDERS = 200
 
 
-async def charge_all(boss):
+async def charge_all(boss: trioboss.Boss) -> None:
     left, done = {str(n) for n in range(ORDERS)}, trio.Event()
 
-    async def charge(job):
+    async def charge(job: trioboss.RunningJob) -> None:
         if job.data["order"] == "13" and job.attempt == 1:
             raise ConnectionError("no answer from 10.0.0.7:443")
         left.discard(job.data["order"])
@@ -29,7 +29,7 @@ async def charge_all(boss):
     await boss.off_work("charges")  # returns when the last job is settled
 
 
-async def main(folder):
+async def main(folder: Path) -> None:
     spark, orders, lake = get_session(), folder / "orders.csv", folder / "lake"
     lines = [f"{n},customer-{n % 10},{n / 4}" for n in range(ORDERS)]
     orders.write_text("\n".join(["order,customer,amount", *lines]))

@@ -13,11 +13,11 @@ app = trioboss.App(label="shop")
 
 @app.schedule("0 3 * * *", tz="Europe/Berlin")
 @app.worker("invoices", retry_limit=5)
-async def write_invoice(job):
+async def write_invoice(job: trioboss.RunningJob) -> object:
     return job.data
 
 
-def run(user, *command):
+def run(user: str, *command: str) -> str:
     """Run `trioboss` as a database role; return its last line."""
     folder, module = os.path.split(os.path.splitext(__file__)[0])
     dsn = psycopg.conninfo.make_conninfo(os.environ["TRIOBOSS_DSN"], user=user)
@@ -26,7 +26,7 @@ def run(user, *command):
     return (done.stdout + done.stderr).strip().splitlines()[-1]
 
 
-def main():
+def main() -> None:
     with psycopg.connect(os.environ["TRIOBOSS_DSN"], autocommit=True) as owner:
         owner.execute("CREATE ROLE shop_deploy LOGIN")
         owner.execute("CREATE ROLE shop_worker LOGIN")

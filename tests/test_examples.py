@@ -21,6 +21,7 @@ EXPECTED = {
     "09_outbox": "committed: 1 e-mail",
     "10_sync_producer": "the worker would get {'order': 1} True",
     "11_plain_sql": "{'by': 'COPY', 'row': 2}",
+    "13_typed_app": "e-mail {'shipped': 1}",
     "16_deploy_with_roles": "everything is as 'shop' declares it",
 }
 IN_A_SPARK = "12_backfill_to_report"  # that tests/pipeline/test_pipeline_example.py has

@@ -5,9 +5,11 @@ TriobossError
 │   ├── UnknownQueue
 │   ├── QueueExists
 │   ├── QueueInUse
-│   └── PayloadError
+│   ├── PayloadError
+│   └── BossClosed                    the boss has ended: open another one
 ├── JobNotFound                       you, or another process was faster: no such job in that state
 ├── LeaseLost                         the attempt is over: stop working on the job
+├── DataMismatch                      the producer: the data of a job does not fit what its worker declares
 ├── BatchFailed                       your handler: some jobs of a batch failed
 ├── DatabaseUnavailable               the database or the network: try again later
 │   ├── PoolTimeout
@@ -26,6 +28,8 @@ from uuid import UUID
 
 __all__ = [
     "BatchFailed",
+    "BossClosed",
+    "DataMismatch",
     "DatabaseUnavailable",
     "JobNotFound",
     "LeaseLost",
@@ -87,7 +91,7 @@ class QueueExists(UsageError):
         remedy = f"delete it first, {' and '.join(fixed)} cannot be changed" if fixed else "use update_queue"
         super().__init__(f"queue {queue!r} exists with other options ({listed}): {remedy}")
         self.queue = queue
-        self.differing = dict(differing)
+        self.differing: dict[str, tuple[object, object]] = dict(differing)
 
 
 class QueueInUse(UsageError):
@@ -98,7 +102,7 @@ class QueueInUse(UsageError):
         of, remedy = ("jobs in ", "let them end") if by_jobs else ("", "update those")
         super().__init__(f"queue {queue!r} is the dead letter queue of {of}{listed}: {remedy} first")
         self.queue = queue
-        self.users = tuple(users)
+        self.users: tuple[str, ...] = tuple(users)
 
 
 class PayloadError(UsageError):
@@ -110,6 +114,26 @@ class PayloadError(UsageError):
         self.problem = problem
 
 
+class BossClosed(UsageError):
+    """The boss has ended: its block was left, or it is being left. Open another one."""
+
+    def __init__(self, message: str = "this boss has ended: open another one") -> None:
+        super().__init__(message)
+
+
+class DataMismatch(TriobossError):
+    """The data of a job does not fit the type that its worker declares. The job fails without retries."""
+
+    def __init__(self, queue: str, id: UUID, expected: str, path: str, problem: str) -> None:
+        super().__init__(f"job {id} in queue {queue!r} does not fit {expected}: {path}: {problem}")
+        self.queue = queue
+        self.id = id
+        self.expected = expected
+        self.path = path
+        """The field that does not fit, for instance ``data.to``."""
+        self.problem = problem
+
+
 class JobNotFound(TriobossError):
     """No job of that id is in a state that the call applies to."""
 
@@ -118,7 +142,7 @@ class JobNotFound(TriobossError):
         refused = f"{found} that the queue's policy admits: another one is queued or active"
         super().__init__(refused if taken else found)
         self.queue = queue
-        self.ids = tuple(ids)
+        self.ids: tuple[UUID, ...] = tuple(ids)
 
 
 class LeaseLost(TriobossError):
@@ -129,7 +153,7 @@ class LeaseLost(TriobossError):
             f"the lease of job {_listed(ids)} in queue {queue!r} is lost: nothing was written for it"
         )
         self.queue = queue
-        self.ids = tuple(ids)
+        self.ids: tuple[UUID, ...] = tuple(ids)
 
 
 class BatchFailed(TriobossError):
@@ -137,7 +161,7 @@ class BatchFailed(TriobossError):
 
     def __init__(self, errors: Mapping[UUID, object]) -> None:
         super().__init__(f"{len(errors)} of the batch failed: {_listed(list(errors))}")
-        self.errors = dict(errors)
+        self.errors: dict[UUID, object] = dict(errors)
 
 
 class DatabaseUnavailable(TriobossError):

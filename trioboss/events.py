@@ -1,5 +1,6 @@
 """Everything that the actors report, as values. Logs, metrics, tests and `boss.events()` read the same stream."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
@@ -12,12 +13,14 @@ __all__ = [
     "Event",
     "JobCancelled",
     "JobCompleted",
+    "JobCreated",
     "JobFailed",
     "JobReleased",
     "JobStarted",
     "JobStuck",
     "JobsRecovered",
     "LeaderChanged",
+    "LeaseExtended",
     "LeaseLostEvent",
     "ListenerDown",
     "ListenerUp",
@@ -71,17 +74,10 @@ class JobFailed(Event):
     error: str
     """The error in one line."""
     state: Literal["retry", "failed"]
-
-
-@attrs.frozen
-class JobCancelled(Event):
-    """The handler of a job that was cancelled, deleted or settled elsewhere has ended. Nothing was settled here."""
-
-    queue: str
-    id: UUID
-    attempt: int
-    ran: float
-    """Seconds that its handler took."""
+    exception: BaseException | None = attrs.field(default=None, eq=False, repr=False)
+    """The exception that the handler raised; None where it raised none: the job expired, or was failed by a call."""
+    dead_letter: str | None = None
+    """The queue that got a copy: of a job that has failed for good, and has such a queue."""
 
 
 @attrs.frozen
@@ -91,6 +87,17 @@ class JobReleased(Event):
     queue: str
     id: UUID
     attempt: int
+
+
+@attrs.frozen
+class LeaseExtended(Event):
+    """A handler has extended its lease."""
+
+    queue: str
+    id: UUID
+    attempt: int
+    expire_in: float
+    """Seconds from its start, after which the lease now expires."""
 
 
 @attrs.frozen
@@ -132,8 +139,36 @@ class TickFired(Event):
 
 
 @attrs.frozen
+class JobCreated(Event):
+    """A job was sent by this boss. Made only for readers that name this kind: ``events(JobCreated)``.
+
+    A job that is sent in a caller's transaction exists when that commits, which is after this event.
+    """
+
+    queue: str | None
+    """None where an event was published, to any number of queues."""
+    id: UUID | None
+    """None where jobs were inserted without returning their ids."""
+    count: int = 1
+
+
+@attrs.frozen
+class JobCancelled(Event):
+    """A job was cancelled by this boss; or the handler of a job has ended here because its job was cancelled, deleted,
+    or settled elsewhere.
+    """
+
+    queue: str
+    id: UUID
+    attempt: int | None
+    """The attempt whose handler was cancelled; None for a job that was not running here."""
+    ran: float | None = None
+    """Seconds that its handler took; None if it was not called."""
+
+
+@attrs.frozen
 class WorkerWip:
-    """What one worker is doing."""
+    """What one worker is doing. Times are those of this machine; None: never so far."""
 
     id: UUID
     queue: str
@@ -142,20 +177,37 @@ class WorkerWip:
     """Jobs running."""
     completed: int
     failed: int
+    name: str = ""
+    """The ``worker_name`` of its boss."""
+    options: Mapping[str, object] = attrs.field(factory=dict)
+    """The options of `work`, with their defaults."""
+    created_on: datetime | None = None
+    last_fetched_on: datetime | None = None
+    """When it last claimed jobs, with or without success."""
+    last_job_started_on: datetime | None = None
+    last_job_ended_on: datetime | None = None
+    last_job_duration: float | None = None
+    """Seconds that the handler of the last ended job took."""
+    last_error: str | None = None
+    """The last failure of a job, in one line."""
+    last_error_on: datetime | None = None
 
 
 @attrs.frozen
 class Wip(Event):
-    """Work in progress, at most every two seconds, when it has changed."""
+    """Work in progress, every two seconds while jobs run, and when it has changed."""
 
     workers: tuple[WorkerWip, ...]
 
 
 @attrs.frozen
 class MonitorStates(Event):
-    """How many jobs of each queue are in each state."""
+    """How many jobs of each queue are in each state, of all that are still known."""
 
     queues: dict[str, dict[str, int]]
+    """For each queue every state, also those without jobs, and their sum as ``all``."""
+    totals: dict[str, int] = attrs.field(factory=dict)
+    """The same for all queues together."""
 
 
 @attrs.frozen
@@ -200,6 +252,7 @@ class ActorRestarted(Event):
 
     actor: str
     error: str
+    """The cause; of an exception group, what it contains."""
 
 
 @attrs.frozen

@@ -5,4 +5,5 @@ reading    reading history, beside Spark's JDBC source
 writing    loading jobs, beside Spark's JDBC writer
 beside     a worker's waits while history is exported on the same machine
 reporting  reports and audits over a lake
+lakes      exports in both formats, and changes of a lake
 """

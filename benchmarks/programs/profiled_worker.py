@@ -54,7 +54,7 @@ class Trace:
                 self.record("settled", number, answered)
         for job in () if result.claim is None else result.claim.jobs:
             assert isinstance(job.data, dict)
-            number = int(job.data["i"])  # type: ignore[arg-type]
+            number = int(job.data["i"])
             self._numbers[job.id] = number
             for step, at in (("notified", self._notified), ("claim_sent", sent), ("claimed", answered)):
                 self.record(step, number, at)

@@ -4,6 +4,7 @@ import trio
 import trio.testing
 from scripted_ports import ids, make_job, outputs
 
+from trioboss.actors import completer
 from trioboss.events import JobCompleted, JobFailed, JobStarted
 
 
@@ -151,3 +152,34 @@ async def test_outcomes_of_a_worker_with_prefetch_go_with_its_claims(work, open_
     alone = [statement for statement in work.statements if statement.request is None]
     # Without the settle delay, every other statement would only settle.
     assert len(alone) < len(work.statements) / 4
+
+
+async def test_large_outputs_are_settled_in_pieces(work, open_worker, monkeypatch):
+    """A document of outputs is one parameter of a statement: it must not grow with the number of jobs."""
+    monkeypatch.setattr(completer, "_MOST_CHARACTERS", 4_000)
+    work.send(30)
+
+    async def handler(job):
+        await trio.sleep(1)  # all end together
+        return "x" * 900
+
+    async with open_worker(handler, concurrency=30):
+        await work.until(lambda: len(work.outcomes) == 30)
+
+    sizes = [sum(len(text) for _, text in statement.settlements.completed) for statement in work.statements]
+    assert sum(sizes) >= 27_000
+    assert max(sizes) <= 4_000
+
+
+async def test_an_output_that_is_larger_than_a_piece_is_settled_alone(work, open_worker, monkeypatch):
+    monkeypatch.setattr(completer, "_MOST_CHARACTERS", 500)
+    work.send(3)
+
+    async def handler(job):
+        await trio.sleep(1)
+        return "x" * 900
+
+    async with open_worker(handler, concurrency=3):
+        await work.until(lambda: len(work.outcomes) == 3)
+
+    assert max(len(statement.settlements.completed) for statement in work.statements) == 1

@@ -420,3 +420,13 @@ def test_a_dispatcher_that_stops_leaves_unknown_leases_to_the_very_end():
     assert machine.plan_rest(Pending()) == Recover()
     machine.recovered()
     assert machine.plan_rest(Pending()) == Stop()
+
+
+def test_leases_of_a_claim_whose_answer_was_not_read_are_recovered_before_the_next_claim():
+    machine = DispatchMachine()
+    machine.plan(0.0, 5)
+    machine.claim_unknown(1.0)
+
+    assert machine.plan(1.0, 5) == Recover()
+    machine.recovered()
+    assert isinstance(machine.plan(1.0, 5), Claim)

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trioboss import PayloadError
-from trioboss.model.payload import describe_error, encode
+from trioboss.model.described_error import describe_error
+from trioboss.model.payload import encode
 
 _numbers = (
     st.integers()

@@ -19,6 +19,12 @@ def main(master, dsn, folder):
         "spark.eventLog.enabled": "true",
         "spark.executor.cores": "2",
         "spark.executor.memory": "512m",
+        # A copy of a task is started soon after most of the others have ended.
+        "spark.speculation": "true",
+        "spark.speculation.interval": "50ms",
+        "spark.speculation.minTaskRuntime": "100ms",
+        "spark.speculation.multiplier": "1.1",
+        "spark.speculation.quantile": "0.5",
     }
     spark = get_session(master, conf)
     spark.sparkContext.setLogLevel("INFO")
@@ -28,6 +34,10 @@ def main(master, dsn, folder):
     rows = spark.range(1000, numPartitions=2).selectExpr("id as n")
     say("loaded", explain(load(rows, "email", dsn, spark=spark, load_id="one")))
     export.join()
+    # One of four tasks takes seconds, and so does its copy: both run at the same time.
+    slow = "if(id = 0, java_method('java.lang.Thread', 'sleep', 5000L), 'at once') as waited"
+    rows = spark.range(40, numPartitions=4).selectExpr("id as n", slow)
+    say("speculated", explain(load(rows, "slow", dsn, spark=spark, load_id="two")))
 
     read = spark.read.format("trioboss").options(dsn=dsn, table="job").load().where("queue = 'email'")
     read.explain(True)

@@ -356,7 +356,7 @@ def test_mistakes_are_told_before_any_row_is_read(dsn, sync_boss):
         BatchWriter(options_of(dsn, "nowhere"), schema, False)
     with pytest.raises(UsageError, match="mode: jobs can only be appended"):
         BatchWriter(options_of(dsn), schema, True)
-    with pytest.raises(UsageError, match="queue: say which queue gets the jobs"):
+    with pytest.raises(UsageError, match="queue: name the queue that gets the jobs"):
         WriteOptions.parse({"dsn": dsn})
     release(options_of(dsn), [])
     sync_boss.create_queue("other")

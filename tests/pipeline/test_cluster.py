@@ -96,9 +96,9 @@ def daemon(folder, name, *arguments):
 class Outcome:
     """What one run on the cluster left."""
 
-    def __init__(self, folder, said, errors, history, lake, jobs, stages):
+    def __init__(self, folder, said, errors, history, lake, jobs, stages, slow):
         self.folder, self.said, self.errors = folder, said, errors
-        self.history, self.lake, self.jobs, self.stages = history, lake, jobs, stages
+        self.history, self.lake, self.jobs, self.stages, self.slow = history, lake, jobs, stages, slow
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +110,7 @@ def outcome(server_dsn, template, tmp_path_factory):
         database = stack.enter_context(psycopg.connect(dsn, autocommit=True))
         with trioboss.SyncBoss(dsn, migrate=False) as boss:
             boss.create_queue("email")
+            boss.create_queue("slow")
         for n in range(4):
             end_jobs(database, 100, first=n)
         port = free_port()
@@ -124,10 +125,20 @@ def outcome(server_dsn, template, tmp_path_factory):
             for n in range(2)
         ]
         said, errors = execute(master, dsn, folder, database, workers)
-        jobs = database.execute("select data -> 'n' from trioboss.job").fetchall()
+        jobs = database.execute("select data -> 'n' from trioboss.job where name = 'email'").fetchall()
+        slow = database.execute("select data -> 'n' from trioboss.job where name = 'slow'").fetchall()
         stages = database.execute("select * from trioboss.stage").fetchall()
         history, lake = rows_of_history(database), rows_of_lake(folder / "lake")
-        yield Outcome(folder, said, errors, history, lake, sorted(n for (n,) in jobs), stages)
+        yield Outcome(
+            folder,
+            said,
+            errors,
+            history,
+            lake,
+            sorted(n for (n,) in jobs),
+            stages,
+            sorted(n for (n,) in slow),
+        )
 
 
 def execute(master, dsn, folder, database, workers):
@@ -169,6 +180,19 @@ def test_a_load_whose_executor_is_killed_has_each_row_once(outcome):
     assert "1000 rows, 1000 jobs in email, 0 rejected" in outcome.said["loaded"]
     assert outcome.jobs == list(range(1000))
     assert outcome.stages == []
+
+
+def test_a_load_with_two_copies_of_a_task_at_once_has_each_row_once(outcome):
+    events = "".join(path.read_text() for path in outcome.folder.rglob("*") if is_event_log(path))
+
+    assert "SparkListenerSpeculativeTaskSubmitted" in events
+    assert "40 rows, 40 jobs in slow, 0 rejected" in outcome.said["speculated"]
+    assert outcome.slow == list(range(40))
+    assert outcome.stages == []
+
+
+def is_event_log(path):
+    return path.is_file() and b"SparkListenerSQLExecutionStart" in path.read_bytes()
 
 
 def test_what_was_loaded_is_read_and_a_refusal_arrives(outcome):

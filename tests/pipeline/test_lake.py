@@ -349,9 +349,9 @@ def test_a_folder_that_is_no_lake_is_refused(spark, dsn, database, tmp_path, qui
     [
         (
             "update trioboss.lake set batch = 0, exported = '0'",
-            "the lake has 1 batches, and the database knows of 0",
+            "the lake has 1 batches, and the database has 0 of them",
         ),
-        (None, "the lake has 0 batches, and the database knows of 1"),
+        (None, "the lake has 0 batches, and the database has 1 of them"),
     ],
 )
 def test_a_backup_of_either_side_is_noticed(spark, dsn, database, tmp_path, quick, restore, problem):

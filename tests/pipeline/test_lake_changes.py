@@ -478,7 +478,7 @@ def test_jobs_are_erased_in_a_database_without_a_lake(dsn, database):
 
 
 def test_an_erasure_needs_to_know_which_jobs(dsn):
-    with pytest.raises(UsageError, match="say which jobs"):
+    with pytest.raises(UsageError, match="name the jobs"):
         erase(dsn, "email")
 
 

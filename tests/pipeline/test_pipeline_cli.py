@@ -102,7 +102,7 @@ def no_spark(monkeypatch):
         (["archive", "--to", "x", "--conf", "x"], "conf: 'x' is not of the form KEY=VALUE"),
         (["archive", "--to", "x", "--master", "spark://x:1"], "a cluster cannot reach an embedded server"),
         (["report", "--out", "x", "--top", "0"], "top: 0 is not a number of more than 0"),
-        (["report", "--out", "s3a://x/y"], "page: say where the page goes"),
+        (["report", "--out", "s3a://x/y"], "page: give a path for the page"),
         (["report", "--out", "x", "--from-lake", "y", "--dsn", "z"], "give a lake or a dsn, not both"),
         (["audit", "--queue", ""], "queue: "),
         (["capacity", "--target", "0"], "target: 0 is not a number of more than 0"),

@@ -117,7 +117,15 @@ UTILITIES = {"copy_jobs", "copy_staging", "clear_storage", "listen"}  # cannot b
 STATEMENTS = {path.stem for path in Path(plans.__file__).with_name("statements").glob("*.sql")} - UTILITIES
 # Neither read nor write a table of jobs, or only what everybody may know.
 HARMLESS = {
-    *("count_pages", "examine", "examine_tables", "explain_refusal", "find_live", "find_next_due"),
+    *(
+        "count_pages",
+        "examine",
+        "examine_tables",
+        "explain_refusal",
+        "find_live",
+        "find_long_queues",
+        "find_next_due",
+    ),
     *(
         "find_ended",
         "find_transaction",
@@ -146,13 +154,15 @@ READING = {
         "find_long_queues",
         "find_retired",
         "find_unseen_leases",
+        "find_copies",
+        "count_jobs_of",
         "find_warnings",
         "get_blocked_keys",
         "get_job",
     ),
     *("get_last_ticks", "get_load", "get_queue_size", "get_queue_stats", "get_rejected"),
-    *("get_schedules", "list_days", "measure_queues", "notify_waiters", "register_read"),
-    *("count_jobs_of", "find_copies", "remove_waiter"),
+    *("get_schedules", "list_days", "measure_queues", "measure_ticks", "notify_waiters", "register_read"),
+    "remove_waiter",
     *("examine_queues", "get_attempts", "get_backlog", "get_labels", "get_workers", "observe_blocked"),
     *("observe_failures", "observe_queues", "observe_running", "preview_redrive"),
 }
@@ -173,6 +183,7 @@ OWNING = {
         "close_load",
         "drop_ended_of_stage",
         "drop_lake",
+        "erase_jobs",
         "drop_stage",
     ),
     *("find_key_locks", "gather_stage", "get_load", "get_rejected", "keep_rejected", "list_stages"),

@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 import trioboss
@@ -43,6 +44,23 @@ def test_there_are_few_dependencies():
     names = {re.match(r"[\w-]+", requirement)[0] for requirement in project["dependencies"]}
 
     assert names <= {"attrs", "croniter", "psycopg", "trio", "trio-asyncio", "tzdata"}
+
+
+def test_everything_that_runs_as_a_server_has_an_upper_bound():
+    project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text("utf-8"))["project"]
+
+    (embedded,) = project["optional-dependencies"]["embedded"]
+    assert re.search(r"<\d", embedded)
+
+
+def test_the_versions_of_ci_are_pinned():
+    project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    lines = (ROOT.parent / ".ci" / "constraints.txt").read_text("utf-8").splitlines()
+    pinned = {line.partition("==")[0].lower().replace("_", "-") for line in lines if "==" in line}
+    wanted = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    names = {re.match(r"[\w-]+", each)[0].lower() for each in wanted if "sys_platform" not in each}
+
+    assert names - {"trioboss"} <= pinned
 
 
 def test_a_payload_that_looks_like_an_object_is_just_a_payload(quarry):

@@ -19,7 +19,9 @@ DECLARE
     l trioboss.limited_queue;
 BEGIN
     SELECT * INTO l FROM trioboss.limited_queue WHERE queue = NEW.queue;
-    IF FOUND AND NOT EXISTS (SELECT FROM trioboss.limit_place WHERE job_id = NEW.id) THEN
+    IF TG_OP = 'INSERT' THEN
+        UPDATE trioboss.live_job SET readiness = 'ready' WHERE queue = l.queue AND id = NEW.id;
+    ELSIF l.queue IS NOT NULL AND NOT EXISTS (SELECT FROM trioboss.limit_place WHERE job_id = NEW.id) THEN
         NEW.readiness := 'waiting';
         NEW.backlog := l.backlog;
         INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog) VALUES (NEW.seq, NEW.priority, NEW.backlog, NEW.queue);
@@ -28,7 +30,11 @@ BEGIN
 END $$;
 
 -- After follow_readiness, in the order of names.
-CREATE TRIGGER wait_for_limit BEFORE INSERT OR UPDATE OF readiness ON trioboss.live_job FOR EACH ROW
+CREATE TRIGGER wait_for_limit BEFORE UPDATE OF readiness ON trioboss.live_job FOR EACH ROW
+WHEN (NEW.readiness = 'ready') EXECUTE FUNCTION trioboss.wait_for_limit();
+
+-- A public limit would be part of send.sql, where the backlog of the key is.
+CREATE TRIGGER join_limit AFTER INSERT ON trioboss.live_job FOR EACH ROW
 WHEN (NEW.readiness = 'ready') EXECUTE FUNCTION trioboss.wait_for_limit();
 
 CREATE FUNCTION trioboss.leave_limit() RETURNS trigger LANGUAGE plpgsql AS $$

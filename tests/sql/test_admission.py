@@ -403,3 +403,61 @@ def test_a_paused_queue_admits_nobody(sessions):
     sessions.run(OWN, lambda own: sessions.store.queues.pause("q", False))
 
     assert keys(queue.claim()) == ["k"]
+
+
+# -- bounds of priority
+
+
+def test_a_bounded_claim_leaves_no_further_checks(sessions):
+    queue = QueueUnderTest(sessions, "singleton")
+    queue.send("k")
+    owner = queue.claim()
+    queue.send("k", priority=10)
+    queue.complete(owner)
+    assert queue.fetch(max_priority=5) == []
+    checks = queue.count_checks()
+
+    for _ in range(5):
+        assert queue.fetch(max_priority=5) == []
+
+    assert queue.count_checks() == checks
+
+
+def test_a_bounded_claim_behind_very_many_owners_that_left_ends(sessions):
+    queue = QueueUnderTest(sessions, "singleton")
+    queue.fill("k#", 1100)
+    owners = queue.claim(1100)
+    queue.fill("k#", 1100, priority=10)
+    queue.complete(owners)
+
+    assert queue.fetch(max_priority=5) == []
+    assert queue.count_checks() <= 2200
+    assert len(queue.claim(1100)) == 1100
+
+
+def test_a_bounded_claim_finds_a_job_behind_one_above_its_bound(sessions):
+    queue = QueueUnderTest(sessions, "singleton")
+    queue.send("k")
+    owner = queue.claim()
+    queue.send("k", priority=10)
+    queue.send("k", priority=3)
+    queue.send("other", priority=20)
+    queue.complete(owner)
+    assert keys(queue.claim(1)) == ["other"]
+
+    (found,) = queue.fetch(max_priority=5)
+
+    assert found.priority == 3
+
+
+def test_a_first_job_that_is_being_changed_keeps_one_check_however_many_wait_behind_it(sessions):
+    queue = QueueUnderTest(sessions, "singleton")
+    queue.fill("k", 500)
+    ((head,),) = sessions.query("SELECT id FROM trioboss.live_job ORDER BY seq LIMIT 1")
+    queue.change("cancel", head, CALLER)
+
+    assert queue.claim(1000) == []
+
+    sessions.connections[CALLER].rollback()
+    assert queue.count_checks() == 1
+    assert [job.id for job in queue.claim(1)] == [head]

@@ -96,7 +96,8 @@ FILL = """
         heartbeat = 114, heartbeat_on = '2001-01-15', extensions = 117,
         options = '{"retry_limit": 1020, "retry_delay": 104, "retry_backoff": true, "retry_delay_max": 105,
                     "retry_jitter": 0.106, "retry_window": 107, "expire_in": 113, "heartbeat": 114,
-                    "auto_heartbeat": false, "max_lease_extensions": 116, "retention": 119, "delete_after": 120}',
+                    "auto_heartbeat": false, "max_lease_extensions": 116, "retention": 119, "delete_after": 120,
+                    "trace": {"traceparent": "124"}}',
         notes = jsonb_build_object('error', 'error', 'failures', 108, 'failed_on', '2001-01-09T00:00:00+00:00',
             'progress', 'progress', 'singleton_on', '2001-01-12T00:00:00+00:00', 'source', jsonb_build_object(
                 'queue', 'source', 'id', %(source)s::text, 'created_on', '2001-01-21T00:00:00+00:00',

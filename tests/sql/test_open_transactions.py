@@ -3,6 +3,8 @@
 Our own session gives up after a short lock_timeout, so every step that returns is a step that did not wait.
 """
 
+from datetime import UTC, datetime, timedelta
+
 import psycopg
 import pytest
 from lifecycle_sessions import CALLERS, OWN
@@ -269,3 +271,22 @@ def test_our_own_session_gives_up_when_it_has_to_wait(sessions):
 
     with pytest.raises(psycopg.errors.LockNotAvailable):
         queue.send("k", OWN)
+
+
+def test_a_rescue_does_not_wait_for_a_caller_who_has_settled_a_job_that_expired(sessions):
+    expired = QueueUnderTest(sessions, "standard", name="expired", expire_in=1, retry_limit=3)
+    other = QueueUnderTest(sessions, "standard", name="other", expire_in=1, retry_limit=3)
+    expired.send()
+    (job,) = expired.claim(1)
+    other.send()
+    other.claim(1)
+    expired.complete(job, CALLER)
+    sessions.now = datetime.now(UTC) + timedelta(minutes=2)
+
+    rescued = sessions.run(
+        OWN, lambda own: sessions.store.maintenance.rescue_leases(5.0, 0.5, warnings=False)
+    )
+
+    assert [name for name, _, _ in rescued.ended] == ["other"]
+    sessions.connections[CALLER].commit()
+    assert expired.states().count("completed") == 1

@@ -48,7 +48,7 @@ def receive(listener: psycopg.Connection[Any], until: str) -> list[str]:
 
 async def until_blocked(database: psycopg.Connection[Any]) -> None:
     """Return when a session waits for a lock."""
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while not await trio.to_thread.run_sync(is_a_session_blocked, database):
             pass
 

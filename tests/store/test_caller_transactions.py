@@ -243,7 +243,7 @@ async def test_an_asyncio_connection_is_refused(boss, changes, dsn, method):
     connection = await connect_with_asyncio(dsn)
 
     with pytest.raises(
-        trioboss.UsageError, match=r"^conn: AsyncConnection cannot be used under trio: pass a"
+        trioboss.UsageError, match=r"^conn: psycopg.AsyncConnection: it belongs to asyncio: pass the conn"
     ):
         await changes.calls()[method](connection)
 

@@ -1,4 +1,4 @@
-"""Dead dead_job jobs: a job that fails for good leaves a copy in another queue."""
+"""Dead letter jobs: a job that fails for good leaves a copy in another queue."""
 
 from datetime import timedelta
 from functools import partial
@@ -15,7 +15,7 @@ RETRYING = {"retry_limit": 4, "retry_delay": 2.0, "retry_backoff": True, "retry_
 
 @pytest.fixture
 async def q(boss):
-    """A boss with a queue `q` whose dead dead_job queue is `dead`."""
+    """A boss with a queue `q` whose dead letter queue is `dead`."""
     await boss.create_queue("dead")
     await boss.create_queue("q", dead_letter="dead")
     return boss
@@ -204,7 +204,7 @@ async def test_if_the_dead_letter_queue_of_a_job_is_gone_that_of_its_queue_is_us
 
 @pytest.fixture
 async def strict(boss):
-    """A boss with an active job of the key `k`, whose dead dead_job queue is a strict FIFO queue."""
+    """A boss with an active job of the key `k`, whose dead letter queue is a strict FIFO queue."""
     await boss.create_queue("dead", policy="key_strict_fifo")
     await boss.create_queue("q", retry_limit=0, dead_letter="dead")
     await boss.send("q", "failed", singleton_key="k")
@@ -241,3 +241,15 @@ async def test_a_job_fails_beside_an_open_transaction_that_sends_to_its_dead_let
         caller.commit()
 
     assert await read_in_order(boss, "dead") == ["open"]
+
+
+async def test_a_failed_job_shows_the_terms_that_applied_when_it_failed(boss):
+    await boss.create_queue("dead")
+    await boss.create_queue("q", dead_letter="dead", retry_limit=0)
+    id = await boss.send("q")
+    await boss.fail("q", await boss.fetch("q"), "no")
+    await boss.update_queue("q", retry_limit=7, dead_letter=None)
+
+    job = await boss.get_job_by_id("q", id)
+
+    assert (job.retry_limit, job.dead_letter) == (0, "dead")

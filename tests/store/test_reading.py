@@ -152,7 +152,7 @@ async def test_a_bad_filter_is_refused_by_name(offline_boss, bad):
 
 
 async def test_an_unknown_filter_is_a_type_error_that_lists_those_there_are(offline_boss):
-    with pytest.raises(TypeError, match=r"unexpected filter 'colour'.*'singleton_key'"):
+    with pytest.raises(TypeError, match=r"unexpected option 'colour'.*singleton_key"):
         await offline_boss.find_jobs("q", colour="red")
 
 

@@ -8,7 +8,7 @@ import trio
 from store_helpers import take, take_all, until_blocked
 
 from trioboss import Policy
-from trioboss.model.payload import describe_error
+from trioboss.model.described_error import describe_error
 from trioboss.model.settle_and_claim import Failure
 
 

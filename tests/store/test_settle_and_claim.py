@@ -3,11 +3,14 @@
 from datetime import UTC, datetime
 
 import attrs
+import psycopg
 import pytest
-from store_helpers import open_quiet_boss
+import trio
+from store_helpers import open_quiet_boss, until_blocked
 
 from trioboss.model.job import Lease, make_id
 from trioboss.model.settle_and_claim import ClaimRequest, Failure, Settlements
+from trioboss.postgres.executor import execute
 from trioboss.postgres.operation import InParallel
 from trioboss.store.claiming import ClaimOperations
 from trioboss.store.settle_and_claim import SettleAndClaimOperations
@@ -170,3 +173,31 @@ async def test_without_a_claim_the_call_waits_for_its_notifications(operations):
 
     assert (alone.await_follow_up, with_a_claim.await_follow_up) == (True, False)
     assert alone.follow_up == with_a_claim.follow_up
+
+
+async def test_a_claim_beside_a_failure_whose_slot_was_taken_meanwhile_is_reported_as_unknown(
+    boss, dsn, database
+):
+    """The claim of a keyed queue is a transaction of its own: it may succeed where the failure does not."""
+    store, worker = boss._store, make_id()
+    await boss.create_queue("q", policy="singleton", retry_limit=3)
+    await boss.send_singleton("q", {}, singleton_key="k")
+    claim = store.claiming.claim("q", ClaimRequest(1, worker))
+    (job,) = (await execute(claim, boss._pool)).jobs
+    await boss.send("q", singleton_key="other")
+    failed = Settlements(failed=[(job.lease, Failure('"no"'))])
+    with psycopg.connect(dsn) as caller:
+        await boss.send_singleton("q", {}, singleton_key="k", conn=caller)
+        async with trio.open_nursery() as nursery:
+            answer = []
+
+            async def settle() -> None:
+                operation = store.settle_and_claim.settle_and_claim("q", failed, ClaimRequest(5, worker))
+                answer.append(await execute(operation, boss._pool))
+
+            nursery.start_soon(settle)
+            await until_blocked(database)
+            caller.commit()
+
+    assert answer[0].claim is None
+    assert list(answer[0].settled) == [job.id]

@@ -15,7 +15,8 @@ import trioboss
 from trioboss.actors.runner import RetryJob
 from trioboss.errors import PayloadError
 from trioboss.events import ActorRestarted, Event, JobCompleted, JobFailed, JobStarted
-from trioboss.model.payload import describe_error, encode, error_line, is_large
+from trioboss.model.described_error import describe_error, error_line
+from trioboss.model.payload import encode, is_large
 from trioboss.testing import record
 
 

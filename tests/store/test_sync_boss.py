@@ -263,7 +263,8 @@ def test_an_asyncio_connection_is_refused(q, dsn):
         return connection
 
     with pytest.raises(
-        trioboss.UsageError, match=r"^conn: AsyncConnection is not a blocking psycopg\.Connection"
+        trioboss.UsageError,
+        match=r"^conn: psycopg.AsyncConnection: it belongs to asyncio",
     ):
         q.send("q", conn=asyncio.run(connect()))
 

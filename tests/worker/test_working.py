@@ -239,7 +239,8 @@ async def test_with_a_monitor_interval_events_count_jobs_by_state(boss, dsn):
     ):
         told = [await next_of(trioboss.events.MonitorStates, events) for _ in range(2)]
 
-    assert [event.queues for event in told] == [{"q": {"created": 2, "completed": 1}}] * 2
+    counts = {"created": 2, "retry": 0, "active": 0, "completed": 1, "cancelled": 0, "failed": 0, "all": 3}
+    assert [event.queues["q"] for event in told] == [counts] * 2
 
 
 async def test_hundreds_of_idle_queues_cost_no_claim_and_each_is_notified(boss, handle, handled):

@@ -38,10 +38,14 @@ class Completer:
     completed: int = attrs.field(default=0, init=False)
     failed: int = attrs.field(default=0, init=False)
     lost: int = attrs.field(default=0, init=False)
+    last_ended: Running | None = attrs.field(default=None, init=False)
+    """The last attempt that was settled."""
+    last_error: tuple[str, float] | None = attrs.field(default=None, init=False)
+    """The last failure, and when it was."""
     _waiting: list[Running] = attrs.field(factory=list, init=False)
     _frees_jobs: bool = attrs.field(default=False, init=False)
     """Settling may make a job ready: a failed or released one is queued again."""
-    _most_characters: int = attrs.field(default=_MOST_CHARACTERS, init=False)
+    _most_characters: int = attrs.field(factory=lambda: _MOST_CHARACTERS, init=False)
     """Of outputs and errors in one statement."""
     _given_up: int = attrs.field(default=0, init=False)
     """Leases that were given up, although they may still be in the database."""
@@ -122,6 +126,8 @@ class Completer:
         them it accepted no other end than a failure, and why.
         """
         self._most_characters = _MOST_CHARACTERS
+        if entries:
+            self.last_ended = entries[-1]
         reports_completed = self._reporter.wants(JobCompleted)
         for running in entries:
             state = states.get(running.job.id)
@@ -155,20 +161,22 @@ class Completer:
                 self._report_lost(running, "its lease was lost while it ran")
             case Action.REPORT_CANCELLED:
                 job = running.job
-                self._reporter.report(JobCancelled(job.queue, job.id, job.attempt, running.ran))
+                ran = running.ran if running.started_at else None
+                self._reporter.report(JobCancelled(job.queue, job.id, job.attempt, ran))
         if action in (Action.RECOVER, Action.REPORT_LOST_AND_RECOVER):
             self._given_up += 1
 
     def _report_settled(self, running: Running, state: JobState | None) -> None:
         job, outcome = running.job, running.outcome
         if isinstance(outcome, Failed):
-            self._report_failed(running, outcome.error, state)
+            self._report_failed(running, outcome.error, state, outcome.exception)
         else:
             self._reporter.report(JobReleased(job.queue, job.id, job.attempt))
 
     def _report_manual(self, running: Running) -> None:
         manual = running.manual
         assert manual is not None
+        self.last_ended = running
         if manual.state is JobState.COMPLETED:
             self.completed += 1
             self._report_completed(running)
@@ -179,11 +187,16 @@ class Completer:
         job = running.job
         self._reporter.report(JobCompleted(job.queue, job.id, job.attempt, running.waited, running.ran))
 
-    def _report_failed(self, running: Running, error: str, state: JobState | None) -> None:
+    def _report_failed(
+        self, running: Running, error: str, state: JobState | None, exception: BaseException | None = None
+    ) -> None:
         self.failed += 1
+        self.last_error = (error, running.ended_at)
         job = running.job
         end: Literal["failed", "retry"] = "failed" if state is JobState.FAILED else "retry"
-        event = JobFailed(job.queue, job.id, job.attempt, running.waited, running.ran, error, end)
+        dead_letter = job.dead_letter if end == "failed" else None
+        times = (running.waited, running.ran)
+        event = JobFailed(job.queue, job.id, job.attempt, *times, error, end, exception, dead_letter)
         self._reporter.report(event)
 
     def _report_lost(self, running: Running, reason: str) -> None:

@@ -11,6 +11,7 @@ from trio.lowlevel import checkpoint
 from trioboss.actors.checker import Checker
 from trioboss.actors.completer import Completer
 from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.followers import Followers
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import is_cancelled
@@ -82,6 +83,7 @@ class Dispatcher:
     _port: WorkPort
     _reporter: Reporter
     _busy: BusyNotifier
+    _followers: Followers | None = None
 
     bell: Doorbell = attrs.field(factory=Doorbell, init=False)
     completer: Completer = attrs.field(init=False)
@@ -92,6 +94,8 @@ class Dispatcher:
     """No statement may take longer than until then."""
     _reserved: int = attrs.field(default=0, init=False)
     """The room in the slots that is reserved for the claim under way."""
+    claimed_at: float | None = attrs.field(default=None, init=False)
+    """When it last had an answer to a claim."""
     _claims: int = attrs.field(default=0, init=False)
     _claimed: int = attrs.field(default=0, init=False)
     _woken: Counter[str] = attrs.field(factory=Counter, init=False)
@@ -308,16 +312,19 @@ class Dispatcher:
     def _receive(self, answer: SettledAndClaimed, sent_at: float) -> None:
         """Hand the claimed jobs to the slots."""
         found = answer.claim
-        jobs = [] if found is None else found.jobs
+        if found is None:
+            self.machine.claim_unknown(trio.current_time())
+            return
+        jobs = found.jobs
         self._claims += 1
         self._claimed += len(jobs)
+        self.claimed_at = trio.current_time()
         may_be_cancelled = self.machine.claimed(
-            len(jobs),
-            None if found is None else found.next_due,
-            trio.current_time(),
-            keyed=found is not None and found.policy in KEYED,
+            len(jobs), found.next_due, self.claimed_at, keyed=found.policy in KEYED
         )
         self._reserve(0)
+        if self._followers is not None and self._followers.ids:
+            self._followers.claimed(jobs)
         if jobs:
             self._slots.offer(ClaimedBatch(jobs, self.completer, sent_at), more=self.machine.may_have_jobs)
         if may_be_cancelled:

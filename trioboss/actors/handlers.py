@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -11,18 +11,19 @@ from typing import Any
 import attrs
 import trio
 
-from trioboss.actors.runner import Handler, RunningJob
+from trioboss.actors.leased_job import CallSettings, LeasedJob
+from trioboss.actors.middleware import AnyMiddleware, wrap_handler
+from trioboss.actors.runner import Call
+from trioboss.actors.wrapped_jobs import AsyncioJob, ThreadJob
 from trioboss.errors import UsageError
 from trioboss.model.check import shown
-from trioboss.model.job import Duration, HandedJob, Job
-from trioboss.model.payload import Json
-from trioboss.model.states import JobState
+from trioboss.model.job import Job
 
-__all__ = ["ThreadHandler", "ThreadJob", "asyncio_handler", "check_handler", "open_asyncio"]
+__all__ = ["HandlerStack", "JobClasses", "ThreadHandler", "check_handler", "make_stack", "open_asyncio"]
 
 
 def check_handler(handler: object, *, thread: bool, asyncio: bool) -> None:
-    """Raise UsageError unless the handler is of the kind that the arguments say."""
+    """Raise UsageError, with the handler's name, unless it is of the kind that the arguments say."""
     if thread and asyncio:
         raise UsageError("thread, asyncio: a handler runs in a thread or in asyncio, not in both")
     if not callable(handler):
@@ -31,53 +32,65 @@ def check_handler(handler: object, *, thread: bool, asyncio: bool) -> None:
     while isinstance(meant, partial):
         meant = meant.func
     is_async = inspect.iscoroutinefunction(meant) or inspect.iscoroutinefunction(meant.__call__)
+    name = getattr(meant, "__qualname__", None) or shown(meant)
     if thread and is_async:
-        raise UsageError("handler: an async function: thread=True is for plain functions")
+        raise UsageError(f"handler: {name} is an async function: thread=True is for plain functions")
+    if inspect.isasyncgenfunction(meant):
+        raise UsageError(f"handler: {name} is an async generator: a handler returns its output")
     if not thread and not is_async and inspect.isroutine(meant):
-        raise UsageError("handler: not an async function: pass thread=True to run it in a thread")
+        raise UsageError(f"handler: {name} is not an async function: pass thread=True to run it in a thread")
 
 
-@attrs.frozen(eq=False)
-class _WrappedJob(HandedJob):
-    """A RunningJob for handlers of another kind."""
+@attrs.frozen
+class JobClasses:
+    """The classes of the jobs that handlers of each kind get. The API has its own, which know the boss."""
 
-    _job: RunningJob
-
-    def __repr__(self) -> str:
-        return repr(self._job)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._job, name)
-
-    @property
-    def job(self) -> Job:
-        """The job as it was claimed."""
-        return self._job.job
-
-    def settled_manually(self, state: JobState, error: str, *, certain: bool) -> None:
-        """A call of the handler has settled the attempt."""
-        self._job.settled_manually(state, error, certain=certain)
+    trio: type[LeasedJob[Any]] = LeasedJob
+    thread: type[ThreadJob[Any]] = ThreadJob
+    asyncio: type[AsyncioJob[Any]] = AsyncioJob
 
 
-@attrs.frozen(eq=False, repr=False)
-class ThreadJob(_WrappedJob):
-    """A RunningJob for handlers in threads: its methods block."""
+@attrs.frozen
+class HandlerStack:
+    """A handler as slots call it, with everything that is resolved once for each worker."""
 
-    def extend(self, seconds: Duration) -> None:
-        """Let the lease expire later."""
-        trio.from_thread.run(self._job.extend, seconds)
+    call: Call
+    job_class: type[LeasedJob[Any]]
+    settings: CallSettings
+    threads: "ThreadHandler | None"
+    """Where it runs in threads."""
 
-    def touch(self) -> None:
-        """Send a heartbeat now."""
-        trio.from_thread.run(self._job.touch)
 
-    def progress(self, value: Json) -> None:
-        """Record how far the job has come."""
-        trio.from_thread.run(self._job.progress, value)
+def make_stack(
+    handler: Callable[[Any], Any],
+    settings: CallSettings,
+    classes: JobClasses,
+    middleware: Sequence[AnyMiddleware],
+    *,
+    thread: bool,
+    asyncio: bool,
+    batches: bool,
+) -> HandlerStack:
+    """Put the parts around a handler: its kind, the decoding of data, and the middleware outermost."""
+    threads = ThreadHandler(handler, classes.thread) if thread else None
+    call: Call = handler
+    if threads is not None:
+        call = threads
+    elif asyncio:
+        call = _asyncio_handler(handler, classes.asyncio)
+    if settings.decode is not None and not batches:  # run_batch fails single jobs of a batch itself
+        call = _decoding(call)
+    return HandlerStack(wrap_handler(call, middleware), classes.trio, settings, threads)
 
-    def complete(self, output: Json = None) -> None:
-        """Settle the job now."""
-        trio.from_thread.run(self._job.complete, output)
+
+def _decoding(inner: Call) -> Call:
+    """Decode the data before the handler is called, so that one that does not fit fails the job."""
+
+    async def call(job: LeasedJob[Any]) -> Any:
+        _ = job.data
+        return await inner(job)
+
+    return call
 
 
 @attrs.define(eq=False)
@@ -85,19 +98,22 @@ class ThreadHandler:
     """Runs a plain function in a thread. A thread cannot be cancelled: when its job is, it is left running."""
 
     _function: Callable[[Any], Any]
+    _job_class: type[ThreadJob[Any]] = ThreadJob
     _left_behind: dict[Job, trio.Event] = attrs.field(factory=dict, init=False)
     """The jobs of cancelled calls, with an event that is set when their thread ends."""
     # No limit of its own: there is one call for each slot, and slots wait for the threads they left behind.
     _limiter: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(math.inf), init=False)
 
-    async def __call__(self, job: RunningJob | list[RunningJob]) -> Any:
+    async def __call__(self, job: LeasedJob[Any] | list[LeasedJob[Any]]) -> Any:
         """Call the function with the job, or the list of jobs."""
+        wrap = self._job_class
+        wrapped = [wrap(each) for each in job] if isinstance(job, list) else wrap(job)
         ended = trio.Event()
         token = trio.lowlevel.current_trio_token()
 
         def body() -> Any:
             try:
-                return self._function(_for_thread(job))
+                return self._function(wrapped)
             finally:
                 token.run_sync_soon(ended.set)
 
@@ -115,31 +131,15 @@ class ThreadHandler:
             await event.wait()
 
 
-def _for_thread(job: RunningJob | list[RunningJob]) -> "ThreadJob | list[ThreadJob]":
-    return [ThreadJob(each) for each in job] if isinstance(job, list) else ThreadJob(job)
-
-
-@attrs.frozen(eq=False, repr=False)
-class _AsyncioJob(_WrappedJob):
-    """A RunningJob for asyncio handlers: its methods can be awaited there."""
-
-    def __getattr__(self, name: str) -> Any:
-        import trio_asyncio
-
-        value = getattr(self._job, name)
-        return trio_asyncio.trio_as_aio(value) if inspect.iscoroutinefunction(value) else value
-
-
-def asyncio_handler(handler: Callable[[Any], Any]) -> Handler:
+def _asyncio_handler(handler: Callable[[Any], Any], wrap: type[AsyncioJob[Any]]) -> Call:
     """Run an asyncio function through trio-asyncio, in the loop of `open_asyncio`."""
     # Imported here and not above: importing it changes asyncio for the whole process.
     import trio_asyncio
 
     in_trio = trio_asyncio.aio_as_trio(handler)
 
-    async def call(job: Any) -> Any:
-        wrapped = [_AsyncioJob(each) for each in job] if isinstance(job, list) else _AsyncioJob(job)
-        return await in_trio(wrapped)
+    async def call(job: LeasedJob[Any] | list[LeasedJob[Any]]) -> Any:
+        return await in_trio([wrap(each) for each in job] if isinstance(job, list) else wrap(job))
 
     return call
 

@@ -1,5 +1,7 @@
 """Counts the jobs of each queue by state at intervals, for readers of such events."""
 
+from collections.abc import Mapping
+
 import attrs
 import trio
 
@@ -7,6 +9,7 @@ from trioboss.actors.ports import MonitorPort
 from trioboss.actors.reporter import Reporter
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, MonitorStates
+from trioboss.model.states import JobState
 
 __all__ = ["Monitor"]
 
@@ -24,7 +27,18 @@ class Monitor:
         while True:
             await self._reporter.wait_wanted()
             try:
-                self._reporter.report(MonitorStates(await self._port.count_states()))
+                self._reporter.report(_with_sums(await self._port.count_states()))
             except DatabaseUnavailable as error:
                 self._reporter.report(ErrorEvent("monitor", str(error)))
             await trio.sleep(self._interval)
+
+
+def _with_sums(queues: Mapping[str, Mapping[str, int]]) -> MonitorStates:
+    """The event for these counts: every state has a number, and there are sums."""
+    counts = {name: _summed(states) for name, states in sorted(queues.items())}
+    totals = {state: sum(states[state] for states in counts.values()) for state in (*JobState, "all")}
+    return MonitorStates(counts, {str(state): count for state, count in totals.items()})
+
+
+def _summed(states: Mapping[str, int]) -> dict[str, int]:
+    return {str(state): states.get(state, 0) for state in JobState} | {"all": sum(states.values())}

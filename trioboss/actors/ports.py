@@ -12,7 +12,7 @@ from uuid import UUID
 import attrs
 
 from trioboss.model.job import Lease
-from trioboss.model.payload import Json
+from trioboss.model.payload import JsonInput
 from trioboss.model.polling import PollResult, Rescue
 from trioboss.model.queue import Queue
 from trioboss.model.schedule import Schedule
@@ -45,7 +45,7 @@ class LeasePort(Protocol):
     async def extend(self, queue: str, lease: Lease, seconds: Any) -> float:
         """Let the lease expire later; return its length. Raises LeaseLost."""
 
-    async def report_progress(self, queue: str, lease: Lease, value: Json) -> None:
+    async def report_progress(self, queue: str, lease: Lease, value: JsonInput) -> None:
         """Record how far the job has come. Raises LeaseLost."""
 
     async def renew(self, leases: Mapping[str, Sequence[Lease]]) -> set[UUID]:

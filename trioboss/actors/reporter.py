@@ -1,7 +1,7 @@
 """The stream of events, for subscribers and for the log."""
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
@@ -32,6 +32,7 @@ _LEVELS: Final[dict[type[Event], int]] = {
     events.ActorRestarted: logging.ERROR,
     events.ErrorEvent: logging.ERROR,
 }
+_OPT_IN = (events.JobCreated,)  # one for every send: made only for those that ask for it by name
 _ON_DEMAND = (events.Wip, events.MonitorStates)  # need a timer, which an idle boss should not have
 
 
@@ -42,7 +43,7 @@ class _Subscriber:
 
     def wants(self, kind: type[Event]) -> bool:
         """Whether it reads events of this kind: all, if it has named none."""
-        return not self.kinds or kind in self.kinds
+        return kind in self.kinds or (not self.kinds and kind not in _OPT_IN)
 
 
 @attrs.define(eq=False)
@@ -50,7 +51,12 @@ class Reporter:
     """Takes events from the actors, and never makes them wait: a subscriber that is too slow loses events."""
 
     logger: logging.Logger = attrs.field(factory=lambda: logging.getLogger("trioboss"))
+    wants_created: bool = attrs.field(default=False, init=False)
+    """Whether JobCreated has a reader. An attribute, because every send asks."""
     _subscribers: list[_Subscriber] = attrs.field(factory=list, init=False)
+    _listeners: list[tuple[Callable[[Event], None], tuple[type[Event], ...]]] = attrs.field(
+        factory=list, init=False
+    )
     _wanted: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     async def wait_wanted(self) -> None:
@@ -59,12 +65,21 @@ class Reporter:
 
     def wants(self, kind: type[Event]) -> bool:
         """Whether an event of this kind has a reader. If not, it need not be made."""
+        if self._listeners and any(kind in kinds for _, kinds in self._listeners):
+            return True
         if self._subscribers and any(each.wants(kind) for each in self._subscribers):
             return True
         return self.logger.isEnabledFor(_LEVELS.get(kind, logging.DEBUG))
 
+    def listen(self, callback: Callable[[Event], None], *kinds: type[Event]) -> None:
+        """Call a function with every event of these kinds, at once, in the task that reports it."""
+        self._listeners.append((callback, kinds))
+
     def report(self, event: Event) -> None:
         """Pass an event on."""
+        for callback, kinds in self._listeners:
+            if type(event) in kinds:
+                callback(event)
         level = _LEVELS.get(type(event), logging.DEBUG)
         if self.logger.isEnabledFor(level):
             self.logger.log(level, "%s", describe(event), extra={"event": event})
@@ -89,6 +104,7 @@ class Reporter:
             self._update_wanted()
 
     def _update_wanted(self) -> None:
+        self.wants_created = any(each.wants(events.JobCreated) for each in self._subscribers)
         if any(each.wants(kind) for each in self._subscribers for kind in _ON_DEMAND):
             self._wanted.set()
         elif self._wanted.is_set():
@@ -102,8 +118,8 @@ class Reporter:
 
 def describe(event: Event) -> str:
     """An event as one line for people: no payload, no line breaks."""
-    fields = attrs.asdict(event, recurse=False)
-    shown = " ".join(f"{name}={_show(value)}" for name, value in fields.items())
+    fields = [field.name for field in attrs.fields(type(event)) if field.repr]
+    shown = " ".join(f"{name}={_show(getattr(event, name))}" for name in fields)
     return f"{type(event).__name__} {shown}".rstrip()
 
 

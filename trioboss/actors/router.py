@@ -5,6 +5,7 @@ from uuid import UUID
 import attrs
 
 from trioboss.actors.doorbell import PACE, Doorbell
+from trioboss.actors.followers import Followers
 from trioboss.actors.ports import Registration
 from trioboss.actors.worker import Worker
 
@@ -24,6 +25,7 @@ class NotificationRouter:
     client of the database can notify.
     """
 
+    followers: Followers | None = None
     workers: dict[UUID, Worker] = attrs.field(factory=dict, init=False)
     queues_changed: Doorbell = attrs.field(factory=_paced_bell, init=False)
     schedules_changed: Doorbell = attrs.field(factory=_paced_bell, init=False)
@@ -52,6 +54,11 @@ class NotificationRouter:
                 self._cancel(subject)
             case "ended":
                 self._ring_waiters(subject)
+            case "follow" | "unfollow":
+                self._follow(kind, subject)
+            case "leases":
+                for worker in self.workers.values():
+                    worker.check_leases()
             case "probe":
                 self._probes.add(subject)
             case "queues":
@@ -66,6 +73,15 @@ class NotificationRouter:
         if id is not None:
             for worker in self.workers.values():
                 worker.cancelled_elsewhere(id)
+
+    def _follow(self, kind: str, subject: str) -> None:
+        id = _parse_id(subject)
+        if id is None or self.followers is None:
+            return
+        if kind == "follow":
+            self.followers.add(id)
+        else:
+            self.followers.remove(id)
 
     def _ring_waiters(self, subject: str) -> None:
         id = _parse_id(subject)

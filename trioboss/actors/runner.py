@@ -1,189 +1,49 @@
-"""One call of a handler: what the handler gets, and the outcome that follows from whatever it does."""
+"""One call of a handler, and the outcome that follows from whatever it does."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeGuard
 from uuid import UUID
 
-import attrs
 import trio
 
-from trioboss.actors.ports import LeasePort
-from trioboss.actors.running import Running
-from trioboss.errors import BatchFailed, LeaseLost, PayloadError, UsageError
-from trioboss.machines.attempt import CancelReason, Completed, Failed, ManualSettlement, Outcome
+from trioboss.actors.leased_job import CallSettings, DeadLetterJob, LeasedJob, RetryJob
+from trioboss.errors import BatchFailed, DataMismatch, PayloadError, UsageError
+from trioboss.machines.attempt import Completed, Failed, Outcome
 from trioboss.model.check import check_duration
-from trioboss.model.job import Duration, HandedJob, Job
-from trioboss.model.payload import Json, Unreadable, describe_error, encode, error_line, is_large
+from trioboss.model.described_error import describe_error, error_line
+from trioboss.model.payload import Unreadable, encode, is_large
 from trioboss.model.settle_and_claim import Failure
-from trioboss.model.states import JobState
 
-__all__ = [
-    "CallSettings",
-    "DeadLetterJob",
-    "Handler",
-    "RetryJob",
-    "RunningJob",
-    "fail_leaked",
-    "is_cancelled",
-    "run_batch",
-    "run_job",
-]
+__all__ = ["Call", "fail_leaked", "is_cancelled", "run_batch", "run_job"]
 
-T = TypeVar("T")
-
-Handler: TypeAlias = Callable[[Any], Awaitable[Any]]
+Call: TypeAlias = Callable[[Any], Awaitable[Any]]
+"""A handler as slots call it: of trio, with its middleware around it."""
 
 _NO_OUTPUT = Completed("null")
 _NOT_BY_ID = "output: a batch handler returns nothing, or a dict of outputs by the ids of its jobs"
+# What asyncio's and trio's own errors say when a function that was written for asyncio runs under trio.
+_ASYNCIO_ERRORS = ("no running event loop", "unrecognized yield message", "trio got unexpected")
+_ASYNCIO_REMEDY = "the handler is an asyncio function: declare it with asyncio=True"
 
 
-class RetryJob(Exception):
-    """Made by `job.retry` and raised by a handler: fail this attempt and try again."""
-
-    def __init__(self, delay: float | None, reason: str | None) -> None:
-        super().__init__(reason or "the handler asked for a retry")
-        self.delay = delay
-        self.reason = reason
-
-
-class DeadLetterJob(Exception):
-    """Made by `job.dead_letter` and raised by a handler: fail the job without further retries."""
-
-    def __init__(self, reason: str | None) -> None:
-        super().__init__(reason or "the handler gave the job up")
-        self.reason = reason
-
-
-@attrs.frozen
-class CallSettings:
-    """What all jobs of a worker share."""
-
-    port: LeasePort
-    token: trio.lowlevel.TrioToken
-    max_bytes: int
-    """The largest output, as JSON text."""
-
-
-@attrs.define(eq=False)
-class RunningJob(HandedJob):
-    """What a handler gets: the job, by its attributes (`job.data`, `job.attempt`, …), and what to do with it."""
-
-    job: Job
-    _running: Running
-    _settings: CallSettings
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.queue!r} {self.id} attempt {self.job.attempt}>"
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.job, name)
-
-    @property
-    def id(self) -> UUID:
-        """The job's id."""
-        return self.job.id
-
-    @property
-    def queue(self) -> str:
-        """The queue it is in."""
-        return self.job.queue
-
-    @property
-    def data(self) -> Any:
-        """What was sent."""
-        return self.job.data
-
-    @property
-    def cancelled(self) -> CancelReason | None:
-        """Why the job was cancelled, or None."""
-        return self._running.reason
-
-    async def extend(self, seconds: Duration) -> None:
-        """Let the lease expire later. Counted against max_lease_extensions. Also a heartbeat."""
-        expire_in = await self._renew(
-            self._settings.port.extend(self.job.queue, self._running.lease, seconds)
-        )
-        self._running.lease_machine.extended(expire_in)
-
-    async def touch(self) -> None:
-        """Send a heartbeat now."""
-        await self._renew(self._touch())
-
-    async def progress(self, value: Json) -> None:
-        """Record how far the job has come; readable as `Job.progress`. Also a heartbeat."""
-        await self._renew(self._settings.port.report_progress(self.job.queue, self._running.lease, value))
-
-    async def complete(self, output: Json = None) -> None:
-        """Settle the job now; what the handler returns afterwards does not count."""
-        text = "null" if output is None else encode(output, "output", self._settings.max_bytes)
-        await self._notice_loss(self._complete(text))
-        self.settled_manually(JobState.COMPLETED, "", certain=True)
-
-    def settled_manually(self, state: JobState, error: str, *, certain: bool) -> None:
-        """A call of the handler has settled the attempt. Called by the store, from whichever thread it runs in."""
-        settle = partial(self._running.settled_manually, ManualSettlement(state, error), committed=certain)
-        token = self._settings.token
-        if trio.lowlevel.in_trio_run() and trio.lowlevel.current_trio_token() is token:
-            settle()
-            return
-        # The machine belongs to the worker's trio thread. trio keeps the order of such calls: this one arrives before
-        # the end of the handler. A thread that was left behind may outlive trio: then nothing is settled any more.
-        with suppress(trio.RunFinishedError):
-            token.run_sync_soon(settle)
-
-    def retry(self, delay: Duration | None = None, reason: str | None = None) -> RetryJob:
-        """To be raised: fail this attempt, and try again after ``delay`` instead of the job's own retry delay."""
-        seconds = None if delay is None else check_duration("delay", delay)
-        return RetryJob(seconds, reason)
-
-    def dead_letter(self, reason: str | None = None) -> DeadLetterJob:
-        """To be raised: fail the job for good, without the retries it has left."""
-        return DeadLetterJob(reason)
-
-    async def _touch(self) -> None:
-        queue, lease = self.job.queue, self._running.lease
-        if lease.id not in await self._settings.port.renew({queue: [lease]}):
-            raise LeaseLost(queue, [lease.id])
-
-    async def _complete(self, output: str) -> None:
-        queue, lease = self.job.queue, self._running.lease
-        if not await self._settings.port.complete(queue, lease, output):
-            raise LeaseLost(queue, [lease.id])
-
-    async def _renew(self, call: Awaitable[T]) -> T:
-        sent_at = trio.current_time()
-        answer = await self._notice_loss(call)
-        self._running.lease_machine.beat_confirmed(sent_at)
-        return answer
-
-    async def _notice_loss(self, call: Awaitable[T]) -> T:
-        try:
-            return await call
-        except LeaseLost:
-            self._running.cancel(CancelReason.LEASE_LOST)
-            raise
-
-
-async def run_job(job: RunningJob, handler: Handler, max_bytes: int) -> Outcome:
+async def run_job(job: LeasedJob[Any], handler: Call, settings: CallSettings) -> Outcome:
     """Run the handler. Raises only cancellation, which the slot turns into an outcome."""
     if isinstance(job.job.data, Unreadable):
-        return _fail_unreadable(job)
+        return _fail_unreadable(job.job.data)
     try:
         value = await handler(job)
     except BaseException as error:
         if is_cancelled(error):
             raise
-        return _fail(error)
-    return _NO_OUTPUT if value is None else await _complete(value, max_bytes)
+        return _fail(error, settings)
+    return _NO_OUTPUT if value is None else await _complete(value, settings.max_bytes)
 
 
-async def run_batch(jobs: list[RunningJob], handler: Handler, max_bytes: int) -> dict[UUID, Outcome]:
+async def run_batch(jobs: list[LeasedJob[Any]], handler: Call, settings: CallSettings) -> dict[UUID, Outcome]:
     """Run the handler on several jobs at once. It may return outputs by id, or raise errors by id."""
-    if unreadable := {job.id: _fail_unreadable(job) for job in jobs if isinstance(job.data, Unreadable)}:
-        readable = [job for job in jobs if job.id not in unreadable]
-        return unreadable | (await run_batch(readable, handler, max_bytes) if readable else {})
+    if unfit := _find_unfit(jobs, settings):
+        fit = [job for job in jobs if job.id not in unfit]
+        return unfit | (await run_batch(fit, handler, settings) if fit else {})
     ids = [job.id for job in jobs]
     try:
         value = await handler(jobs)
@@ -193,19 +53,33 @@ async def run_batch(jobs: list[RunningJob], handler: Handler, max_bytes: int) ->
         cause = _unwrapped(error)
         errors = _by_id(cause.__dict__.get("errors"), ids) if isinstance(cause, BatchFailed) else None
         if errors is None:
-            return dict.fromkeys(ids, _fail(error))
-        return {id: _fail(errors[id]) if id in errors else _NO_OUTPUT for id in ids}
+            return dict.fromkeys(ids, _fail(error, settings))
+        return {id: _fail(errors[id], settings) if id in errors else _NO_OUTPUT for id in ids}
     if value is None:
         return dict.fromkeys(ids, _NO_OUTPUT)
     outputs = _by_id(value, ids)
     if outputs is None:
         return dict.fromkeys(ids, _failed(UsageError(_NOT_BY_ID)))
-    return {id: await _complete(outputs.get(id), max_bytes) for id in ids}
+    return {id: await _complete(outputs.get(id), settings.max_bytes) for id in ids}
 
 
-def _fail_unreadable(job: RunningJob) -> Outcome:
+def _find_unfit(jobs: list[LeasedJob[Any]], settings: CallSettings) -> dict[UUID, Outcome]:
+    """The failures of jobs whose data no handler can use: the others of the batch run without them."""
+    unfit: dict[UUID, Outcome] = {}
+    for job in jobs:
+        if isinstance(job.job.data, Unreadable):
+            unfit[job.id] = _fail_unreadable(job.job.data)
+        elif settings.decode is not None:
+            try:
+                _ = job.data
+            except DataMismatch as error:
+                unfit[job.id] = _fail(error, settings)
+    return unfit
+
+
+def _fail_unreadable(data: Unreadable) -> Outcome:
     """No handler can use such data, now or later: no retries."""
-    return _failed(PayloadError("data", job.data.problem), dead=True)
+    return _failed(PayloadError("data", data.problem), dead=True)
 
 
 def _by_id(value: object, ids: Sequence[UUID]) -> dict[UUID, Any] | None:
@@ -264,14 +138,18 @@ async def _complete(value: object, max_bytes: int) -> Outcome:
         return _failed(error)
 
 
-def _fail(error: object) -> Outcome:
+def _fail(error: object, settings: CallSettings) -> Outcome:
     """The failure for anything that can be raised, or named as an error in BatchFailed."""
     cause = _unwrapped(error)
     if isinstance(cause, RetryJob):
-        return _failed(_message_of(cause), delay=_delay_of(cause))
+        return _failed(_describe_request(cause), settings, cause, delay=_delay_of(cause))
     if isinstance(cause, DeadLetterJob):
-        return _failed(_message_of(cause), dead=True)
-    return _failed(error)
+        return _failed(_describe_request(cause), settings, cause, dead=True)
+    if isinstance(cause, DataMismatch):
+        return _failed(cause, settings, dead=True)  # the data will not fit at the next attempt, either
+    if settings.is_trio and _is_of_asyncio(cause):
+        cause.add_note(_ASYNCIO_REMEDY)
+    return _failed(error, settings)
 
 
 def _delay_of(error: RetryJob) -> float | None:
@@ -281,14 +159,34 @@ def _delay_of(error: RetryJob) -> float | None:
         return None
 
 
-def _message_of(error: BaseException) -> object:
-    return error.args[0] if error.args else error
+def _describe_request(request: RetryJob | DeadLetterJob) -> object:
+    """A retry, or the end, that a handler asked for: its reason, and what others have added to it."""
+    message = request.args[0] if request.args else request
+    added = {name: value for name, value in vars(request).items() if name not in ("delay", "reason")}
+    return {**added, "message": message} if added and isinstance(message, str) else message
 
 
-def _failed(error: object, *, delay: float | None = None, dead: bool = False) -> Failed:
-    line = error_line(error)
+def _is_of_asyncio(error: object) -> TypeGuard[Exception]:
+    """Whether it is an error of asyncio, or of trio, about a function that was written for the other."""
+    kind = type(error)  # exactly these: a class of the handler's own may do anything in its methods
+    return kind in (RuntimeError, TypeError) and any(text in str(error) for text in _ASYNCIO_ERRORS)
+
+
+def _failed(
+    error: object,
+    settings: CallSettings | None = None,
+    exception: BaseException | None = None,
+    *,
+    delay: float | None = None,
+    dead: bool = False,
+) -> Failed:
+    """``exception``: the one for the event, if it is another than the error that is stored."""
+    redact = None if settings is None else settings.redact
+    line = error_line(error.get("message", "") if type(error) is dict else error)
     try:
-        described = describe_error(error)
+        described = describe_error(error, redact)
     except PayloadError:
-        described = describe_error(line)
-    return Failed(Failure(described, delay=delay, dead=dead), line)
+        described = describe_error(line, redact)
+    if exception is None and isinstance(error, BaseException):
+        exception = error
+    return Failed(Failure(described, delay=delay, dead=dead), line, exception)

@@ -6,22 +6,13 @@ from uuid import UUID
 
 import attrs
 import trio
-from trio.lowlevel import ParkingLot, checkpoint, enable_ki_protection
+from trio.lowlevel import ParkingLot, Task, checkpoint, current_task, enable_ki_protection
 
 from trioboss.actors.doorbell import Doorbell
-from trioboss.actors.handlers import ThreadHandler
+from trioboss.actors.handlers import HandlerStack
 from trioboss.actors.heartbeat import LeaseWatchers
-from trioboss.actors.ports import LeasePort
 from trioboss.actors.reporter import Reporter
-from trioboss.actors.runner import (
-    CallSettings,
-    Handler,
-    RunningJob,
-    fail_leaked,
-    is_cancelled,
-    run_batch,
-    run_job,
-)
+from trioboss.actors.runner import Call, fail_leaked, is_cancelled, run_batch, run_job
 from trioboss.actors.running import ClaimedBatch, Running
 from trioboss.events import JobStarted
 from trioboss.machines.attempt import AttemptState, CancelReason, Outcome
@@ -58,8 +49,7 @@ class Slots:
     """The running side of one worker."""
 
     settings: SlotSettings
-    _handler: Handler
-    _port: LeasePort
+    _stack: HandlerStack
     _lease_watchers: LeaseWatchers
     _reporter: Reporter
 
@@ -78,11 +68,12 @@ class Slots:
     """Slots that wait for a thread which a cancelled handler has left running."""
     _waiting_for_room: dict[Doorbell, None] = attrs.field(factory=dict, init=False)
     """The bells of dispatchers that have jobs to claim, in the order in which they came."""
-    _call_settings: CallSettings = attrs.field(init=False)
+    _scopes: dict[Task, trio.CancelScope] = attrs.field(factory=dict, init=False)
+    """The scope of each slot, by its task."""
+    _handler: Call = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        token = trio.lowlevel.current_trio_token()
-        self._call_settings = CallSettings(self._port, token, self.settings.max_bytes)
+        self._handler = self._stack.call
 
     @property
     def running(self) -> set[Running]:
@@ -91,6 +82,16 @@ class Slots:
         """
         self._unpack_batches()
         return self._running
+
+    def find_own(self) -> list[Running]:
+        """The attempts whose handler is running in the current task, or has started it."""
+        found = []
+        task: Task | None = current_task()
+        while task is not None:
+            if (scope := self._scopes.get(task)) is not None:
+                found += [running for running in self._running if running.scope is scope]
+            task = None if task.parent_nursery is None else task.parent_nursery.parent_task
+        return found
 
     # -- room
 
@@ -171,6 +172,7 @@ class Slots:
             try:
                 # One scope serves until it is cancelled: one for each job would cost more than a small job.
                 with trio.CancelScope() as scope:
+                    self._scopes[current_task()] = scope
                     await self._run_jobs(scope, batch)
             except BaseException as error:
                 if not is_cancelled(error) or trio.current_effective_deadline() == -math.inf:
@@ -231,13 +233,12 @@ class Slots:
 
     async def _call_handler(self, batch: list[Running]) -> float:
         """Call the handler and end the attempts; return when that was."""
-        settings = self._call_settings
+        job_class, settings = self._stack.job_class, self._stack.settings
         if self.settings.batch_size is not None:
-            jobs = [RunningJob(running.job, running, settings) for running in batch]
-            return self._finish(batch, await run_batch(jobs, self._handler, settings.max_bytes))
+            jobs = [job_class(running.job, running, settings) for running in batch]
+            return self._finish(batch, await run_batch(jobs, self._handler, settings))
         running = batch[0]
-        job = RunningJob(running.job, running, settings)
-        outcome = await run_job(job, self._handler, settings.max_bytes)
+        outcome = await run_job(job_class(running.job, running, settings), self._handler, settings)
         batch.clear()
         now = trio.current_time()
         self._end(running, outcome, now)
@@ -266,11 +267,12 @@ class Slots:
 
     async def _wait_for_thread(self, jobs: list[Job]) -> None:
         """A thread cannot be cancelled: as long as one runs on, its slot takes no other job."""
-        if not isinstance(self._handler, ThreadHandler):
+        threads = self._stack.threads
+        if threads is None:
             return
         self._blocked += 1
         try:
-            await self._handler.wait_left_behind(jobs)
+            await threads.wait_left_behind(jobs)
         finally:
             self._blocked -= 1
             self._ring_next()

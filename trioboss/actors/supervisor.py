@@ -10,6 +10,7 @@ from trioboss.actors.reporter import Reporter
 from trioboss.errors import SupervisorGaveUp
 from trioboss.events import ActorRestarted
 from trioboss.machines.restart import RestartMachine
+from trioboss.model.described_error import error_line
 
 __all__ = ["Supervisor", "SupervisorStatistics"]
 
@@ -71,4 +72,11 @@ class Supervisor:
                         f"{name} crashed {machine.limit + 1} times within {machine.window:g} s"
                     ) from error
                 supervised.restarts += 1
-                self._reporter.report(ActorRestarted(name, f"{type(error).__name__}: {error}"))
+                self._reporter.report(ActorRestarted(name, _describe(error)))
+
+
+def _describe(error: BaseException) -> str:
+    """The cause of a crash: of a group, the exceptions in it, and not "1 sub-exception"."""
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(dict.fromkeys(map(_describe, error.exceptions)))
+    return error_line(error)

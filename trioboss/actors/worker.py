@@ -1,9 +1,8 @@
 """One `work` call: its slots, a dispatcher for each queue, and the order in which they stop."""
 
 import math
-import re
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,52 +12,25 @@ import trio
 from trioboss.actors.bulk_poller import BULK_THRESHOLD, BulkPoller
 from trioboss.actors.checker import Checker
 from trioboss.actors.dispatcher import BusyNotifier, Dispatcher, DispatcherStatistics
-from trioboss.actors.handlers import ThreadHandler, asyncio_handler, open_asyncio
+from trioboss.actors.followers import Followers
+from trioboss.actors.handlers import HandlerStack, make_stack, open_asyncio
 from trioboss.actors.heartbeat import LeaseWatchers, Renewer
+from trioboss.actors.leased_job import CallSettings, LeasedJob
 from trioboss.actors.ports import Registration, WorkPort
 from trioboss.actors.reporter import Reporter
-from trioboss.actors.runner import Handler
-from trioboss.actors.slots import Slots, SlotSettings
+from trioboss.actors.slots import Slots
 from trioboss.actors.supervisor import Supervisor
+from trioboss.actors.worker_settings import WorkerSettings as WorkerSettings
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, QueueWarning, WorkerWip
 from trioboss.machines.attempt import CancelReason
 from trioboss.model.check import check_duration
-from trioboss.model.settle_and_claim import ClaimRequest
 
 __all__ = ["Worker", "WorkerSettings", "WorkerStatistics"]
 
 _LAST_SETTLING = 1.6  # seconds that dispatchers have to settle, once all jobs were told to end
 _STUCK_AFTER = 1.0  # seconds that a cancelled handler has to end
 _SHORTEST_SETTLING = 0.3  # seconds for what is left after that
-
-
-@attrs.frozen(kw_only=True)
-class WorkerSettings:
-    """The arguments of `work`."""
-
-    queue: str
-    """A name, or a pattern with *."""
-    handler: Callable[[Any], Any]
-    slots: SlotSettings
-    request: ClaimRequest
-    thread: bool = False
-    asyncio: bool = False
-    name: str
-
-    @property
-    def is_pattern(self) -> bool:
-        """Whether it is for all queues that match, including later ones."""
-        return "*" in self.queue
-
-    def matches(self, queue: str) -> bool:
-        """Whether jobs of this queue are for this worker. Queues of completions have to be named as such."""
-        if not self.is_pattern:
-            return queue == self.queue
-        if queue.startswith("__") and not self.queue.startswith("__"):
-            return False
-        pattern = ".*".join(map(re.escape, self.queue.split("*")))
-        return re.fullmatch(pattern, queue) is not None
 
 
 @attrs.frozen
@@ -85,6 +57,7 @@ class Worker:
     _port: WorkPort
     _reporter: Reporter
     _busy: BusyNotifier
+    _followers: Followers | None = None
 
     slots: Slots = attrs.field(init=False)
     checker: Checker = attrs.field(init=False)
@@ -92,8 +65,10 @@ class Worker:
     is_registered: bool = attrs.field(default=False, init=False)
     """Whether the others have to see it in the database."""
     stopped: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _created_at: float = attrs.field(factory=trio.current_time, init=False)
     _created_on: Mapping[str, datetime] = attrs.field(factory=dict, init=False)
     """When the queue of each dispatcher was created."""
+    _stack: HandlerStack = attrs.field(init=False)
     _renewer: Renewer = attrs.field(init=False)
     _bulk_poller: BulkPoller = attrs.field(init=False)
     _lease_watchers: LeaseWatchers = attrs.field(factory=LeaseWatchers, init=False)
@@ -110,19 +85,33 @@ class Worker:
         return f"<Worker {self.settings.queue!r} {self.id}>"
 
     def __attrs_post_init__(self) -> None:
-        self.slots = Slots(
-            self.settings.slots, self._make_handler(), self._port, self._lease_watchers, self._reporter
-        )
+        self._stack = self._make_stack()
+        self.slots = Slots(self.settings.slots, self._stack, self._lease_watchers, self._reporter)
         self.checker = Checker(self._port, self._reporter)
         self._renewer = Renewer(self._port, self._reporter)
         self._bulk_poller = BulkPoller(self.id, self._port, self._reporter)
 
-    def _make_handler(self) -> Handler:
-        if self.settings.thread:
-            return ThreadHandler(self.settings.handler)
-        if self.settings.asyncio:
-            return asyncio_handler(self.settings.handler)
-        return self.settings.handler
+    def _make_stack(self) -> HandlerStack:
+        settings = self.settings
+        call_settings = CallSettings(
+            port=self._port,
+            reporter=self._reporter,
+            token=trio.lowlevel.current_trio_token(),
+            max_bytes=settings.slots.max_bytes,
+            surroundings=settings.surroundings,
+            decode=settings.decode,
+            is_trio=not settings.thread and not settings.asyncio,
+            redact=settings.redact,
+        )
+        return make_stack(
+            settings.handler,
+            call_settings,
+            settings.job_classes,
+            settings.middleware,
+            thread=settings.thread,
+            asyncio=settings.asyncio,
+            batches=settings.slots.batch_size is not None,
+        )
 
     @property
     def registration(self) -> Registration:
@@ -137,11 +126,16 @@ class Worker:
         Each comes with the time of its creation: a queue that was deleted and created again has lost our idle marker.
         """
         matching = {name: since for name, since in created_on.items() if self.settings.matches(name)}
-        for name in self.dispatchers.keys() - matching.keys():
+        gone = self.dispatchers.keys() - matching.keys()
+        for name in gone:
             self._remove(name)
         for name, dispatcher in self.dispatchers.items():
             if self._created_on[name] != matching[name]:
+                gone.add(name)
                 dispatcher.queue_recreated()
+        # The jobs were deleted along with their queues, and their handlers have to be cancelled.
+        lost = [running for running in self.slots.running if running.job.queue in gone] if gone else []
+        self.checker.check(lost, CancelReason.CANCELLED)
         new = [self._add(name) for name in matching.keys() - self.dispatchers.keys()]
         self._created_on = matching
         if len(new) >= BULK_THRESHOLD:
@@ -152,7 +146,14 @@ class Worker:
     def _add(self, name: str) -> Dispatcher:
         request = attrs.evolve(self.settings.request, worker=self.id)
         dispatcher = Dispatcher(
-            name, request, self.slots, self.checker, self._port, self._reporter, self._busy
+            name,
+            request,
+            self.slots,
+            self.checker,
+            self._port,
+            self._reporter,
+            self._busy,
+            self._followers,
         )
         self.dispatchers[name] = dispatcher
         return dispatcher
@@ -191,6 +192,15 @@ class Worker:
             for dispatcher in self.dispatchers.values():
                 dispatcher.cancelled_elsewhere()
 
+    def find_own(self) -> list[LeasedJob[Any]]:
+        """The jobs whose handler is calling this."""
+        stack = self._stack
+        return [stack.job_class(each.job, each, stack.settings) for each in self.slots.find_own()]
+
+    def check_leases(self) -> None:
+        """All jobs may have been deleted: check the leases of those that run here."""
+        self.checker.check(self.slots.running, CancelReason.CANCELLED)
+
     def presence_lost(self) -> None:
         """Others may take the jobs of this boss: cancel them all, and claim no others."""
         for running in list(self.slots.running):
@@ -212,6 +222,13 @@ class Worker:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Work until stopped. All its leases are released at the end, also if it is cancelled."""
         try:
+            async with self.settings.lifespan():
+                await self._run(task_status)
+        finally:
+            self.stopped.set()
+
+    async def _run(self, task_status: trio.TaskStatus[None]) -> None:
+        try:
             self.is_registered = True
             await self._port.register(self.registration)
             async with open_asyncio(self.settings.asyncio), trio.open_nursery() as nursery:
@@ -224,7 +241,6 @@ class Worker:
         finally:
             with trio.CancelScope(shield=True):
                 await self._leave()
-            self.stopped.set()
 
     def _start_services(self, nursery: trio.Nursery) -> None:
         self._services = Supervisor(nursery, self._reporter)
@@ -317,6 +333,14 @@ class Worker:
     def wip(self) -> WorkerWip:
         """Its work in progress."""
         completers = [dispatcher.completer for dispatcher in self.dispatchers.values()]
+        ended = [each.last_ended for each in completers if each.last_ended is not None]
+        last = max(ended, key=lambda running: running.ended_at, default=None)
+        attempts = [*self.slots.running, *ended]
+        error, error_at = max(
+            (each.last_error for each in completers if each.last_error is not None),
+            key=lambda found: found[1],
+            default=(None, None),
+        )
         return WorkerWip(
             self.id,
             self.settings.queue,
@@ -324,6 +348,15 @@ class Worker:
             len(self.slots.running),
             sum(completer.completed for completer in completers),
             sum(completer.failed for completer in completers),
+            self.settings.name,
+            self.settings.options,
+            _wall_time(self._created_at),
+            _wall_time(max((d.claimed_at for d in self.dispatchers.values() if d.claimed_at), default=None)),
+            _wall_time(max((each.started_at for each in attempts if each.started_at), default=None)),
+            None if last is None else _wall_time(last.ended_at),
+            None if last is None else last.ran,
+            error,
+            _wall_time(error_at),
         )
 
     def statistics(self) -> WorkerStatistics:
@@ -350,3 +383,10 @@ class Worker:
             return None
         first = min(started, key=lambda running: running.started_at)
         return first.job.queue, first.job.id, trio.current_time() - first.started_at
+
+
+def _wall_time(at: float | None) -> datetime | None:
+    """A time of trio's clock as one of this machine."""
+    if at is None:
+        return None
+    return datetime.now(UTC) - timedelta(seconds=trio.current_time() - at)

@@ -5,7 +5,11 @@ base      how Boss executes an operation: on its pool, or in the caller's transa
 queues    queues, schedules, subscriptions, the schema
 sending   everything that creates jobs
 jobs      fetching, settling, finding jobs
-working   workers, completions, waiting for jobs, events
+working   workers, middleware, completions
+waiting   waiting for jobs, following one, events
+handlers  the types of handlers, middleware and lifespans, and how they are checked
+running_job  the job that a handler gets
+tasks     the decorated functions of an App
 app       `App`: workers and schedules that are declared beside their handlers
 deploying  brings queues and schedules to what an app declares
 observing  what operators ask, for the command line

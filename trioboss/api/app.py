@@ -1,26 +1,36 @@
 """Declares workers and schedules, for `trioboss worker` and for `open_boss(app=…)`."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, Unpack, overload
 
 import attrs
 
+from trioboss.actors.handlers import check_handler
 from trioboss.api.boss import Boss
 from trioboss.api.deploying import deploy
+from trioboss.api.handlers import Lifespan, Middleware, WorkOptions, check_middleware
+from trioboss.api.running_job import AsyncioJob, D, RunningJob, ThreadJob
+from trioboss.api.tasks import Task
+from trioboss.api.working import MiddlewareT
 from trioboss.errors import UsageError
+from trioboss.model.check import check_known, check_name, shown
+from trioboss.model.decoding import Decoder, make_decoder
 from trioboss.model.deployment import Declaration, DeclaredQueue, DeclaredSchedule
-from trioboss.model.queue import QueueSettings
+from trioboss.model.queue import QueueOptions, QueueSettings
+from trioboss.model.schedule import ScheduleOptions
 
-__all__ = ["App", "ScheduleDeclaration", "WorkerDeclaration"]
-
-F = TypeVar("F", bound=Callable[..., Any])
+__all__ = ["App", "ScheduleDeclaration", "WorkerDeclaration", "WorkerOptions"]
 
 _QUEUE_OPTIONS = frozenset(field.name for field in attrs.fields(QueueSettings))
-_WORK_OPTIONS = frozenset(
-    {"concurrency", "batch_size", "prefetch", "min_priority", "max_priority", "priority", "thread", "asyncio"}
-)
+_KINDS = ("batch_size", "thread", "asyncio")
+_WORK_OPTIONS = frozenset((*WorkOptions.__annotations__, *_KINDS))
+
+
+class WorkerOptions(WorkOptions, QueueOptions, total=False):
+    """The options of `app.worker`: those of `work` and those of `create_queue`."""
 
 
 @attrs.frozen
@@ -31,6 +41,8 @@ class WorkerDeclaration:
     handler: Callable[..., Any]
     queue_options: Mapping[str, Any]
     work_options: Mapping[str, Any]
+    task: Task[Any]
+    """The decorated function."""
 
 
 @attrs.frozen
@@ -42,50 +54,125 @@ class ScheduleDeclaration:
     options: Mapping[str, Any]
 
 
+def _check_all(middleware: Sequence[Middleware]) -> list[Middleware]:
+    return [check_middleware(each) for each in middleware]
+
+
 @attrs.define
 class App:
     """Workers and schedules, declared beside their handlers. Nothing happens until the app is started.
+
+    ``lifespan``: an async context manager function, which gets the boss. It is entered before the first job, and left
+    after the last; what it yields is `job.context`. ``middleware``: async functions ``(job, call_next)`` around every
+    handler of the app, the first one outermost.
 
     ``label``: the name under which the database remembers what belongs to the app, by default `module:name`. An app
     creates, changes and prunes what has its label, and nothing else.
     """
 
+    lifespan: Lifespan | None = None
+    middleware: list[Middleware] = attrs.field(factory=list, converter=_check_all)
     label: str | None = attrs.field(default=None, kw_only=True)
     _module: str = attrs.field(factory=lambda: _find_module(), init=False)
     workers: list[WorkerDeclaration] = attrs.field(factory=list, init=False)
     schedules: list[ScheduleDeclaration] = attrs.field(factory=list, init=False)
+    _bosses: list[Boss] = attrs.field(factory=list, init=False)
+    _on_start: list[Callable[[Boss], None]] = attrs.field(factory=list, init=False)
 
-    def worker(self, queue: str, **options: Any) -> Callable[[F], F]:
+    def on_start(self, callback: Callable[[Boss], None]) -> None:
+        """Call a plain function with each boss that this app is started on, before its workers start."""
+        self._on_start.append(callback)
+
+    def use(self, middleware: MiddlewareT) -> MiddlewareT:
+        """Add a middleware, inside of those that were added before; also as a decorator."""
+        self.middleware.append(check_middleware(middleware))
+        return middleware
+
+    @overload
+    def worker(
+        self, queue: str, *, data: type[D] | Decoder[D], **options: Unpack[WorkerOptions]
+    ) -> Callable[[Callable[[RunningJob[D]], Awaitable[object]]], Task[D]]: ...
+
+    @overload
+    def worker(
+        self,
+        queue: str,
+        *,
+        data: type[D] | Decoder[D],
+        batch_size: int,
+        **options: Unpack[WorkerOptions],
+    ) -> Callable[[Callable[[list[RunningJob[D]]], Awaitable[object]]], Task[D]]: ...
+
+    @overload
+    def worker(
+        self,
+        queue: str,
+        *,
+        data: type[D] | Decoder[D],
+        thread: Literal[True],
+        **options: Unpack[WorkerOptions],
+    ) -> Callable[[Callable[[ThreadJob[D]], object]], Task[D]]: ...
+
+    @overload
+    def worker(
+        self,
+        queue: str,
+        *,
+        data: type[D] | Decoder[D],
+        asyncio: Literal[True],
+        **options: Unpack[WorkerOptions],
+    ) -> Callable[[Callable[[AsyncioJob[D]], Awaitable[object]]], Task[D]]: ...
+
+    @overload
+    def worker(
+        self,
+        queue: str,
+        *,
+        data: None = None,
+        batch_size: int | None = None,
+        thread: bool = False,
+        asyncio: bool = False,
+        **options: Unpack[WorkerOptions],
+    ) -> Callable[[Callable[[Any], object]], Task[Any]]: ...
+
+    def worker(self, queue: str, *, data: object = None, **options: Any) -> Callable[[Any], Task[Any]]:
         """Declare that a function handles the jobs of a queue.
 
-        Takes the options of `work` and of `create_queue`; the queue is created, or its options are changed.
+        Takes the options of `work` and of `create_queue`; the queue is created, or its options are changed. The
+        decorated function has `send`, which takes data of the type that ``data`` declares, and `queue`.
         """
-        if unknown := options.keys() - _QUEUE_OPTIONS - _WORK_OPTIONS:
-            raise TypeError(f"worker() got an unexpected option {min(unknown)!r}")
+        check_known("worker", options, _QUEUE_OPTIONS | _WORK_OPTIONS)
+        check_name("queue", queue.replace("*", "_"))
         queue_options = {name: value for name, value in options.items() if name in _QUEUE_OPTIONS}
         work_options = {name: value for name, value in options.items() if name in _WORK_OPTIONS}
         QueueSettings(**queue_options)
+        decoder = None if data is None else make_decoder(data)
+        if data is not None:
+            work_options["data"] = data
 
-        def declare(handler: F) -> F:
-            self.workers.append(WorkerDeclaration(queue, handler, queue_options, work_options))
-            return handler
+        def declare(handler: Callable[[Any], Any]) -> Task[Any]:
+            check_handler(handler, thread=options.get("thread", False), asyncio=options.get("asyncio", False))
+            task: Task[Any] = Task(handler, queue, decoder, self._bosses)
+            self.workers.append(WorkerDeclaration(queue, handler, queue_options, work_options, task))
+            return task
 
         return declare
 
-    def schedule(self, cron: str, **options: Any) -> Callable[[F], F]:
+    def schedule(self, cron: str, **options: Unpack[ScheduleOptions]) -> Callable[[Task[D]], Task[D]]:
         """Declare that a job is sent to the queue of a worker at every tick. The decorator belongs above `worker`.
 
         Takes the options of `boss.schedule`: data, tz, key, missed, and those of `send`.
         """
+        check_known("schedule", options, ScheduleOptions.__annotations__)
 
-        def declare(handler: F) -> F:
-            queues = [worker.queue for worker in self.workers if worker.handler is handler]
+        def declare(task: Task[D]) -> Task[D]:
+            queues = [worker.queue for worker in self.workers if task in (worker.task, worker.handler)]
             if not queues:
                 raise UsageError(
-                    f"schedule: {handler!r} is not declared as a worker: put @app.schedule above @app.worker"
+                    f"schedule: {shown(task)} is not declared as a worker: put @app.schedule above @app.worker"
                 )
             self.schedules.append(ScheduleDeclaration(queues[-1], cron, options))
-            return handler
+            return task
 
         return declare
 
@@ -94,10 +181,25 @@ class App:
     ) -> None:
         """Create the declared queues and schedules, and start the workers, or those of some queues."""
         await deploy(boss, self.declaration(), self.path)
+        more: dict[str, Any] = {} if concurrency is None else {"concurrency": concurrency}
+        context = None if self.lifespan is None else await boss.open_lifespan(self.lifespan)
+        for callback in self._on_start:
+            callback(boss)
+        self._bosses[:] = [each for each in self._bosses if not each.has_ended] + [boss]
         for worker in self.workers:
             if queues is None or worker.queue in queues:
-                more = {} if concurrency is None else {"concurrency": concurrency}
-                await boss.work(worker.queue, worker.handler, **{**worker.work_options, **more})
+                await self._start_worker(boss, worker, context, more)
+
+    async def _start_worker(
+        self, boss: Boss, worker: WorkerDeclaration, context: Any, more: Mapping[str, Any]
+    ) -> None:
+        options: dict[str, Any] = {**worker.work_options, **more}
+        own: Sequence[Middleware] = options.get("middleware", ())
+        options["middleware"] = [*self.middleware, *own]
+        if "lifespan" not in options:
+            # The lifespan of the app is open already: its workers share the context.
+            options["lifespan"] = lambda: nullcontext(context)
+        await boss.work(worker.queue, worker.handler, **options)
 
     @property
     def path(self) -> str:

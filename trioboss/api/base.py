@@ -1,14 +1,16 @@
 """How Boss executes operations: on its pool, or in the caller's transaction."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 import attrs
+import trio
 
+from trioboss.errors import BossClosed, UsageError
 from trioboss.postgres import Connection, Pool
-from trioboss.postgres.caller import AnyConnection
 from trioboss.postgres.executor import execute, execute_in
+from trioboss.postgres.foreign import CallerConnection, unwrap
 from trioboss.postgres.operation import Operation
 from trioboss.postgres.settings import OWN_SETTINGS
 from trioboss.store import Store
@@ -27,21 +29,57 @@ class ApiBase:
 
     _pool: Pool
     _store: Store
+    _has_ended: bool = attrs.field(default=False, init=False)
+    _waits: set[trio.CancelScope] = attrs.field(factory=set, init=False)
+    """The calls that wait for something that will not come any more when the boss has ended."""
+
+    def _check_open(self) -> None:
+        if self._has_ended:
+            raise BossClosed
+
+    def _end(self) -> None:
+        """From now on every call raises BossClosed, those that are waiting, too."""
+        self._has_ended = True
+        for scope in list(self._waits):
+            scope.cancel()
+
+    @contextmanager
+    def _while_open(self) -> Iterator[None]:
+        """A block that raises BossClosed when the boss ends."""
+        self._check_open()
+        with trio.CancelScope() as scope:
+            self._waits.add(scope)
+            try:
+                yield
+            except UsageError:
+                if self._pool.is_closed:
+                    raise BossClosed from None  # in our words: the pool is an internal matter
+                raise
+            finally:
+                self._waits.discard(scope)
+        if scope.cancelled_caught:
+            raise BossClosed
 
     @property
     def _own_pool(self) -> Pool:
         """Where an operation does what must not become a part of the caller's transaction."""
         return self._pool
 
-    async def _execute(self, operation: Operation[T], conn: AnyConnection | None = None) -> T:
+    async def _execute(self, operation: Operation[T], conn: CallerConnection | None = None) -> T:
         """Execute an operation that is the same in the caller's transaction and in our own."""
         return await self._execute_with(lambda own: operation, conn)
 
-    async def _execute_with(self, make: Callable[[bool], Operation[T]], conn: AnyConnection | None) -> T:
+    async def _execute_with(self, make: Callable[[bool], Operation[T]], conn: CallerConnection | None) -> T:
         """Execute the operation that ``make`` returns when it is told whether the transaction is our own."""
-        if conn is None:
-            return await execute(make(True), self._pool)
-        return await execute_in(conn, make(False), self._own_pool)
+        self._check_open()
+        try:
+            if conn is None:
+                return await execute(make(True), self._pool)
+            return await execute_in(unwrap(conn), make(False), self._own_pool)
+        except UsageError:
+            if self._pool.is_closed:
+                raise BossClosed from None  # it has ended in the meantime
+            raise
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection[Any]]:
@@ -49,6 +87,7 @@ class ApiBase:
 
         It commits when the block ends and rolls back when it raises.
         """
+        self._check_open()
         async with self._pool.connection() as conn:
             async with conn.transaction():
                 await conn.execute(_RESET_SETTINGS)

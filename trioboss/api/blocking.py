@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Self, TypeVar
 
-from trioboss.errors import UsageError
+from trioboss.errors import BossClosed
 from trioboss.model.check import check_count
+from trioboss.model.described_error import Redact
 from trioboss.model.payload import MAX_BYTES
 from trioboss.postgres.blocking import (
     BlockingConnection,
@@ -18,6 +19,7 @@ from trioboss.postgres.blocking_executor import execute_blocking
 from trioboss.postgres.dsn import hide_password
 from trioboss.postgres.embedded import resolve_dsn
 from trioboss.postgres.errors import translate_errors, wrap_driver_errors
+from trioboss.postgres.foreign import ForeignConnection, unwrap_blocking
 from trioboss.postgres.migrate import check_version
 from trioboss.postgres.migrate import migrate as migrate_schema
 from trioboss.postgres.operation import Operation
@@ -28,7 +30,7 @@ from trioboss.store import Context, Store, make_store
 __all__ = ["AnyConn", "BlockingBase"]
 
 T = TypeVar("T")
-AnyConn = BlockingConnection | None
+AnyConn = BlockingConnection | ForeignConnection | None
 
 
 class BlockingBase:
@@ -47,9 +49,11 @@ class BlockingBase:
         migrate: bool = True,
         create_schema: bool = True,
         max_payload: int = MAX_BYTES,
+        redact: Redact | None = None,
     ) -> None:
         max_bytes = check_count("max_payload", max_payload, low=1)
-        self._store: Store = make_store(Context(Catalog(check_schema(schema)), max_bytes=max_bytes))
+        context = Context(Catalog(check_schema(schema)), max_bytes=max_bytes, redact=redact)
+        self._store: Store = make_store(context)
         self._share: AbstractContextManager[str] = resolve_dsn(dsn)
         self._migrate = migrate
         self._create_schema = create_schema
@@ -58,12 +62,12 @@ class BlockingBase:
         self._is_open = self._is_closed = False
         self._idle: list[BlockingConnection] = []
         self._spare: list[BlockingConnection] = []
-        self.dsn = ""
+        self.dsn: str = ""
 
     def __enter__(self) -> Self:
         with self._opening:
             if self._is_closed:
-                raise UsageError("this SyncBoss is closed: make another one")
+                raise BossClosed("this SyncBoss is closed: make another one")
             if self._is_open:
                 return self
             self.dsn = self._share.__enter__()
@@ -161,7 +165,7 @@ class BlockingBase:
     def _execute_with(self, make: Callable[[bool], Operation[T]], conn: AnyConn) -> T:
         self._check_schema()
         with self._borrow(self._idle, OWN_SETTINGS) as own:
-            target = own if conn is None else conn
+            target = own if conn is None else unwrap_blocking(conn)
             with wrap_driver_errors(), translate_errors(target, commits=conn is None):
                 return execute_blocking(target, make(conn is None), own)
 
@@ -171,7 +175,7 @@ class BlockingBase:
     def _execute_atomically(self, operation: Operation[T], conn: AnyConn) -> T:
         self._check_schema()
         with self._borrow(self._idle, OWN_SETTINGS) as own:
-            target = own if conn is None else conn
+            target = own if conn is None else unwrap_blocking(conn)
             with (
                 wrap_driver_errors(),
                 translate_errors(target, commits=conn is None),

@@ -3,7 +3,7 @@
 import os
 import platform
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
 import attrs
@@ -11,15 +11,17 @@ import attrs
 from trioboss.api.jobs import JobsMixin
 from trioboss.api.queues import QueuesMixin
 from trioboss.api.sending import SendingMixin
+from trioboss.api.waiting import WaitingMixin
 from trioboss.api.working import WorkingMixin
 from trioboss.model.check import check_count
+from trioboss.model.described_error import Redact
 from trioboss.model.payload import MAX_BYTES
 from trioboss.postgres import Pool
 from trioboss.postgres.dsn import hide_password
-from trioboss.runtime.opening import OpenSettings, open_runtime
+from trioboss.runtime.opening import Opened, OpenSettings, open_runtime
 from trioboss.runtime.runtime import RuntimeSettings
 from trioboss.sql import Catalog, check_schema
-from trioboss.store import Context, make_store
+from trioboss.store import Context, Store, make_store
 
 __all__ = ["Boss", "Startable", "open_boss"]
 
@@ -32,7 +34,7 @@ class Startable(Protocol):
 
 
 @attrs.define(eq=False, repr=False)
-class Boss(QueuesMixin, SendingMixin, JobsMixin, WorkingMixin):
+class Boss(QueuesMixin, SendingMixin, JobsMixin, WorkingMixin, WaitingMixin):
     """Sends, runs and settles jobs. Made by `open_boss`."""
 
     dsn: str
@@ -43,6 +45,11 @@ class Boss(QueuesMixin, SendingMixin, JobsMixin, WorkingMixin):
         # Not the pool of the caller's transactions: all of its connections may be held by callers who wait for this
         # one.
         return self._runtime.adapter.pool
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the block of `open_boss` was left: every call raises BossClosed then."""
+        return self._has_ended
 
     @property
     def schema(self) -> str:
@@ -83,6 +90,7 @@ async def open_boss(
     warning_interval: float = 5.0,
     max_payload: int = MAX_BYTES,
     connect_wait: float = 30.0,
+    redact: Redact | None = None,
     app: Startable | None = None,
 ) -> AsyncIterator[Boss]:
     """Open a boss for the length of a block.
@@ -97,6 +105,8 @@ async def open_boss(
     ``monitor_interval``: seconds between events that count jobs by state. ``app``: workers and schedules to start.
     ``maintenance_interval``, ``prune_interval`` and ``warning_interval``: seconds between rounds over all leases while
     no jobs are active, between deletions of what has outlived its time, and between checks of warning_queue_size.
+    ``redact``: gets the description of each error, a dict with name, message, stack and so on, and returns the one that
+    is stored with the job; if it raises, only the name is stored.
 
     Leaving the block is the graceful stop: no new claims, running jobs have ``grace`` seconds, jobs that still run are
     cancelled and released, which spends no retry. The jobs of a process that dies are taken by others after
@@ -116,10 +126,22 @@ async def open_boss(
     size = check_count("pool_size", pool_size, low=1)
     opening = OpenSettings(size, migrate, create_schema, connect_wait)
     max_bytes = check_count("max_payload", max_payload, low=1)
-    store = make_store(Context(Catalog(check_schema(schema)), max_bytes=max_bytes))
-    async with open_runtime(dsn, store, settings, opening) as opened:
-        boss = Boss(pool=opened.pool, store=store, runtime=opened.runtime, dsn=opened.dsn)
+    store = make_store(Context(Catalog(check_schema(schema)), max_bytes=max_bytes, redact=redact))
+    async with _open(open_runtime(dsn, store, settings, opening), store) as boss:
         if app is not None:
             await app.start(boss)
         with boss._body:
             yield boss
+
+
+@asynccontextmanager
+async def _open(opening: AbstractAsyncContextManager[Opened], store: Store) -> AsyncIterator[Boss]:
+    boss: Boss | None = None
+    try:
+        async with opening as opened:
+            boss = Boss(pool=opened.pool, store=store, runtime=opened.runtime, dsn=opened.dsn)
+            yield boss
+    finally:
+        # Not before: handlers use the boss until the last of them has ended.
+        if boss is not None:
+            boss._end()

@@ -1,20 +1,28 @@
 """Boss, the part about jobs: fetching, settling, finding."""
 
-from typing import Any
+from typing import Unpack
 from uuid import UUID
 
+import attrs
+
 from trioboss.api.base import ApiBase
+from trioboss.events import JobCancelled
 from trioboss.model.explanation import Explanation
-from trioboss.model.job import Job, Redriven, Settled
-from trioboss.model.payload import Json
-from trioboss.postgres.caller import AnyConnection
+from trioboss.model.handed_job import HandedJob
+from trioboss.model.job import FetchOptions, FindOptions, Job, Redriven, Settled
+from trioboss.model.payload import JsonInput
+from trioboss.postgres.foreign import CallerConnection
+from trioboss.runtime.runtime import Runtime
 from trioboss.store import Targets
 
 __all__ = ["JobsMixin"]
 
 
+@attrs.define(eq=False, slots=False)  # only one of the bases of Boss can have slots with fields
 class JobsMixin(ApiBase):
     """Everything that is done to jobs after they were sent."""
+
+    _runtime: Runtime
 
     async def fetch(
         self,
@@ -25,7 +33,7 @@ class JobsMixin(ApiBase):
         ignore_start_after: bool = False,
         min_priority: int | None = None,
         max_priority: int | None = None,
-        conn: AnyConnection | None = None,
+        conn: CallerConnection | None = None,
     ) -> list[Job]:
         """Claim up to ``batch_size`` jobs, highest priority first; settle them before they expire.
 
@@ -45,7 +53,12 @@ class JobsMixin(ApiBase):
         )
 
     async def fetch_completed(
-        self, queue: str, *, batch_size: int = 1, conn: AnyConnection | None = None, **options: Any
+        self,
+        queue: str,
+        *,
+        batch_size: int = 1,
+        conn: CallerConnection | None = None,
+        **options: Unpack[FetchOptions],
     ) -> list[Job]:
         """Claim completion jobs of a queue: one for each job that ended, with its data and its output.
 
@@ -56,71 +69,99 @@ class JobsMixin(ApiBase):
         return await self.fetch(completions, batch_size=batch_size, conn=conn, **options)
 
     async def complete(
-        self, queue: str, job_or_id: Targets, output: Json = None, *, conn: AnyConnection | None = None
+        self,
+        queue: str,
+        job_or_id: Targets,
+        output: JsonInput = None,
+        *,
+        conn: CallerConnection | None = None,
     ) -> Settled:
         """Complete active jobs. A `Job` settles only its own attempt: a stale one raises LeaseLost.
 
-        A handler may pass the job it was given. Its return value or exception is then ignored, unless it did so in a
-        transaction (``conn``) that was rolled back.
+        A handler that runs such a job elsewhere is cancelled. A handler may pass the job it was given: it goes on, and
+        its return value or exception is ignored, unless it did so in a transaction (``conn``) that was rolled back.
         """
         complete = self._store.settling.complete
-        return await self._execute_with(lambda own: complete(queue, job_or_id, output, own=own), conn)
+        handled = self._find_handled()
+        return await self._execute_with(
+            lambda own: complete(queue, job_or_id, output, own=own, handled=handled), conn
+        )
 
     async def fail(
-        self, queue: str, job_or_id: Targets, error: object = None, *, conn: AnyConnection | None = None
+        self, queue: str, job_or_id: Targets, error: object = None, *, conn: CallerConnection | None = None
     ) -> Settled:
-        """Fail active jobs: they are retried, or fail for good. ``error``: an exception, text or JSON."""
-        fail = self._store.settling.fail
-        return await self._execute_with(lambda own: fail(queue, job_or_id, error, own=own), conn)
+        """Fail active jobs: they are retried, or fail for good. ``error``: an exception, text or JSON.
 
-    async def touch(self, queue: str, job_or_id: Targets, *, conn: AnyConnection | None = None) -> Settled:
+        Handlers that run them elsewhere are cancelled, as with `complete`.
+        """
+        fail = self._store.settling.fail
+        handled = self._find_handled()
+        return await self._execute_with(
+            lambda own: fail(queue, job_or_id, error, own=own, handled=handled), conn
+        )
+
+    def _find_handled(self) -> list[HandedJob]:
+        """The jobs whose handler makes this call: they go on after it, all others are cancelled."""
+        return [job for worker in self._runtime.router.workers.values() for job in worker.find_own()]
+
+    async def touch(self, queue: str, job_or_id: Targets, *, conn: CallerConnection | None = None) -> Settled:
         """Send a heartbeat for active jobs."""
         return await self._execute_with(
             lambda own: self._store.settling.touch(queue, job_or_id, own=own), conn
         )
 
-    async def cancel(self, queue: str, id_or_ids: Targets, *, conn: AnyConnection | None = None) -> Settled:
+    async def cancel(
+        self, queue: str, id_or_ids: Targets, *, conn: CallerConnection | None = None
+    ) -> Settled:
         """Cancel queued or active jobs; the handler of a running one is cancelled, wherever it runs."""
-        return await self._execute_with(
+        settled = await self._execute_with(
             lambda own: self._store.changing.cancel(queue, id_or_ids, own=own), conn
         )
+        workers = self._runtime.router.workers.values()
+        running = {running.job.id for worker in workers for running in worker.slots.running}
+        for id in settled.ids:
+            if id not in running:  # the worker of a running one reports when its handler has ended
+                self._runtime.reporter.report(JobCancelled(queue, id, None))
+        return settled
 
-    async def resume(self, queue: str, id_or_ids: Targets, *, conn: AnyConnection | None = None) -> Settled:
+    async def resume(
+        self, queue: str, id_or_ids: Targets, *, conn: CallerConnection | None = None
+    ) -> Settled:
         """Queue cancelled jobs again, in their old position."""
         return await self._execute_with(
             lambda own: self._store.changing.resume(queue, id_or_ids, own=own), conn
         )
 
-    async def retry(self, queue: str, id_or_ids: Targets, *, conn: AnyConnection | None = None) -> Settled:
+    async def retry(self, queue: str, id_or_ids: Targets, *, conn: CallerConnection | None = None) -> Settled:
         """Retry failed jobs once more. This unblocks a key of strict FIFO."""
         return await self._execute_with(
             lambda own: self._store.changing.retry(queue, id_or_ids, own=own), conn
         )
 
     async def delete_job(
-        self, queue: str, id_or_ids: Targets, *, conn: AnyConnection | None = None
+        self, queue: str, id_or_ids: Targets, *, conn: CallerConnection | None = None
     ) -> Settled:
         """Delete jobs in any state. This also unblocks a key of strict FIFO."""
         return await self._execute_with(
             lambda own: self._store.changing.delete(queue, id_or_ids, own=own), conn
         )
 
-    async def delete_queued_jobs(self, queue: str, *, conn: AnyConnection | None = None) -> int:
+    async def delete_queued_jobs(self, queue: str, *, conn: CallerConnection | None = None) -> int:
         """Delete all queued jobs of a queue, and return how many."""
         delete = self._store.changing.delete_many
         return await self._execute_with(lambda own: delete(queue, ["delete_queued_jobs"], own=own), conn)
 
-    async def delete_stored_jobs(self, queue: str, *, conn: AnyConnection | None = None) -> int:
+    async def delete_stored_jobs(self, queue: str, *, conn: CallerConnection | None = None) -> int:
         """Delete all ended jobs of a queue, and return how many."""
         delete = self._store.changing.delete_many
         return await self._execute_with(lambda own: delete(queue, ["delete_stored_jobs"], own=own), conn)
 
-    async def delete_all_jobs(self, queue: str | None = None, *, conn: AnyConnection | None = None) -> int:
+    async def delete_all_jobs(self, queue: str | None = None, *, conn: CallerConnection | None = None) -> int:
         """Delete all jobs of a queue, or of all queues, and return how many."""
         delete = self._store.changing.delete_all
         return await self._execute_with(lambda own: delete(queue, own=own), conn)
 
-    async def clear_storage(self, *, conn: AnyConnection | None = None) -> None:
+    async def clear_storage(self, *, conn: CallerConnection | None = None) -> None:
         """Delete all jobs of all queues with their history, at once (TRUNCATE)."""
         await self._execute(self._store.changing.clear_storage(), conn)
 
@@ -132,7 +173,7 @@ class JobsMixin(ApiBase):
         source: str | None = None,
         limit: int | None = None,
         dry_run: bool = False,
-        conn: AnyConnection | None = None,
+        conn: CallerConnection | None = None,
     ) -> Redriven:
         """Send queued jobs of a dead letter queue back to the queues in which they failed, or to ``to``, oldest first.
 
@@ -146,7 +187,7 @@ class JobsMixin(ApiBase):
         """One job, live or ended, or None."""
         return await self._execute(self._store.reading.get_job(queue, id))
 
-    async def find_jobs(self, queue: str, **filters: Any) -> list[Job]:
+    async def find_jobs(self, queue: str, **filters: Unpack[FindOptions]) -> list[Job]:
         """Jobs, live and ended, in order of their ids, which is the order of sending.
 
         Filters: id, state, singleton_key, data (which the job's data contains), source_id (of dead letters), since and

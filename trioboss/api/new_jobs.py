@@ -6,7 +6,7 @@ from typing import Any
 from trioboss.errors import UsageError
 from trioboss.model.check import check_duration, check_key, check_start
 from trioboss.model.job import Duration, NewJob, Start
-from trioboss.model.payload import Json
+from trioboss.model.payload import JsonInput
 
 __all__ = ["deferred", "once", "throttled"]
 
@@ -18,14 +18,14 @@ def _refuse(options: Mapping[str, Any], argument: str, *names: str) -> None:
             raise UsageError(f"{name}: the argument {argument!r} sets it; give one of the two")
 
 
-def deferred(data: Json, after: Start, options: Mapping[str, Any]) -> NewJob:
+def deferred(data: JsonInput, after: Start, options: Mapping[str, Any]) -> NewJob:
     """The job of `send_after`."""
     _refuse(options, "after", "start_after")
     return NewJob.from_options(data, {**options, "start_after": check_start("after", after)})
 
 
 def throttled(
-    data: Json, seconds: Duration, key: str | None, next_slot: bool, options: Mapping[str, Any]
+    data: JsonInput, seconds: Duration, key: str | None, next_slot: bool, options: Mapping[str, Any]
 ) -> NewJob:
     """The job of `send_throttled` and `send_debounced`."""
     _refuse(options, "seconds", "singleton_seconds", "singleton_next_slot")
@@ -36,7 +36,7 @@ def throttled(
     return NewJob.from_options(data, {**options, **slot, "singleton_next_slot": next_slot})
 
 
-def once(data: Json, key: str, options: Mapping[str, Any]) -> NewJob:
+def once(data: JsonInput, key: str, options: Mapping[str, Any]) -> NewJob:
     """The job of `send_once`."""
     _refuse(options, "key", "singleton_key")
     return NewJob.from_options(data, {**options, "singleton_key": check_key("key", key)})

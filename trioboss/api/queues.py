@@ -4,10 +4,10 @@ from typing import Literal, Unpack
 
 from trioboss.api.base import ApiBase
 from trioboss.model.job import SendOptions
-from trioboss.model.payload import Json
+from trioboss.model.payload import JsonInput
 from trioboss.model.queue import Queue, QueueOptions, QueueStats
 from trioboss.model.schedule import Schedule
-from trioboss.postgres.caller import AnyConnection
+from trioboss.postgres.foreign import CallerConnection
 from trioboss.postgres.migrate import read_version
 
 __all__ = ["QueuesMixin"]
@@ -17,18 +17,18 @@ class QueuesMixin(ApiBase):
     """Queues, schedules, subscriptions, and the schema itself."""
 
     async def create_queue(
-        self, name: str, *, conn: AnyConnection | None = None, **options: Unpack[QueueOptions]
+        self, name: str, *, conn: CallerConnection | None = None, **options: Unpack[QueueOptions]
     ) -> None:
         """Create a queue. Creating the same queue again does nothing; with other options it raises QueueExists."""
         await self._execute(self._store.queues.create(name, options), conn)
 
     async def update_queue(
-        self, name: str, *, conn: AnyConnection | None = None, **options: Unpack[QueueOptions]
+        self, name: str, *, conn: CallerConnection | None = None, **options: Unpack[QueueOptions]
     ) -> None:
         """Change the given options. Jobs that were sent before keep theirs. Policy and partition cannot be changed."""
         await self._execute(self._store.queues.update(name, options), conn)
 
-    async def delete_queue(self, name: str, *, conn: AnyConnection | None = None) -> None:
+    async def delete_queue(self, name: str, *, conn: CallerConnection | None = None) -> None:
         """Delete a queue and its live jobs; the archive keeps its ended ones. A missing queue is no error."""
         await self._execute(self._store.queues.delete(name), conn)
 
@@ -52,11 +52,11 @@ class QueuesMixin(ApiBase):
         """The keys of a strict FIFO queue that a failed job blocks."""
         return await self._execute(self._store.queues.get_blocked_keys(name))
 
-    async def pause(self, name: str, *, conn: AnyConnection | None = None) -> None:
+    async def pause(self, name: str, *, conn: CallerConnection | None = None) -> None:
         """Let no worker claim jobs of the queue. Running jobs go on."""
         await self._execute(self._store.queues.pause(name, True), conn)
 
-    async def resume_queue(self, name: str, *, conn: AnyConnection | None = None) -> None:
+    async def resume_queue(self, name: str, *, conn: CallerConnection | None = None) -> None:
         """Let workers claim jobs of the queue again."""
         await self._execute(self._store.queues.pause(name, False), conn)
 
@@ -64,12 +64,12 @@ class QueuesMixin(ApiBase):
         self,
         queue: str,
         cron: str,
-        data: Json = None,
+        data: JsonInput = None,
         *,
         tz: str = "UTC",
         key: str = "",
         missed: Literal["skip", "latest", "all"] = "skip",
-        conn: AnyConnection | None = None,
+        conn: CallerConnection | None = None,
         **send_options: Unpack[SendOptions],
     ) -> None:
         """Send a job at every tick of a cron expression (five fields, or six with seconds first).
@@ -80,7 +80,7 @@ class QueuesMixin(ApiBase):
         operation = self._store.schedules.schedule(queue, cron, data, tz, key, missed, send_options)
         await self._execute(operation, conn)
 
-    async def unschedule(self, queue: str, key: str = "", *, conn: AnyConnection | None = None) -> None:
+    async def unschedule(self, queue: str, key: str = "", *, conn: CallerConnection | None = None) -> None:
         """Remove a schedule. A missing one is no error."""
         await self._execute(self._store.schedules.unschedule(queue, key), conn)
 
@@ -88,11 +88,11 @@ class QueuesMixin(ApiBase):
         """The schedules of one queue, or all of them."""
         return await self._execute(self._store.schedules.get_all(queue))
 
-    async def subscribe(self, event: str, queue: str, *, conn: AnyConnection | None = None) -> None:
+    async def subscribe(self, event: str, queue: str, *, conn: CallerConnection | None = None) -> None:
         """Send a job to the queue whenever the event is published."""
         await self._execute(self._store.sending.subscribe(event, queue), conn)
 
-    async def unsubscribe(self, event: str, queue: str, *, conn: AnyConnection | None = None) -> None:
+    async def unsubscribe(self, event: str, queue: str, *, conn: CallerConnection | None = None) -> None:
         """End a subscription. A missing one is no error."""
         await self._execute(self._store.sending.unsubscribe(event, queue), conn)
 

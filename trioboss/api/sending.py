@@ -8,11 +8,15 @@ import attrs
 
 from trioboss.api.base import ApiBase
 from trioboss.api.new_jobs import deferred, once, throttled
+from trioboss.events import JobCreated
 from trioboss.model.job import Duration, NewJob, SendOptions, Start
-from trioboss.model.payload import Json
-from trioboss.postgres.caller import AnyConnection, ensure_transaction
+from trioboss.model.payload import JsonInput
+from trioboss.postgres.caller import ensure_transaction
 from trioboss.postgres.executor import execute_in
+from trioboss.postgres.foreign import CallerConnection, unwrap
+from trioboss.runtime.runtime import Runtime
 from trioboss.runtime.send_batching import SendBatcher
+from trioboss.store.loading import Loaded
 
 __all__ = ["SendingMixin"]
 
@@ -21,6 +25,7 @@ __all__ = ["SendingMixin"]
 class SendingMixin(ApiBase):
     """Everything that creates jobs."""
 
+    _runtime: Runtime
     _batcher: SendBatcher = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -29,9 +34,9 @@ class SendingMixin(ApiBase):
     async def send(
         self,
         queue: str,
-        data: Json = None,
+        data: JsonInput = None,
         *,
-        conn: AnyConnection | None = None,
+        conn: CallerConnection | None = None,
         **options: Unpack[SendOptions],
     ) -> UUID | None:
         """Send a job and return its id, or None if the queue's policy or a throttle refused it.
@@ -40,16 +45,17 @@ class SendingMixin(ApiBase):
         twice makes one job.
         """
         if conn is None and not options and self._store.sending.is_plain(queue):
-            return await self._batcher.send(queue, data)
+            self._check_open()
+            return self._created(queue, await self._batcher.send(queue, data))
         return await self._send(queue, NewJob.from_options(data, options), conn)
 
     async def send_after(
         self,
         queue: str,
-        data: Json,
+        data: JsonInput,
         after: Start,
         *,
-        conn: AnyConnection | None = None,
+        conn: CallerConnection | None = None,
         **options: Unpack[SendOptions],
     ) -> UUID | None:
         """Send a job that starts after so many seconds, or at that time."""
@@ -58,11 +64,11 @@ class SendingMixin(ApiBase):
     async def send_throttled(
         self,
         queue: str,
-        data: Json,
+        data: JsonInput,
         seconds: Duration,
         key: str | None = None,
         *,
-        conn: AnyConnection | None = None,
+        conn: CallerConnection | None = None,
         **options: Unpack[SendOptions],
     ) -> UUID | None:
         """Send a job unless one was sent in the same slot of so many seconds, for the same key."""
@@ -71,11 +77,11 @@ class SendingMixin(ApiBase):
     async def send_debounced(
         self,
         queue: str,
-        data: Json,
+        data: JsonInput,
         seconds: Duration,
         key: str | None = None,
         *,
-        conn: AnyConnection | None = None,
+        conn: CallerConnection | None = None,
         **options: Unpack[SendOptions],
     ) -> UUID | None:
         """Like `send_throttled`, but a job whose slot is taken gets the next one, if that is free."""
@@ -84,28 +90,38 @@ class SendingMixin(ApiBase):
     async def send_once(
         self,
         queue: str,
-        data: Json,
+        data: JsonInput,
         key: str,
         *,
-        conn: AnyConnection | None = None,
+        conn: CallerConnection | None = None,
         **options: Unpack[SendOptions],
     ) -> UUID | None:
         """Send a job unless one of the same key that was sent by this method is created, retry or active."""
         return await self._send(queue, once(data, key, options), conn, "ended")
 
     async def send_singleton(
-        self, queue: str, data: Json, *, conn: AnyConnection | None = None, **options: Unpack[SendOptions]
+        self,
+        queue: str,
+        data: JsonInput,
+        *,
+        conn: CallerConnection | None = None,
+        **options: Unpack[SendOptions],
     ) -> UUID | None:
         """Send a job unless one that was sent by this method, with the same key if any, is created or retry."""
         return await self._send(queue, NewJob.from_options(data, options), conn, "started")
 
     async def _send(
-        self, queue: str, job: NewJob, conn: AnyConnection | None, unique_until: str | None = None
+        self, queue: str, job: NewJob, conn: CallerConnection | None, unique_until: str | None = None
     ) -> UUID | None:
         send = self._store.sending.send
-        return await self._execute_with(
-            lambda own: send(queue, job, own=own, unique_until=unique_until), conn
-        )
+        id = await self._execute_with(lambda own: send(queue, job, own=own, unique_until=unique_until), conn)
+        return self._created(queue, id)
+
+    def _created(self, queue: str, id: UUID | None) -> UUID | None:
+        """Report the job, if there is one and a reader."""
+        if id is not None and self._runtime.reporter.wants_created:
+            self._runtime.reporter.report(JobCreated(queue, id))
+        return id
 
     @overload
     async def insert(
@@ -114,7 +130,7 @@ class SendingMixin(ApiBase):
         jobs: Iterable[NewJob | Mapping[str, Any]],
         *,
         return_ids: Literal[False] = False,
-        conn: AnyConnection | None = None,
+        conn: CallerConnection | None = None,
     ) -> int: ...
 
     @overload
@@ -124,7 +140,7 @@ class SendingMixin(ApiBase):
         jobs: Iterable[NewJob | Mapping[str, Any]],
         *,
         return_ids: Literal[True],
-        conn: AnyConnection | None = None,
+        conn: CallerConnection | None = None,
     ) -> list[UUID]: ...
 
     async def insert(
@@ -133,7 +149,7 @@ class SendingMixin(ApiBase):
         jobs: Iterable[NewJob | Mapping[str, Any]],
         *,
         return_ids: bool = False,
-        conn: AnyConnection | None = None,
+        conn: CallerConnection | None = None,
     ) -> int | list[UUID]:
         """Insert any number of jobs, all or none, and return how many the policy accepted, or their ids.
 
@@ -141,23 +157,37 @@ class SendingMixin(ApiBase):
         """
         insert = self._store.loading.insert(queue, jobs, keep_ids=return_ids, own=conn is None)
         if conn is not None:
-            async with ensure_transaction(conn):
-                loaded = await execute_in(conn, insert, self._pool)
+            connection = unwrap(conn)
+            async with ensure_transaction(connection):
+                loaded = await execute_in(connection, insert, self._pool)
                 await self._execute_with(lambda own: self._store.sending.notify(queue, own=own), conn)
         else:
             async with self.transaction() as own_conn:
                 loaded = await execute_in(own_conn, insert, self._pool)
             await self._execute_with(lambda own: self._store.sending.notify(queue, own=own), None)
+        if self._runtime.reporter.wants_created:
+            for event in _inserted(queue, loaded):
+                self._runtime.reporter.report(event)
         return loaded.count if loaded.ids is None else loaded.ids
 
     async def publish(
         self,
         event: str,
-        data: Json = None,
+        data: JsonInput = None,
         *,
-        conn: AnyConnection | None = None,
+        conn: CallerConnection | None = None,
         **options: Unpack[SendOptions],
     ) -> list[UUID]:
         """Send a job to every queue that is subscribed to the event, to all or none, and return their ids."""
         job = NewJob.from_options(data, options)
-        return await self._execute_with(lambda own: self._store.sending.publish(event, job, own=own), conn)
+        ids = await self._execute_with(lambda own: self._store.sending.publish(event, job, own=own), conn)
+        if self._runtime.reporter.wants_created:
+            for id in ids:
+                self._runtime.reporter.report(JobCreated(None, id))
+        return ids
+
+
+def _inserted(queue: str, loaded: Loaded) -> list[JobCreated]:
+    if loaded.ids is None:
+        return [JobCreated(queue, None, loaded.count)] if loaded.count else []
+    return [JobCreated(queue, id) for id in loaded.ids]

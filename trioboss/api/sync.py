@@ -7,8 +7,18 @@ from uuid import UUID
 from trioboss.api.blocking import AnyConn, BlockingBase
 from trioboss.api.new_jobs import deferred, once, throttled
 from trioboss.model.explanation import Explanation
-from trioboss.model.job import Duration, Job, NewJob, Redriven, SendOptions, Settled, Start
-from trioboss.model.payload import Json
+from trioboss.model.job import (
+    Duration,
+    FetchOptions,
+    FindOptions,
+    Job,
+    NewJob,
+    Redriven,
+    SendOptions,
+    Settled,
+    Start,
+)
+from trioboss.model.payload import JsonInput
 from trioboss.model.queue import Queue, QueueOptions, QueueStats
 from trioboss.model.schedule import Schedule
 from trioboss.postgres.migrate import read_version
@@ -78,7 +88,7 @@ class SyncBoss(BlockingBase):
         self,
         queue: str,
         cron: str,
-        data: Json = None,
+        data: JsonInput = None,
         *,
         tz: str = "UTC",
         key: str = "",
@@ -101,13 +111,19 @@ class SyncBoss(BlockingBase):
     # -- sending
 
     def send(
-        self, queue: str, data: Json = None, *, conn: AnyConn = None, **options: Unpack[SendOptions]
+        self, queue: str, data: JsonInput = None, *, conn: AnyConn = None, **options: Unpack[SendOptions]
     ) -> UUID | None:
         """Send a job; None if the policy or a throttle refused it."""
         return self._send(queue, NewJob.from_options(data, options), conn)
 
     def send_after(
-        self, queue: str, data: Json, after: Start, *, conn: AnyConn = None, **options: Unpack[SendOptions]
+        self,
+        queue: str,
+        data: JsonInput,
+        after: Start,
+        *,
+        conn: AnyConn = None,
+        **options: Unpack[SendOptions],
     ) -> UUID | None:
         """Send a job that starts after so many seconds, or at that time."""
         return self._send(queue, deferred(data, after, options), conn)
@@ -115,7 +131,7 @@ class SyncBoss(BlockingBase):
     def send_throttled(
         self,
         queue: str,
-        data: Json,
+        data: JsonInput,
         seconds: Duration,
         key: str | None = None,
         *,
@@ -128,7 +144,7 @@ class SyncBoss(BlockingBase):
     def send_debounced(
         self,
         queue: str,
-        data: Json,
+        data: JsonInput,
         seconds: Duration,
         key: str | None = None,
         *,
@@ -139,13 +155,13 @@ class SyncBoss(BlockingBase):
         return self._send(queue, throttled(data, seconds, key, True, options), conn)
 
     def send_once(
-        self, queue: str, data: Json, key: str, *, conn: AnyConn = None, **options: Unpack[SendOptions]
+        self, queue: str, data: JsonInput, key: str, *, conn: AnyConn = None, **options: Unpack[SendOptions]
     ) -> UUID | None:
         """Send a job unless one of the same key is created, retry or active."""
         return self._send(queue, once(data, key, options), conn, "ended")
 
     def send_singleton(
-        self, queue: str, data: Json, *, conn: AnyConn = None, **options: Unpack[SendOptions]
+        self, queue: str, data: JsonInput, *, conn: AnyConn = None, **options: Unpack[SendOptions]
     ) -> UUID | None:
         """Send a job unless one is created or retry."""
         return self._send(queue, NewJob.from_options(data, options), conn, "started")
@@ -169,7 +185,7 @@ class SyncBoss(BlockingBase):
         return loaded.count if loaded.ids is None else loaded.ids
 
     def publish(
-        self, event: str, data: Json = None, *, conn: AnyConn = None, **options: Unpack[SendOptions]
+        self, event: str, data: JsonInput = None, *, conn: AnyConn = None, **options: Unpack[SendOptions]
     ) -> list[UUID]:
         """Send a job to every queue that is subscribed to the event."""
         job = NewJob.from_options(data, options)
@@ -211,14 +227,14 @@ class SyncBoss(BlockingBase):
         )
 
     def fetch_completed(
-        self, queue: str, *, batch_size: int = 1, conn: AnyConn = None, **options: Any
+        self, queue: str, *, batch_size: int = 1, conn: AnyConn = None, **options: Unpack[FetchOptions]
     ) -> list[Job]:
         """Claim completion jobs of a queue."""
         completions = self._execute(self._store.queues.copy_completions(queue, history=True), conn)
         return self.fetch(completions, batch_size=batch_size, conn=conn, **options)
 
     def complete(
-        self, queue: str, job_or_id: Targets, output: Json = None, *, conn: AnyConn = None
+        self, queue: str, job_or_id: Targets, output: JsonInput = None, *, conn: AnyConn = None
     ) -> Settled:
         """Complete active jobs."""
         complete = self._store.settling.complete
@@ -285,7 +301,7 @@ class SyncBoss(BlockingBase):
         """One job, live or ended, or None."""
         return self._execute(self._store.reading.get_job(queue, id))
 
-    def find_jobs(self, queue: str, **filters: Any) -> list[Job]:
+    def find_jobs(self, queue: str, **filters: Unpack[FindOptions]) -> list[Job]:
         """Jobs, live and ended, in order of sending."""
         return self._execute(self._store.reading.find_jobs(queue, filters))
 

@@ -1,32 +1,41 @@
-"""Boss, the part about working: workers, completions, waiting for jobs, events."""
+"""Boss, the part about working: workers, middleware, completions."""
 
-import math
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from typing import Any
-from uuid import UUID, uuid4
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast, overload
+from uuid import UUID
 
 import attrs
 import trio
 
-from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.handlers import check_handler
+from trioboss.actors.middleware import AnyMiddleware
 from trioboss.actors.slots import SlotSettings
 from trioboss.actors.worker import Worker, WorkerSettings
 from trioboss.api.base import ApiBase
-from trioboss.errors import DatabaseUnavailable, JobNotFound
-from trioboss.events import Event
-from trioboss.model.check import check_count, check_duration, check_name, check_priority, check_uuid
-from trioboss.model.job import Duration, Job
+from trioboss.api.handlers import (
+    Lifespan,
+    Middleware,
+    WorkOptions,
+    check_middleware,
+    enter_lifespan,
+    make_decode,
+)
+from trioboss.api.running_job import JOB_CLASSES, AsyncioJob, D, RunningJob, Surroundings, ThreadJob
+from trioboss.model.check import check_count, check_duration, check_known, check_name, check_priority
+from trioboss.model.decoding import Decoder
+from trioboss.model.job import Duration
 from trioboss.model.settle_and_claim import ClaimRequest
-from trioboss.postgres.executor import execute
-from trioboss.postgres.operation import Batch, Operation
 from trioboss.runtime.runtime import BossStatistics, Runtime
+
+if TYPE_CHECKING:
+    # For the annotation only: this is a part of Boss.
+    from trioboss.api.boss import Boss
 
 __all__ = ["WorkingMixin"]
 
-_SAFETY_POLL_INTERVAL = 20.0  # seconds after which `wait_for` reads the job, in case a notification was lost
-_POLLING_MODE_INTERVAL = 1.0  # the same, where notifications do not arrive
+MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
 
 
 @attrs.define(eq=False)
@@ -35,50 +44,162 @@ class WorkingMixin(ApiBase):
 
     _runtime: Runtime
     _body: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    _middleware: list[AnyMiddleware] = attrs.field(factory=list, init=False)
+
+    def use(self, middleware: MiddlewareT) -> MiddlewareT:
+        """Put a middleware around the handlers of all workers that are started from now on; also as a decorator.
+
+        ``async def middleware(job, call_next)`` is called for each job, in the order of declaration, the first one
+        outermost: ``output = await call_next(job)``. It sees the handler's exception and may raise another one.
+        """
+        self._check_open()
+        self._middleware.append(check_middleware(middleware))
+        return middleware
+
+    @overload
+    async def work(
+        self,
+        queue: str,
+        handler: Callable[[RunningJob[D]], Awaitable[object]],
+        *,
+        data: type[D] | Decoder[D],
+        **options: Unpack[WorkOptions],
+    ) -> Worker: ...
+
+    @overload
+    async def work(
+        self,
+        queue: str,
+        handler: Callable[[list[RunningJob[D]]], Awaitable[object]],
+        *,
+        data: type[D] | Decoder[D],
+        batch_size: int,
+        **options: Unpack[WorkOptions],
+    ) -> Worker: ...
+
+    @overload
+    async def work(
+        self,
+        queue: str,
+        handler: Callable[[ThreadJob[D]], object],
+        *,
+        data: type[D] | Decoder[D],
+        thread: Literal[True],
+        **options: Unpack[WorkOptions],
+    ) -> Worker: ...
+
+    @overload
+    async def work(
+        self,
+        queue: str,
+        handler: Callable[[AsyncioJob[D]], Awaitable[object]],
+        *,
+        data: type[D] | Decoder[D],
+        asyncio: Literal[True],
+        **options: Unpack[WorkOptions],
+    ) -> Worker: ...
+
+    @overload
+    async def work(
+        self,
+        queue: str,
+        handler: Callable[[Any], object],
+        *,
+        data: None = None,
+        batch_size: int | None = None,
+        thread: bool = False,
+        asyncio: bool = False,
+        **options: Unpack[WorkOptions],
+    ) -> Worker: ...
 
     async def work(
         self,
         queue: str,
-        handler: Callable[[Any], Any],
+        handler: Callable[[Any], object],
         *,
-        concurrency: int = 1,
+        data: object = None,
         batch_size: int | None = None,
-        prefetch: int | None = None,
-        min_priority: int | None = None,
-        max_priority: int | None = None,
-        priority: bool = True,
         thread: bool = False,
         asyncio: bool = False,
+        **options: Unpack[WorkOptions],
     ) -> Worker:
         """Run ``handler`` on the jobs of a queue, or of all queues that match a pattern with ``*``.
 
         ``handler(job)`` is an async function; its return value is the job's output, an exception the job's failure.
-        ``concurrency`` jobs run at once. With ``batch_size`` the handler gets lists of up to so many jobs; with
-        ``prefetch`` so many are leased ahead. ``thread=True`` runs a plain function in a thread, ``asyncio=True``
-        an asyncio function through trio-asyncio. Returns once the worker is notified of new jobs.
+        With ``batch_size`` it gets lists of up to so many jobs. ``thread=True`` runs a plain function in a thread,
+        ``asyncio=True`` an asyncio function through trio-asyncio. Returns once the worker is notified of new jobs.
+
+        ``data``: the type of `job.data`: an attrs class, dataclass, TypedDict or pydantic model, a type like
+        ``list[int]``, or a `Decoder` of your own. A job whose data does not fit fails without retries (DataMismatch).
+        ``lifespan``: an async context manager that is open while the worker runs; its value is `job.context`.
+        ``middleware``: async functions ``(job, call_next)`` around every call, inside of those of `use`.
+        ``concurrency`` (1) calls run at once; ``prefetch`` jobs are leased ahead; ``min_priority``, ``max_priority``:
+        only such jobs; ``priority=False``: in the order of sending alone.
         """
+        surroundings = Surroundings(self._as_boss())
+        settings = self._make_settings(
+            queue, handler, surroundings, data, batch_size, thread, asyncio, options
+        )
+        with self._while_open():
+            return await self._runtime.work(settings)
+        raise AssertionError
+
+    def _make_settings(
+        self,
+        queue: str,
+        handler: Callable[[Any], object],
+        surroundings: Surroundings,
+        data: object,
+        batch_size: int | None,
+        thread: bool,
+        asyncio: bool,
+        options: WorkOptions,
+    ) -> WorkerSettings:
         check_name("queue", queue.replace("*", "_"))
         check_handler(handler, thread=thread, asyncio=asyncio)
-        slots = SlotSettings(
-            concurrency=check_count("concurrency", concurrency, low=1),
-            prefetch=0 if prefetch is None else check_count("prefetch", prefetch),
-            batch_size=None if batch_size is None else check_count("batch_size", batch_size, low=1),
-            max_bytes=self._store.context.max_bytes,
-        )
-        settings = WorkerSettings(
+        check_known("work", options, WorkOptions.__annotations__)
+        prefetch = options.get("prefetch")
+        lowest, highest = options.get("min_priority"), options.get("max_priority")
+        lifespan = options.get("lifespan")
+        own = [check_middleware(each) for each in options.get("middleware", ())]
+        return WorkerSettings(
             queue=queue,
             handler=handler,
-            slots=slots,
+            slots=SlotSettings(
+                concurrency=check_count("concurrency", options.get("concurrency", 1), low=1),
+                prefetch=0 if prefetch is None else check_count("prefetch", prefetch),
+                batch_size=None if batch_size is None else check_count("batch_size", batch_size, low=1),
+                max_bytes=self._store.context.max_bytes,
+            ),
             request=ClaimRequest(
-                by_priority=priority,
-                min_priority=None if min_priority is None else check_priority("min_priority", min_priority),
-                max_priority=None if max_priority is None else check_priority("max_priority", max_priority),
+                by_priority=options.get("priority", True),
+                min_priority=None if lowest is None else check_priority("min_priority", lowest),
+                max_priority=None if highest is None else check_priority("max_priority", highest),
             ),
             thread=thread,
             asyncio=asyncio,
             name=self._runtime.settings.worker_name,
+            middleware=[*self._middleware, *own],
+            lifespan=nullcontext if lifespan is None else partial(enter_lifespan, lifespan, surroundings),
+            decode=make_decode(data),
+            redact=self._store.context.redact,
+            job_classes=JOB_CLASSES,
+            surroundings=surroundings,
         )
-        return await self._runtime.work(settings)
+
+    def _as_boss(self) -> "Boss":
+        # This mixin is only ever a part of Boss.
+        return cast("Boss", self)
+
+    async def open_lifespan(self, lifespan: Lifespan) -> Any:
+        """Enter a lifespan that is left when all workers of this boss have stopped; return what it yields.
+
+        For code that starts several workers with one context: an App does. For one worker, pass ``lifespan`` to `work`.
+        """
+        with self._while_open():
+            surroundings = Surroundings(self._as_boss())
+            await self._runtime.open_lifespan(enter_lifespan(lifespan, surroundings))
+            return surroundings.context
 
     async def off_work(self, queue_or_worker: str | Worker | UUID, *, grace: Duration | None = None) -> None:
         """Stop a worker, or all workers of a queue, gracefully, and wait until it has stopped.
@@ -88,14 +209,16 @@ class WorkingMixin(ApiBase):
         ``worker.stop(grace)`` there, which does not wait.
         """
         seconds = self._runtime.settings.grace if grace is None else check_duration("grace", grace)
-        stopping = self._workers(queue_or_worker)
-        for worker in stopping:
-            worker.stop(seconds)
-        for worker in stopping:
-            await worker.stopped.wait()
+        with self._while_open():
+            stopping = self._workers(queue_or_worker)
+            for worker in stopping:
+                worker.stop(seconds)
+            for worker in stopping:
+                await worker.stopped.wait()
 
     def notify_worker(self, worker: Worker | UUID) -> None:
         """Let a worker claim jobs now."""
+        self._check_open()
         for each in self._workers(worker):
             for dispatcher in each.dispatchers.values():
                 dispatcher.ring()
@@ -108,7 +231,15 @@ class WorkingMixin(ApiBase):
         return [workers[id]] if id in workers else []
 
     async def on_complete(
-        self, queue: str, handler: Callable[[Any], Any], *, history: bool = False, **options: Any
+        self,
+        queue: str,
+        handler: Callable[[Any], object],
+        *,
+        history: bool = False,
+        batch_size: int | None = None,
+        thread: bool = False,
+        asyncio: bool = False,
+        **options: Unpack[WorkOptions],
     ) -> Worker:
         """Run ``handler`` on a completion job for each job of the queue that ends, completed or failed.
 
@@ -116,68 +247,25 @@ class WorkingMixin(ApiBase):
         also for jobs that ended before the first call and are still archived. Other options as in `work`.
         """
         completions = await self._execute(self._store.queues.copy_completions(queue, history=history))
-        return await self.work(completions, handler, **options)
+        return await self.work(
+            completions, handler, batch_size=batch_size, thread=thread, asyncio=asyncio, **options
+        )
 
     async def off_complete(self, queue: str) -> None:
         """Stop the workers of `on_complete`. Completion jobs are still sent."""
         await self.off_work(f"__state__completed__{check_name('queue', queue)}")
 
-    async def wait_for(self, queue: str, id: UUID | str, *, timeout: Duration | None = None) -> Job:
-        """Wait until a job has ended, and return it. Raises TimeoutError after ``timeout`` seconds.
-
-        A queue with ``keep_completed=False`` keeps no completed job that could be returned: JobNotFound is raised.
-        """
-        job_id = check_uuid("id", id)
-        check_name("queue", queue)
-        seconds = math.inf if timeout in (None, math.inf) else check_duration("timeout", timeout)
-        with trio.move_on_after(seconds):
-            await self._runtime.listener.wait_listening()
-            async with self._completion_waiter(job_id) as ended:
-                return await self._wait_ended(queue, job_id, ended)
-        raise TimeoutError(f"job {job_id} in queue {queue!r} has not ended within {seconds:g} s")
-
-    @asynccontextmanager
-    async def _completion_waiter(self, id: UUID) -> AsyncIterator[Doorbell]:
-        """A doorbell that rings when the job has ended. A row tells whoever settles the job to notify."""
-        waiter = uuid4()
-        ended = self._runtime.router.add_waiter(id)
-        try:
-            await execute(self._change_waiter("add_waiter", id, waiter), self._pool)
-            yield ended
-        finally:
-            self._runtime.router.remove_waiter(id, ended)
-            # A row that cannot be removed now is pruned after a day.
-            with trio.move_on_after(1, shield=True), suppress(DatabaseUnavailable):
-                await execute(self._change_waiter("remove_waiter", id, waiter), self._pool)
-
-    def _change_waiter(self, statement: str, id: UUID, waiter: UUID) -> Operation[None]:
-        yield Batch((self._store.context.bind(statement, id=id, waiter=waiter),))
-
-    async def _wait_ended(self, queue: str, id: UUID, ended: Doorbell) -> Job:
-        while True:
-            job = await self._execute(self._store.reading.get_job(queue, id))
-            if job is None:
-                raise JobNotFound(queue, [id], "such")
-            if job.state.is_ended:
-                return job
-            polling = self._runtime.listener.is_polling
-            interval = _POLLING_MODE_INTERVAL if polling else _SAFETY_POLL_INTERVAL
-            await ended.wait_until(trio.current_time() + interval)
-
-    @asynccontextmanager
-    async def events(self, *kinds: type[Event]) -> AsyncIterator[AsyncIterator[Event]]:
-        """The events of this boss from now on, or those of the given kinds, to be read with ``async for``."""
-        async with self._runtime.reporter.subscribe(*kinds) as events:
-            yield events
-
     async def wait_listening(self) -> None:
         """Wait until this boss is notified of new jobs, or is in polling mode."""
-        await self._runtime.listener.wait_listening()
+        with self._while_open():
+            await self._runtime.listener.wait_listening()
 
     def statistics(self) -> BossStatistics:
         """What all actors of this boss are doing."""
+        self._check_open()
         return self._runtime.statistics()
 
     def stop(self) -> None:
         """End the block of `open_boss` gracefully, as if its body had ended here."""
+        self._check_open()
         self._body.cancel()

@@ -18,6 +18,7 @@ worker         `trioboss worker`: signals, and several processes
 banner         the first lines of a worker
 stopping       what a stopping worker waits for
 health         `trioboss worker --health`: probes and metrics over HTTP
+database_metrics  metrics that the database has to be asked for
 logs           `trioboss worker`: log lines for people, or as JSON
 loading        finds the app that MODULE:APP names
 demo           `trioboss demo`

@@ -76,14 +76,14 @@ def _find_ids(
 ) -> list[UUID]:
     ids: list[UUID] = []
     for state in states:
-        after = None
+        page_filters = dict(filters)
         while limit is None or len(ids) < limit:
             size = _PAGE if limit is None else min(_PAGE, limit - len(ids))
-            page = boss.find_jobs(queue, state=state, after=after, limit=size, **filters)
+            page = boss.find_jobs(queue, state=state, limit=size, **page_filters)
             ids += [job.id for job in page]
             if len(page) < size:
                 break
-            after = page[-1].id
+            page_filters["after"] = page[-1].id
     return ids
 
 

@@ -7,16 +7,15 @@ import attrs
 import trio
 
 from trioboss.api.boss import Boss
-from trioboss.errors import TriobossError, UsageError
+from trioboss.cli.database_metrics import DATABASE_METRICS, measure_database
+from trioboss.errors import UsageError
 from trioboss.events import JobCompleted, JobFailed
-from trioboss.postgres.errors import is_database_error
-from trioboss.sql import Catalog
 
 __all__ = ["Histogram", "Metrics", "parse_address", "serve_health"]
 
 _MAX_BYTES = 8192  # of a request
 _TIMEOUT = 5.0  # seconds for a request and its response
-_MEASURE_TIMEOUT = 2.0  # seconds that the database has to measure the queues
+_MOST_CONNECTIONS = 32  # at the same time; further ones are closed at once
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
 _COUNTERS = {
     "completed": "jobs completed",
@@ -73,24 +72,13 @@ class Metrics:
             return "starting"
         return None if self._boss.statistics().listener.listening else "not listening"
 
-    async def measure(self) -> list[tuple[str, int, float]]:
-        """For each queue that has workers: its name, how many jobs wait, and for how long the oldest does. Empty if the
-        database does not answer.
-        """
-        statement = Catalog(self._boss.schema).get("measure_queues").text.encode()
-        try:
-            with trio.move_on_after(_MEASURE_TIMEOUT):
-                async with self._boss.transaction() as conn:
-                    return [(*row,) for row in await (await conn.execute(statement)).fetchall()]
-        except Exception as error:
-            # A measurement that fails must not stop the worker.
-            if not isinstance(error, TriobossError) and not is_database_error(error):
-                raise
-        return []
-
     async def lines(self) -> list[str]:
-        """All metrics."""
-        return [*self._counts(), *_sizes(await self.measure())]
+        """All metrics. Those of the database come from the worker that leads: they are the same for all."""
+        lines = [*self._counts()]
+        if self._boss.statistics().listener.leads:
+            for name, values in (await measure_database(self._boss)).items():
+                lines += _series(name, "gauge", DATABASE_METRICS[name], values)
+        return lines
 
     def _counts(self) -> Iterator[str]:
         statistics = self._boss.statistics()
@@ -122,14 +110,6 @@ class Metrics:
             "trioboss_wait_seconds", "seconds from when a job could have started until it did", self._waited
         )
         yield from _histograms("trioboss_run_seconds", "seconds that the handler of a job took", self._ran)
-
-
-def _sizes(measured: list[tuple[str, int, float]]) -> Iterator[str]:
-    sizes = {queue: size for queue, size, _ in measured}
-    ages = {queue: round(age, 3) for queue, _, age in measured}
-    yield from _series("trioboss_queue_size", "gauge", "jobs that wait, counted up to 100000", sizes)
-    text = "seconds that the oldest job that could run has waited"
-    yield from _series("trioboss_oldest_age_seconds", "gauge", text, ages)
 
 
 def _series(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
@@ -173,13 +153,26 @@ async def serve_health(
 ) -> None:
     """Answer requests until cancelled. Reports the port once it listens."""
 
+    free = trio.CapacityLimiter(_MOST_CONNECTIONS)
+
     async def answer(stream: trio.SocketStream) -> None:
         async with stream:
-            with trio.move_on_after(_TIMEOUT):
-                try:
-                    await stream.send_all(await _respond(metrics, await _read_target(stream)))
-                except trio.BrokenResourceError:
-                    return
+            try:
+                free.acquire_on_behalf_of_nowait(stream)
+            except trio.WouldBlock:
+                return
+            try:
+                with trio.move_on_after(_TIMEOUT):
+                    method, target = await _read_target(stream)
+                    response = await _respond(metrics, target)
+                    # The answer to HEAD has the headers of GET, and no body.
+                    await stream.send_all(
+                        response.partition(_END)[0] + _END if method == "HEAD" else response
+                    )
+            except trio.BrokenResourceError:
+                return
+            finally:
+                free.release_on_behalf_of(stream)
 
     try:
         listeners = await trio.open_tcp_listeners(address[1], host=address[0])
@@ -189,16 +182,22 @@ async def serve_health(
     await trio.serve_listeners(answer, listeners)
 
 
-async def _read_target(stream: trio.SocketStream) -> str:
+_END = b"\r\n\r\n"  # of the headers
+
+
+async def _read_target(stream: trio.SocketStream) -> tuple[str, str]:
+    """The method and the target of a request; an empty target for a method that nothing here answers."""
     received = b""
-    while b"\r\n\r\n" not in received and len(received) < _MAX_BYTES:
+    while _END not in received and len(received) < _MAX_BYTES:
         chunk = await stream.receive_some(4096)
         if not chunk:
             break
         received += chunk
     method, _, rest = received.partition(b" ")
     target = rest.partition(b" ")[0].partition(b"?")[0]
-    return target.decode("ascii", "replace") if method in (b"GET", b"HEAD") else ""
+    if method not in (b"GET", b"HEAD"):
+        return "", ""
+    return method.decode(), target.decode("ascii", "replace")
 
 
 async def _respond(metrics: Metrics, target: str) -> bytes:

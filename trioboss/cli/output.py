@@ -20,10 +20,9 @@ def print_error(message: str) -> None:
 
 
 def printable(text: str) -> str:
-    """The text on one line, without characters that control the terminal: line breaks become spaces."""
-    if text.isprintable():
-        return text
-    joined = " ".join(text.split()) if any(c in text for c in "\r\n\t") else text
+    """The text in one line, without characters that would control the terminal."""
+    # A message of the server has several lines, with indentation: one space is as readable, and stays one line.
+    joined = " ".join(text.split()) if not text.isprintable() else text
     return "".join(c if c.isprintable() else "?" for c in joined)
 
 

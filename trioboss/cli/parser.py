@@ -261,10 +261,10 @@ PIPELINE_JOBS = {
     "archive": "export history to a lake of Parquet files, each row once",
     "compact": "join the small files of a lake, and drop its oldest days",
     "erase": "erase jobs in a lake and in Postgres, with a proof",
-    "report": "say what the queues did, hour by hour, as tables and as a page",
-    "audit": "prove the guarantees over history; exit code 1 if one was broken",
+    "report": "report what the queues did, hour by hour, as tables and as a page",
+    "audit": "check the guarantees over history; exit code 1 if one was broken",
     "load": "load files or a table into a queue, each row once",
-    "capacity": "say how many slots each queue needs",
+    "capacity": "compute how many slots each queue needs",
     "all": "run report, audit and capacity in one session of Spark",
     "synth": "make a history, or rows for a load, of any size",
 }
@@ -276,7 +276,7 @@ def _add_pipeline(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
         "pipeline",
         help="job history and bulk loads on Spark",
         description="Job history and bulk loads on Spark.",
-        epilog=f"jobs:\n{jobs}\n\n`trioboss pipeline JOB -h` says more.",
+        epilog=f"jobs:\n{jobs}\n\n`trioboss pipeline JOB -h` lists its arguments.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("job", choices=PIPELINE_JOBS, metavar="JOB")

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import attrs
 
-from trioboss.model.payload import describe_error
+from trioboss.model.described_error import describe_error
 from trioboss.model.settle_and_claim import Failure
 from trioboss.model.states import JobState
 
@@ -52,6 +52,8 @@ class Failed:
     failure: Failure
     error: str
     """The error in one line."""
+    exception: BaseException | None = attrs.field(default=None, eq=False, repr=False)
+    """The exception itself, for events; None where nothing was raised."""
 
 
 @attrs.frozen
@@ -182,7 +184,7 @@ class Action(enum.Enum):
 # RESETTLING  attempt.
 _TABLE = """
 STATE       START    EXPIRE    STOP       CANCEL      LOSE         TENTATIVE  MANUAL   END       GIVE_UP
-BUFFERED    RUNNING  KNOWN+    KNOWN+     LOST        ABANDONED%   .          .        .         .
+BUFFERED    RUNNING  KNOWN+    KNOWN+     LOST^       ABANDONED%   .          .        .         .
 RUNNING     .        EXPIRED!  STOPPING!  CANCELLED!  LEASE_LOST!  TENTATIVE  MANUAL   KNOWN+    .
 TENTATIVE   .        EXPIRED!  STOPPING!  -           -            -          MANUAL   KNOWN+    .
 MANUAL      .        LEAVING!  LEAVING!   -           -            -          -        SETTLED*  .

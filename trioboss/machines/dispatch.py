@@ -294,6 +294,15 @@ class DispatchMachine:
         may_be_cancelled, self._may_be_cancelled = self._may_be_cancelled, False
         return may_be_cancelled
 
+    def claim_unknown(self, now: float) -> None:
+        """The outcomes that went with a claim were rejected, and settled anew: the claim may have leased jobs, which
+        are recovered before the next one.
+        """
+        self.answered(now)
+        self.leases_unknown = True
+        self.forget_marker()
+        self._not_before = self._after_fruitless_claim(now)
+
     def answered(self, now: float) -> None:
         """The database has answered."""
         self._under_way = None

@@ -2,12 +2,16 @@
 
 job               a job as it is sent, and as it is read; its lease; ids
 job_context       the job whose handler is running, for log lines
+handed_job        a job as a handler gets it
 states            the states of a job, its readiness, and the tables of their transitions
 queue             a queue: its options, its row, its statistics
 policy            the policies
 schedule          a schedule; the checks of cron expressions and time zones
 cron              the ticks of a cron expression in a time zone
 payload           JSON that Postgres returns unchanged, or that is refused
+decoding          the types that workers declare for the data of their jobs
+structure         reads and writes JSON by annotations
+described_error   errors as they are stored and logged
 check             checks of one field, with an error that names it
 settle_and_claim  requests and answers between a dispatcher and the store
 polling           the answers to a poll, and to a round of maintenance

@@ -1,7 +1,8 @@
 """Checks of one field: the value in its final form, or a UsageError that names the field."""
 
+import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -17,9 +18,11 @@ __all__ = [
     "check_fraction",
     "check_instant",
     "check_key",
+    "check_known",
     "check_name",
     "check_priority",
     "check_start",
+    "check_trace",
     "check_uuid",
     "checked",
     "shown",
@@ -33,6 +36,7 @@ _LATEST = datetime(2200, 1, 1, tzinfo=UTC)  # later instants do not survive 64-b
 _INT4 = 2**31 - 1
 _MOST = 10**9  # as the domain `amount` of the database: sums of two counts never overflow
 _SHOWN = 200  # characters of a value that an error shows
+_TRACE_CHARACTERS = 2000  # the database allows 4000 of JSON
 _KEY_BYTES = 1000  # keys are indexed, and an index entry has at most 2704 bytes
 
 
@@ -64,6 +68,16 @@ def check_key(field: str, value: object) -> str:
     if size > _KEY_BYTES:
         raise UsageError(f"{field}: the key has {size} bytes, {_KEY_BYTES} are allowed")
     return value
+
+
+def check_known(call: str, options: Iterable[str], known: Iterable[str]) -> None:
+    """Raise TypeError for an option that the call does not have, with the nearest that it has, and all of them."""
+    for name in options:
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+            listed = ", ".join(sorted(known))
+            raise TypeError(f"{call}: unexpected option {name!r}: {hint}The options are {listed}")
 
 
 def check_uuid(field: str, value: object) -> UUID:
@@ -152,6 +166,21 @@ def _parse_instant(field: str, text: str) -> datetime:
     except ValueError:
         raise UsageError(f"{field}: {shown(text)} is not a time in ISO 8601") from None
     return instant
+
+
+def check_trace(field: str, value: object) -> dict[str, str]:
+    """A trace context: header names and values, all text."""
+    if not isinstance(value, Mapping) or not all(
+        isinstance(part, str) and part.isascii() and part.isprintable()
+        for item in value.items()
+        for part in item
+    ):
+        raise UsageError(
+            f"{field}: {shown(value)} is not a trace context: use a dict of printable ASCII text"
+        )
+    if sum(len(name) + len(text) for name, text in value.items()) > _TRACE_CHARACTERS:
+        raise UsageError(f"{field}: the trace context has more than {_TRACE_CHARACTERS} characters")
+    return dict(value)
 
 
 def checked(

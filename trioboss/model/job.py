@@ -1,6 +1,5 @@
 """A job: as it is sent, and as it is read from the database."""
 
-import abc
 import os
 import time
 from collections.abc import Mapping
@@ -17,20 +16,24 @@ from trioboss.model.check import (
     check_flag,
     check_fraction,
     check_key,
+    check_known,
     check_name,
     check_priority,
     check_start,
+    check_trace,
     check_uuid,
     checked,
 )
-from trioboss.model.payload import Json
+from trioboss.model.payload import JsonInput
 from trioboss.model.states import JobState, Readiness
 
 __all__ = [
     "OPTIONS",
     "Duration",
-    "HandedJob",
+    "FetchOptions",
+    "FindOptions",
     "Job",
+    "JobUpdate",
     "Lease",
     "NewJob",
     "Redriven",
@@ -83,13 +86,47 @@ class SendOptions(TypedDict, total=False):
     max_lease_extensions: int | None
     retention: Duration | None
     delete_after: Duration | None
+    trace: Mapping[str, str] | None
+    """The trace context of the sender, as W3C headers: ``{"traceparent": "00-…"}``. `trioboss.otel` sets it."""
+
+
+class FetchOptions(TypedDict, total=False):
+    """The options of `fetch` and `fetch_completed`, besides ``batch_size``."""
+
+    priority: bool
+    """False: in the order of sending alone (True)."""
+    ignore_start_after: bool
+    """Also deferred jobs whose time has not come (False)."""
+    min_priority: int | None
+    max_priority: int | None
+
+
+class FindOptions(TypedDict, total=False):
+    """The filters of `find_jobs`."""
+
+    id: UUID | str
+    state: JobState | str
+    singleton_key: str
+    data: JsonInput
+    """What the job's data contains."""
+    source_id: UUID | str
+    """Of dead letter jobs: the job that failed."""
+    since: datetime | str
+    """Live jobs that were sent, and ended ones that ended, at that time or later."""
+    until: datetime | str
+    newest: bool
+    """True: the newest first (False)."""
+    after: UUID | str
+    """The id of the last job of the page before."""
+    limit: int
+    """The length of a page (1000)."""
 
 
 @attrs.frozen
 class NewJob:
     """A job to be sent. Options are checked and kept as seconds and instants; None: that of the queue."""
 
-    data: Json = None
+    data: JsonInput = None
     id: UUID | str | None = checked(check_uuid)
     priority: int | None = checked(check_priority)
     start_after: Start | None = checked(check_start)
@@ -109,6 +146,7 @@ class NewJob:
     max_lease_extensions: int | None = checked(check_count)
     retention: Duration | None = checked(check_duration, above=True)
     delete_after: Duration | None = checked(check_duration)
+    trace: Mapping[str, str] | None = checked(check_trace)
 
     def __attrs_post_init__(self) -> None:
         # The only rule between two options; all others are checked field by field.
@@ -116,11 +154,13 @@ class NewJob:
             raise UsageError("singleton_next_slot: needs singleton_seconds, the length of a slot")
 
     @classmethod
-    def from_options(cls, data: Json, options: Mapping[str, Any]) -> "NewJob":
+    def from_options(cls, data: JsonInput, options: Mapping[str, Any]) -> "NewJob":
         """A job from the keyword arguments of `send`."""
-        if unknown := sorted(set(options) - {field.name for field in attrs.fields(cls)}):
-            raise TypeError(f"unexpected option {unknown[0]!r}")
+        check_known("send", options, _NEW_JOB_FIELDS)
         return cls(data, **options)
+
+
+_NEW_JOB_FIELDS: Final = frozenset(field.name for field in attrs.fields(NewJob))
 
 
 @attrs.frozen
@@ -160,7 +200,7 @@ class Job:
 
     id: UUID
     queue: str
-    data: Json
+    data: Any
     state: JobState
     readiness: Readiness
     """The thing it waits for; ENDED if it has ended."""
@@ -188,8 +228,8 @@ class Job:
     lease_extensions: int
     retention: float
     delete_after: float
-    output: Json
-    progress: Json
+    output: Any
+    progress: Any
     dead_letter: str | None
     policy: str | None
     worker: UUID | None
@@ -198,6 +238,8 @@ class Job:
     source_created_on: datetime | None
     source_retry_count: int | None
     seq: int
+    trace: Mapping[str, str] | None = None
+    """The trace context of its sender, if there is one."""
 
     def __hash__(self) -> int:
         # Its data may be a dict or a list, which have no hash.
@@ -217,19 +259,18 @@ class Job:
         return None
 
 
-class HandedJob(abc.ABC):
-    """A job that was passed to a handler. Operations accept it as the job, and report to it how they settled it."""
+@attrs.frozen
+class JobUpdate:
+    """A job that is followed, as it is now."""
 
-    __slots__ = ()
-
-    @property
-    @abc.abstractmethod
-    def job(self) -> Job:
-        """The job as it was claimed."""
-
-    @abc.abstractmethod
-    def settled_manually(self, state: JobState, error: str, *, certain: bool) -> None:
-        """An operation has settled the attempt; not for certain as long as the caller's transaction is open."""
+    id: UUID
+    queue: str
+    state: JobState
+    attempt: int
+    progress: Any
+    """What its handler has last reported with `job.progress`."""
+    output: Any
+    """Its output if it is completed; the error of its last attempt if that has failed."""
 
 
 @attrs.frozen

@@ -6,7 +6,7 @@ tuple as a list, an integer key as a string. A value that would come back change
 
 import json
 import math
-import traceback
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -14,9 +14,14 @@ import attrs
 
 from trioboss.errors import PayloadError
 
-__all__ = ["MAX_BYTES", "Json", "Unreadable", "describe_error", "encode", "error_line", "is_large"]
+__all__ = ["MAX_BYTES", "Json", "JsonInput", "Unreadable", "encode", "is_large"]
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+"""JSON as it is read."""
+
+JsonInput: TypeAlias = "bool | int | float | str | Sequence[JsonInput] | Mapping[str, JsonInput] | None"
+"""JSON as it is sent. Covariant, so that a ``list[int]`` or a ``dict[str, str]`` is one. Only dicts and lists are sent:
+another mapping or sequence would come back as one of them, and is refused."""
 
 MAX_BYTES = 10 * 1024 * 1024
 _MAX_DEPTH = (
@@ -26,9 +31,6 @@ _MAX_BITS = 13_000  # Python itself refuses to print much longer integers
 _EXACT_BELOW = 1e16  # from here on repr() writes an exponent, which jsonb turns into an integer
 _LARGE = 20_000  # values and blocks of characters from which on encoding takes longer than a few milliseconds
 _BLOCK = 100  # characters of a text that take as long as one value
-_MOST_EXCEPTIONS = 200  # in a group, and in the groups of it
-_ERROR_CHARACTERS = 8000
-_LINE_CHARACTERS = 500
 _dumps = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode  # _check refuses circles
 
 
@@ -168,77 +170,3 @@ def _write(value: object) -> str:
     if isinstance(value, list):
         return "[" + ",".join(map(_write, list.__iter__(value))) + "]"
     return json.dumps(value)
-
-
-def describe_error(error: object) -> str | None:
-    """Return the JSON text that is stored as a failed job's output. Never raises for an exception."""
-    if error is None:
-        return None
-    if isinstance(error, BaseException):
-        return json.dumps(
-            {
-                "name": _type_name(error),
-                "message": _storable(_message(error)),
-                "stack": _storable(_stack(error)),
-            }
-        )
-    if isinstance(error, str):
-        return json.dumps({"message": _storable(error)})
-    return encode(error, "error")
-
-
-def error_line(error: object) -> str:
-    """An error in one line, for a log."""
-    text = _message(error)
-    if isinstance(error, BaseException):
-        text = f"{_type_name(error)}: {text}" if text else _type_name(error)
-    return text.partition("\n")[0][:_LINE_CHARACTERS]
-
-
-# A handler's exception may raise anything in its own methods, and groups can be nested deeper than the stack is.
-
-
-def _message(error: object) -> str:
-    try:
-        return str.__str__(str(error))
-    except BaseException:
-        return "<str() of the exception failed>"
-
-
-def _type_name(error: object) -> str:
-    try:
-        return str.__str__(type(error).__name__)
-    except BaseException:
-        return "<unknown>"
-
-
-def _stack(error: BaseException) -> str:
-    try:
-        if _can_format(error):
-            return "".join(traceback.format_exception(error))
-        return "".join(traceback.format_tb(error.__traceback__)) + _type_name(error)
-    except BaseException:
-        return "<the stack cannot be read>"
-
-
-def _can_format(error: BaseException) -> bool:
-    """Tell whether the traceback module comes to an end: not with very many exceptions, nor with a group that computes
-    its members.
-    """
-    todo, count = [error], 0
-    while todo and count < _MOST_EXCEPTIONS:
-        one = todo.pop()
-        count += 1
-        if isinstance(one, BaseExceptionGroup):
-            if type(one).exceptions is not BaseExceptionGroup.exceptions:
-                return False
-            todo += one.exceptions
-    return not todo
-
-
-def _storable(text: str) -> str:
-    """The text as Postgres can hold it, and of a long one the beginning and the end."""
-    if len(text) > _ERROR_CHARACTERS:
-        half = _ERROR_CHARACTERS // 2
-        text = f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
-    return text.replace("\0", "\\0").encode(errors="replace").decode()

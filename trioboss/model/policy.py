@@ -1,11 +1,25 @@
 """The policies: which jobs of a queue may exist at the same time."""
 
 import enum
+from typing import Literal, TypeAlias
 
 from trioboss.errors import UsageError
 from trioboss.model.check import shown
 
-__all__ = ["KEYED", "Policy"]
+__all__ = ["KEYED", "Policy", "PolicyName"]
+
+
+PolicyName: TypeAlias = Literal[
+    "standard",
+    "short",
+    "singleton",
+    "stately",
+    "exclusive",
+    "key_strict_fifo",
+    "debounced",
+    "singleton_strict_fifo",
+]
+"""A policy by its name. ``debounced`` is the older name of short, ``singleton_strict_fifo`` that of key_strict_fifo."""
 
 
 class Policy(enum.StrEnum):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 import attrs
 
@@ -12,13 +12,14 @@ from trioboss.model.check import (
     check_duration,
     check_flag,
     check_fraction,
+    check_known,
     check_name,
     checked,
 )
 from trioboss.model.job import Duration
-from trioboss.model.policy import Policy
+from trioboss.model.policy import Policy, PolicyName
 
-__all__ = ["Queue", "QueueOptions", "QueueSettings", "QueueStats", "changed_settings"]
+__all__ = ["Queue", "QueueOptions", "QueueSettings", "QueueStats", "changed_settings", "make_settings"]
 
 _DAY = 86400.0
 
@@ -26,7 +27,7 @@ _DAY = 86400.0
 class QueueOptions(TypedDict, total=False):
     """The options of `create_queue`."""
 
-    policy: str
+    policy: PolicyName | Policy
     partition: bool
     dead_letter: str | None
     warning_queue_size: int | None
@@ -79,12 +80,22 @@ class QueueSettings:
             object.__setattr__(self, "retry_jitter", 0.5 if self.retry_backoff else 0.0)
 
 
+_OPTION_NAMES: Final = frozenset(field.name for field in attrs.fields(QueueSettings))
+
+
+def make_settings(options: Mapping[str, Any]) -> QueueSettings:
+    """The options of `create_queue`, checked, with defaults for the rest."""
+    check_known("create_queue", options, _OPTION_NAMES)
+    return QueueSettings(**options)
+
+
 def changed_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of `update_queue`, checked; policy and partition cannot change."""
     # The rows of live jobs depend on both: their slots, backlogs and owners on the policy, their table on partition.
     for fixed in ("policy", "partition"):
         if fixed in options:
             raise UsageError(f"{fixed}: cannot be changed once the queue exists: create another queue")
+    check_known("update_queue", options, _OPTION_NAMES)
     # Checked as a whole, with defaults for the rest; only the options that were given are changed.
     settings = QueueSettings(**options)
     changed = {name: getattr(settings, name) for name in options}

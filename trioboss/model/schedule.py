@@ -2,16 +2,17 @@
 
 import enum
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 import attrs
 
 from trioboss.errors import UsageError
 from trioboss.model.check import shown
-from trioboss.model.payload import Json
+from trioboss.model.job import SendOptions
+from trioboss.model.payload import Json, JsonInput
 
-__all__ = ["Missed", "Schedule", "check_cron", "check_missed", "check_timezone"]
+__all__ = ["Missed", "Schedule", "ScheduleOptions", "check_cron", "check_missed", "check_timezone"]
 
 
 class Missed(enum.StrEnum):
@@ -20,6 +21,19 @@ class Missed(enum.StrEnum):
     SKIP = "skip"
     LATEST = "latest"
     ALL = "all"
+
+
+class ScheduleOptions(SendOptions, total=False):
+    """The options of `schedule`, and of `app.schedule`: of the schedule itself, and of `send` for each of its jobs."""
+
+    data: JsonInput
+    """The data of each job (None)."""
+    tz: str
+    """The time zone of the cron expression (UTC)."""
+    key: str
+    """Tells several schedules of one queue apart (empty)."""
+    missed: Literal["skip", "latest", "all"]
+    """Which ticks are fired that were due while no boss was running (skip)."""
 
 
 @attrs.frozen

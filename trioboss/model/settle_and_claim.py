@@ -96,5 +96,6 @@ class SettledAndClaimed:
 
     settled: dict[UUID, JobState]
     claim: Claim | None
+    """None if nothing was to be claimed, or if its answer is not known: it may have leased jobs."""
     rejected: Mapping[UUID, str] = {}
     """Jobs for which the database accepted no other end than a failure, and why."""

@@ -49,7 +49,7 @@ class Action(enum.StrEnum):
 
 # A job that was attempted waits as RETRY, even if it was only released: another CREATED job may have its slot by then
 # (the policies short and stately count created jobs). A resumed job has the state that it had in its queue before.
-TRANSITIONS: Final = {
+TRANSITIONS: Final[dict[JobState, dict[Action, JobState]]] = {
     JobState.CREATED: {
         Action.CLAIM: JobState.ACTIVE,
         Action.CANCEL: JobState.CANCELLED,

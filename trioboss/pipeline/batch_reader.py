@@ -3,7 +3,7 @@
 Spark plans the read of a DataFrame once, on the driver, and uses that plan for every query on the DataFrame: up to
 Spark 4.3 it keeps the plan on a source object that all these queries share. So the plan has nothing in it that belongs
 to one query, neither a filter nor the present state of the table. It is a list of shares (see `planning`), and each
-task finds out for itself what is in its share when it runs.
+task determines the contents of its share when it runs.
 
 That is also why the source takes no filters from Spark (`pushFilters`): those of one query would be applied to the
 next. The options `queue`, `since` and `until` belong to the DataFrame, and the server applies them.

@@ -22,7 +22,7 @@ _RELATION = re.compile(r"archive|attempt|live_job|(archive|attempt)_(\d{8}|defau
 
 @attrs.frozen
 class Answer:
-    """What a statement returned, and how many rows it wrote, or else returned."""
+    """The rows that a statement returned, and how many it wrote or, if it wrote none, returned."""
 
     rows: list[tuple[Any, ...]]
     written: int

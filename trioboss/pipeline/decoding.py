@@ -1,4 +1,4 @@
-"""Turns what COPY sends into Arrow, by columns.
+"""Turns the output of COPY into Arrow, by columns.
 
 All rows are read at the same time: where each of them has its next field is an array of offsets, and a column is what
 is found there.
@@ -49,7 +49,7 @@ class _Fields:
     _offsets: Numbers
 
     def skip_count(self, expected: int) -> None:
-        """Go from the beginning of the rows, where each says how many fields it has, to their first fields."""
+        """Go from the beginning of each row, which is the number of its fields, to its first field."""
         found = self._read(">i2")
         if (found != expected).any():
             raise ValueError(f"the server sent {found[0]} columns, where {expected} were asked for")
@@ -86,7 +86,7 @@ class _Fields:
         return pa.Array.from_buffers(type, len(numbers), [valid, data])
 
     def _make_texts(self, type: pa.DataType, lengths: Numbers, valid: pa.Buffer | None) -> pa.Array:
-        """The data is seen as texts, each followed by what is between it and the next; every other one is taken."""
+        """All bytes are divided into texts and the gaps between them, and every other part is taken."""
         count = len(lengths)
         bounds = np.empty(2 * count, np.int32)
         bounds[::2], bounds[1::2] = self._offsets, self._offsets + lengths

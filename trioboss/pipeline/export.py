@@ -57,7 +57,7 @@ class Sizes:
     batch_rows: int = 1_000_000
     task_rows: int = 250_000
     concurrency: int = 2
-    # The server does not know that an export has time: while a statement runs, the workers of a queue wait for a core.
+    # The server gives an export the same priority as others: while its statement runs, workers wait for a core.
     # So history is read by statements of a few milliseconds, which makes an export a little slower.
     chunk_rows: int = 1_000
 
@@ -114,8 +114,8 @@ def take_lake(
         contents = manifest.contents()
     if contents.batch != batch:
         raise UsageError(
-            f"{manifest.files.root}: the lake has {contents.batch} batches, and the database knows of {batch}: one of "
-            "them was restored from a backup; export to a new lake"
+            f"{manifest.files.root}: the lake has {contents.batch} batches, and the database has {batch} of them: "
+            "one was restored from a backup; export to a new lake"
         )
     manifest.files.delete(STAGING)
     manifest.clean()

@@ -47,7 +47,7 @@ class Files:
         self._conf = spark._jsc.hadoopConfiguration()
         self._system = root_path.getFileSystem(self._conf)
         self._root = self._system.makeQualified(root_path)
-        self.root = str(self._root.toString())
+        self.root: str = str(self._root.toString())
 
     def at(self, path: str) -> str:
         """The whole address of a path, for Spark."""

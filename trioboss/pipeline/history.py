@@ -1,4 +1,4 @@
-"""History, from the database or from a lake: what the jobs that analyse it begin with."""
+"""History from the database or from a lake, for the commands that analyse it."""
 
 import argparse
 from collections.abc import Collection, Iterator, Sequence

@@ -37,7 +37,9 @@ class SharePartition(InputPartition):
 
     def __init__(self, share: Share, plan: UUID | None, xids: tuple[int, int] | None) -> None:
         super().__init__(share.number)
-        self.share, self.plan, self.xids = share, plan, xids
+        self.share: Share = share
+        self.plan: UUID | None = plan
+        self.xids: tuple[int, int] | None = xids
 
 
 @attrs.frozen

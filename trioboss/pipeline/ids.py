@@ -10,7 +10,7 @@ __all__ = ["Ids"]
 
 @attrs.frozen
 class Ids:
-    """The ids of one task: the time of the load, the number of the task, what nobody else has, and the position.
+    """The ids of one task: the time of the load, the number of the task, a random part, and the position.
 
     So those of all tasks are in the order of the load, and an index that grows at one end grows fastest.
     """

@@ -31,7 +31,7 @@ exec {{java}} "$@"
 
 
 def prepare_java() -> Path:
-    """Choose a Java, tell Spark by JAVA_HOME, and let its workers run this same Python; return the home."""
+    """Choose a Java, set JAVA_HOME for Spark, and let its workers run this same Python; return the home."""
     java = _find()
     home = java.parent.parent
     if home != _wrapped_home() and not _has_module(java):
@@ -60,10 +60,10 @@ def _find() -> Path:
 
 def _version(java: str) -> int:
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30).stderr
+        printed = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30).stderr
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    match = re.search(r'version "(\d+)', said)
+    match = re.search(r'version "(\d+)', printed)
     return int(match[1]) if match else 0
 
 
@@ -80,7 +80,7 @@ def _wrapped_home() -> Path:
 
 
 def _wrap(java: Path) -> Path:
-    """A home whose java is the given one behind the script. Nobody else may write there."""
+    """A home whose java is the given one behind the script. No other user may write there."""
     home = _wrapped_home()
     home.mkdir(mode=0o700, exist_ok=True)
     if home.stat().st_uid != os.getuid() or home.stat().st_mode & 0o077 or home.is_symlink():

@@ -25,7 +25,7 @@ def to_json_value(value: Any) -> Any:
 
 
 def as_came(row: dict[str, Any]) -> str:
-    """A bad row as JSON text that any database takes: to look at, not to use."""
+    """A bad row as JSON text that any database takes, for people."""
     text = json.dumps(_harmless(to_json_value(row)), default=str)
     return text if len(text) <= _LONGEST else json.dumps({"cut": text[:_LONGEST]})
 

@@ -27,7 +27,7 @@ def add_priority_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def lower_priority_early(arguments: Sequence[str]) -> None:
-    """Lower the priority as the arguments of a command say, before the command's modules are imported.
+    """Lower the priority by the arguments of a command, before the command's modules are imported.
 
     The imports alone take a second of a core. Mistakes in the arguments are reported by the command later.
     """

@@ -34,7 +34,7 @@ def need_dsn(given: str | None) -> Secret:
     """The dsn that was given, or that the environment gives, or raise UsageError."""
     dsn = find_dsn(given)
     if dsn is None:
-        raise UsageError("dsn: say which database, by this option or by TRIOBOSS_DSN or DATABASE_URL")
+        raise UsageError("dsn: name the database, by this option or by TRIOBOSS_DSN or DATABASE_URL")
     parse_dsn(dsn)
     return Secret(dsn)
 
@@ -125,7 +125,7 @@ class ReadOptions:
     fail_on_data_loss: bool
     """Whether a stream fails if retention has deleted rows that it has not read."""
     redact: tuple[str, ...]
-    """What the server does not send: columns, which are null, or fields of JSON, like data.customer.email."""
+    """Columns, which are then null, and fields of JSON, like data.customer.email, that the server does not send."""
     first_xid: int | None
     """Only rows of transactions from this one on, and before ``end_xid``."""
     end_xid: int | None
@@ -201,7 +201,7 @@ class WriteOptions:
         """Read the options, or raise UsageError."""
         _refuse_unknown(given, cls.NAMES)
         if "queue" not in given:
-            raise UsageError("queue: say which queue gets the jobs")
+            raise UsageError("queue: name the queue that gets the jobs")
         load = given.get("loadId") or f"once-{uuid4()}"
         if "\0" in load or len(load) > 200:
             raise UsageError("loadId: use up to 200 characters, without NUL")

@@ -170,7 +170,7 @@ def _part(begin: int, end: int, number: int, count: int) -> tuple[int, int]:
 
 
 def pieces_of(database: Database, share: Share, leaves: Collection[Leaf], newest: int) -> Iterator[Piece]:
-    """What a task reads of these tables, in which no transaction from ``newest`` on is of interest."""
+    """The pieces of these tables that a task reads, in which no transaction from ``newest`` on is of interest."""
     for leaf in leaves:
         if leaf.relation in share.xids or not has_tid_ranges(database):
             first, end = share.xids.get(leaf.relation, (0, newest))

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class _End(Generic[T]):
-    """The last thing a producer says: it is done, or what went wrong."""
+    """The last item of a producer: it is done, or has failed with an error."""
 
     def __init__(self, error: BaseException | None) -> None:
         self.error = error
@@ -21,7 +21,7 @@ class _End(Generic[T]):
 def prefetch(make: Callable[[], Iterator[T]], depth: int = 1) -> Iterator[T]:
     """What ``make()`` gives, made in a thread that is up to ``depth`` items ahead.
 
-    The thread ends when its last item was taken, when it fails, or when nobody wants more.
+    The thread ends when its last item was taken, when it fails, or when the consumer stops.
     """
     made: queue.Queue[T | _End[T]] = queue.Queue(depth)
     unwanted = threading.Event()

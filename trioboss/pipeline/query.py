@@ -57,7 +57,7 @@ class Query:
         return attrs.evolve(self, conditions=(*self.conditions, visible))
 
     def _select(self, column: Column) -> str:
-        """A column in the list of SELECT, without what is redacted: then it does not leave the server."""
+        """A column in the list of SELECT, without the redacted parts, which do not leave the server."""
         paths = self.redact.get(column.name)
         if paths is None:
             return column.selected

@@ -1,7 +1,7 @@
 """How long work waits for a slot: a queue with Poisson-like arrivals, any run times, and several slots (M/G/c).
 
 The wait of M/M/c is known (Erlang's C formula); Allen and Cunneen's approximation scales it by how irregular arrivals
-and run times are. The wait of those who wait is taken as exponential, which gives percentiles.
+and run times are. The wait of jobs that wait at all is taken as exponential, which gives percentiles.
 """
 
 import heapq
@@ -17,7 +17,7 @@ _MOST = 100_000
 
 @attrs.frozen
 class Demand:
-    """What comes, and how long it takes. The variations are squared coefficients: 1 for Poisson and exponential."""
+    """Arrivals and run times. The variations are squared coefficients: 1 for Poisson and exponential."""
 
     rate: float
     """Arrivals a second."""

@@ -79,7 +79,7 @@ def release(options: WriteOptions, stages: Sequence[Staged]) -> Load:
 
 
 def refusal(database: Database, id: str) -> LoadRefused:
-    """The error that says why a load was refused."""
+    """The error of a load that was refused, with the reason."""
     load = find_load(database, id)
     assert load is not None
     rows = database.run("get_rejected", load=id, limit=5)
@@ -147,7 +147,7 @@ class _Release:
         return released
 
     def _gather(self, stages: Sequence[Staged]) -> Sequence[Staged]:
-        """One stage of all: whoever waits for keys waits for all of them in one order."""
+        """All stages joined to one, so that the locks of keys are taken in one order."""
         if not stages:
             return stages
         first, rows = stages[0], stages[0].rows

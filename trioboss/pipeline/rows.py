@@ -1,6 +1,6 @@
 """Turns the rows of a DataFrame into rows of a stage, a batch of Arrow at a time.
 
-A row that cannot be a job stays where it is, with what is wrong with it and as it came. JSON text is left to the
+A row that cannot be a job keeps its position, with its problem and its original values. JSON text is left to the
 database to judge, because it reads it anyway; see `judge_texts` for when it does not like what it reads.
 """
 
@@ -252,7 +252,7 @@ def _encode_options(names: Sequence[str], values: Sequence[Any]) -> tuple[bytes 
 
 
 def _read(name: str, value: Any) -> Any:
-    """What a text file says, where only a name can be text."""
+    """The value of a text in a file, for options that are not text."""
     if not isinstance(value, str) or name == "dead_letter":
         return value
     try:

@@ -29,7 +29,7 @@ appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{3}
 """
-# Spark shows the options of a source in plans and events. A session that runs already can be told, too.
+# Spark shows the options of a source in plans and events. A session that runs already takes this setting, too.
 _ALWAYS = {"spark.sql.redaction.options.regex": "(?i)url|dsn|password|secret|token"}
 
 
@@ -40,7 +40,7 @@ def get_session(
 
     A notebook's own session is used as it is, also one of Spark Connect, with ``conf`` set on it. A new one is quiet,
     and without a master it runs on this machine, on all cores, reachable from nowhere else. In a script that
-    spark-submit runs, it is as that says.
+    spark-submit runs, the settings of spark-submit apply.
     """
     spark = SparkSession.getActiveSession()
     if spark is None and master is None and is_submitted():
@@ -68,7 +68,7 @@ def is_submitted() -> bool:
 def register(spark: SparkSession) -> None:
     """Give a session the data source, and keep it from showing a dsn. It becomes the active one of this thread.
 
-    Spark looks for a source in the session that is active, not in the one that was asked to read.
+    Spark searches for a source in the active session, not in the one that reads.
     """
     if not is_remote(spark):
         SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
@@ -83,7 +83,7 @@ def register(spark: SparkSession) -> None:
 
 
 def _join(conf: dict[str, str]) -> SparkSession:
-    """The session of a script that spark-submit runs: where and how is said there."""
+    """The session of a script that spark-submit runs, with its settings."""
     builder = SparkSession.Builder()
     for key, value in {"spark.sql.session.timeZone": "UTC", **_ALWAYS, **conf}.items():
         builder = builder.config(key, value)

@@ -1,4 +1,4 @@
-"""What a task of a load does: it copies its rows into a stage, a table of its own, where nobody looks for jobs.
+"""A task of a load copies its rows into a stage, a table of its own, which no worker reads.
 
 A task that fails, or runs twice, leaves a stage that is never released.
 """
@@ -67,7 +67,7 @@ class _Copier:
     _table: str
 
     def copy(self, stage: pa.RecordBatch, batch: pa.RecordBatch) -> None:
-        """Copy rows. What the database does not take is found and marked as bad, and the others are copied."""
+        """Copy rows. Those that the database refuses are found and marked as bad, and the others are copied."""
         if self._try(stage) is None:
             return
         stage = reject(stage, batch, judge_texts(batch))

@@ -41,7 +41,7 @@ class Timings:
 
 
 def _process_age() -> float | None:
-    """How long this process has been running; None where the system does not tell."""
+    """How long this process has been running; None where the system does not have it."""
     try:
         # The name of the program comes in parentheses and may have spaces in it; field 22 is the start, in ticks.
         ticks = int(_STAT.read_text().rpartition(")")[2].split()[19])

@@ -5,6 +5,7 @@ in the list or beside it:
 
 migrate     operations that bring the schema to the version this program needs
 executor    executes an operation under trio: on the pool, or on a caller's connection
+foreign     the psycopg connection inside of a Django connection or an SQLAlchemy session
 pool        Pool: our own connections
 caller      runs our transactions on a caller's connection, under trio
 blocking_executor  executes an operation on a blocking connection

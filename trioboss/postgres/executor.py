@@ -34,7 +34,7 @@ __all__ = ["execute", "execute_blocking", "execute_in"]
 
 T = TypeVar("T")
 
-logger = logging.getLogger("trioboss.postgres")
+logger: logging.Logger = logging.getLogger("trioboss.postgres")
 
 _FOLLOW_UP_TIMEOUT = 5.0  # seconds
 _MOST_REPEATS = 5  # of a transaction that the server rolled back in favour of another

@@ -11,7 +11,7 @@ import trio
 from trioboss.actors.ports import Registration
 from trioboss.errors import DatabaseUnavailable
 from trioboss.model.job import Lease
-from trioboss.model.payload import Json
+from trioboss.model.payload import JsonInput
 from trioboss.model.polling import Rescue
 from trioboss.model.queue import Queue
 from trioboss.model.schedule import Schedule
@@ -103,7 +103,7 @@ class StoreAdapter:
         """Extend a lease."""
         return await self._execute(self._store.leases.extend(queue, lease, seconds))
 
-    async def report_progress(self, queue: str, lease: Lease, value: Json) -> None:
+    async def report_progress(self, queue: str, lease: Lease, value: JsonInput) -> None:
         """Record progress."""
         await self._execute(self._store.leases.report_progress(queue, lease, value))
 

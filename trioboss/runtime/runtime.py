@@ -1,7 +1,7 @@
 """The actors of one boss: how they are connected with each other, started and stopped."""
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import datetime
 from uuid import uuid4
 
@@ -10,6 +10,7 @@ import trio
 
 from trioboss.actors.clock import DatabaseClock
 from trioboss.actors.dispatcher import BusyNotifier
+from trioboss.actors.followers import Followers
 from trioboss.actors.listener import Listener, ListenerStatistics
 from trioboss.actors.maintenance import Maintenance, MaintenanceStatistics
 from trioboss.actors.monitor import Monitor
@@ -19,7 +20,7 @@ from trioboss.actors.scheduler import Scheduler, SchedulerStatistics
 from trioboss.actors.supervisor import Supervisor, SupervisorStatistics
 from trioboss.actors.worker import Worker, WorkerSettings, WorkerStatistics
 from trioboss.errors import DatabaseUnavailable, UnknownQueue, UsageError
-from trioboss.events import ErrorEvent, JobsRecovered, Stopped, Wip, WorkerWip
+from trioboss.events import ErrorEvent, JobsRecovered, Stopped, Wip
 from trioboss.machines.maintenance import MaintenanceMachine
 from trioboss.model.check import check_duration, checked
 from trioboss.postgres import Pool, PoolStatistics
@@ -78,18 +79,23 @@ class Runtime:
     _listen_adapter: ListenAdapter
     _pools: tuple[Pool, ...]
     _services: trio.Nursery
+    _lifespans: trio.Nursery
     _work: trio.Nursery
     reporter: Reporter
-    router: NotificationRouter = attrs.field(factory=NotificationRouter, init=False)
+    router: NotificationRouter = attrs.field(init=False)
     listener: Listener = attrs.field(init=False)
     maintenance: Maintenance | None = attrs.field(default=None, init=False)
     scheduler: Scheduler | None = attrs.field(default=None, init=False)
     _supervisor: Supervisor = attrs.field(init=False)
+    _followers: Followers = attrs.field(init=False)
     _busy: BusyNotifier = attrs.field(factory=BusyNotifier, init=False)
     _stopping: bool = attrs.field(default=False, init=False)
+    _workers_ended: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
         settings = self.settings
+        self._followers = Followers(self.adapter, self.reporter)
+        self.router = NotificationRouter(self._followers)
         clock = DatabaseClock(self.router.schedules_changed)
         self.listener = Listener(
             self._listen_adapter,
@@ -120,6 +126,7 @@ class Runtime:
         self._supervisor.start("listener", self.listener.run)
         self._supervisor.start("queue list", self._follow_queues)
         self._supervisor.start("wip", self._report_wip)
+        self._supervisor.start("followers", self._followers.run)
         if (interval := self.settings.monitor_interval) is not None:
             self._supervisor.start("monitor", Monitor(self.adapter, self.reporter, interval).run)
         if self.maintenance is not None:
@@ -129,10 +136,25 @@ class Runtime:
 
     async def work(self, settings: WorkerSettings) -> Worker:
         """Start a worker, and return once it is notified of new jobs."""
-        worker = Worker(uuid4(), settings, self.adapter, self.reporter, self._busy)
+        worker = Worker(uuid4(), settings, self.adapter, self.reporter, self._busy, self._followers)
         await self.listener.wait_listening()
         await self._work.start(self._run_worker, worker)
         return worker
+
+    async def open_lifespan(self, manager: AbstractAsyncContextManager[object]) -> None:
+        """Enter a manager, in a task of its own; it is left when all workers have ended."""
+        await self._lifespans.start(self._keep_open, manager)
+
+    async def _keep_open(
+        self, manager: AbstractAsyncContextManager[object], *, task_status: trio.TaskStatus[None]
+    ) -> None:
+        async with manager:
+            task_status.started()
+            await self._workers_ended.wait()
+
+    def workers_ended(self) -> None:
+        """No job runs any more, and none will: lifespans can be left."""
+        self._workers_ended.set()
 
     async def _run_worker(self, worker: Worker, *, task_status: trio.TaskStatus[None]) -> None:
         if self._stopping:
@@ -215,14 +237,16 @@ class Runtime:
                 worker.set_queues(queues)
 
     async def _report_wip(self) -> None:
-        """Report work in progress when it has changed, while somebody reads such events."""
-        last: tuple[WorkerWip, ...] = ()
+        """Report work in progress when it has changed, and while jobs run, if somebody reads such events."""
+        last: list[object] = []
         while True:
             await self.reporter.wait_wanted()
             wip = tuple(worker.wip() for worker in self.router.workers.values())
-            if wip != last:
+            # Without the times, which are converted from another clock each time.
+            seen: list[object] = [(each.id, each.state, each.completed, each.failed) for each in wip]
+            if seen != last or any(each.count for each in wip):
                 self.reporter.report(Wip(wip))
-            last = wip
+            last = seen
             await trio.sleep(_WIP_INTERVAL)
 
 
@@ -234,21 +258,26 @@ async def run_actors(
     listen_adapter: ListenAdapter,
     pools: tuple[Pool, ...],
 ) -> AsyncIterator[Runtime]:
-    """Run the actors for the length of a block. The nesting is the order in which they stop: workers first."""
+    """Run the actors for the length of a block. The nesting is the order in which they stop: workers first, then the
+    lifespans that their jobs use, then the services.
+    """
     reporter = Reporter()
     failure: Exception | None = None  # of the block; kept out of the nurseries, which would wrap it in groups
     with _unwrapped():
         async with trio.open_nursery() as services:
-            async with trio.open_nursery() as work:
-                runtime = Runtime(
-                    settings, identity, adapter, listen_adapter, pools, services, work, reporter
-                )
-                runtime.start()
-                try:
-                    yield runtime
-                except Exception as error:
-                    failure = error
-                await runtime.stop(settings.grace if failure is None else 0.0)
+            async with trio.open_nursery() as lifespans:
+                async with trio.open_nursery() as work:
+                    nurseries = (services, lifespans, work)
+                    runtime = Runtime(
+                        settings, identity, adapter, listen_adapter, pools, *nurseries, reporter
+                    )
+                    runtime.start()
+                    try:
+                        yield runtime
+                    except Exception as error:
+                        failure = error
+                    await runtime.stop(settings.grace if failure is None else 0.0)
+                runtime.workers_ended()
             runtime.limit_cancel_grace()
             services.cancel_scope.cancel()
     reporter.report(Stopped())

@@ -18,7 +18,7 @@ import trio
 
 from trioboss.errors import DatabaseUnavailable
 from trioboss.model.job import NewJob, make_id
-from trioboss.model.payload import Json
+from trioboss.model.payload import JsonInput
 from trioboss.postgres import Pool
 from trioboss.postgres.executor import execute
 from trioboss.postgres.operation import Operation
@@ -72,7 +72,7 @@ class SendBatcher:
     _ended_at: float = attrs.field(default=-math.inf, init=False)
     """When the last statement ended."""
 
-    async def send(self, queue: str, data: Json) -> UUID | None:
+    async def send(self, queue: str, data: JsonInput) -> UUID | None:
         """Send a job and return its id."""
         send = _PendingSend(make_id(), self._store.sending.write_data(data))
         waiting = self._waiting.get(queue)

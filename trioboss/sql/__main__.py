@@ -5,5 +5,4 @@ import sys
 from trioboss.sql import read_source
 
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        print(read_source(name))
+    print("\n".join(map(read_source, sys.argv[1:])))

@@ -82,7 +82,8 @@ class ChangeOperations:
 
     def clear_storage(self) -> Operation[None]:
         """Remove all jobs of all queues."""
-        yield Batch((self._context.bind("clear_storage"),))
+        # Workers check their leases then, and cancel the handlers of the jobs that are gone.
+        yield Batch((self._context.bind("clear_storage"), self._context.bind("notify", payload="*leases")))
 
     def _by_id(
         self,

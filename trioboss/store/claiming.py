@@ -6,8 +6,9 @@ import attrs
 
 from trioboss.errors import PayloadError, UnknownQueue, UsageError
 from trioboss.model.check import check_count, check_flag, check_name, check_priority
+from trioboss.model.described_error import describe_error
 from trioboss.model.job import Job, Lease
-from trioboss.model.payload import Unreadable, describe_error
+from trioboss.model.payload import Unreadable
 from trioboss.model.queue import Queue
 from trioboss.model.settle_and_claim import Claim, ClaimRequest, Failure
 from trioboss.postgres import BoundStatement
@@ -23,7 +24,6 @@ __all__ = ["ClaimOperations", "ClaimPlan"]
 _RETRY_ADMISSION = 0.05  # seconds until a backlog is tried again whose first job somebody was just changing
 _CHECKS = 100  # backlog checks that a claim reads at least
 _MOST_CHECKS = 5_000  # at most: about 10 ms under the admission lock
-_LAST = 2**63 - 1  # a position after all others of a priority
 
 
 @attrs.frozen
@@ -305,6 +305,4 @@ def _admission(request: ClaimRequest, checks: int, after: str = "") -> dict[str,
         values["checks"] = max(_MOST_CHECKS, request.limit)  # checks are in the order of priorities
     if after:
         values["after_rank"], values["after_seq"] = after.split()
-    elif request.max_priority is not None:
-        values["after_rank"], values["after_seq"] = -request.max_priority - 1, _LAST
     return values

@@ -9,6 +9,7 @@ from typing import TypeVar
 import attrs
 
 from trioboss.errors import QueueChanged, UnknownQueue
+from trioboss.model.described_error import Redact
 from trioboss.model.payload import MAX_BYTES
 from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement
@@ -32,6 +33,8 @@ class Context:
 
     catalog: Catalog
     max_bytes: int = MAX_BYTES
+    redact: Redact | None = None
+    """Changes the description of each error before it is stored."""
     now: datetime | None = None
     """For tests: the time that statements use. None: the clock of the database."""
     claims: dict[str, tuple[object, tuple[BoundStatement, ...]]] = attrs.field(factory=dict, init=False)

@@ -8,13 +8,14 @@ import attrs
 from trioboss.errors import LeaseLost, UnknownQueue, UsageError
 from trioboss.model.check import check_duration
 from trioboss.model.job import Lease
-from trioboss.model.payload import Json, encode
+from trioboss.model.payload import JsonInput, encode
 from trioboss.model.queue import Queue
+from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_table_gone
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.postgres.wire.results import read_rows
 from trioboss.store.context import Context
-from trioboss.store.parameters import lease_arrays, text_array
+from trioboss.store.parameters import lease_arrays, text_array, uuid_array
 from trioboss.store.rows import read_first
 
 __all__ = ["LeaseOperations"]
@@ -74,18 +75,24 @@ class LeaseOperations:
             raise UsageError(f"extend: the lease of job {lease.id} was extended max_lease_extensions times")
         return float(rows[0][0])
 
-    def report_progress(self, name: str, lease: Lease, value: Json) -> Operation[None]:
+    def report_progress(self, name: str, lease: Lease, value: JsonInput) -> Operation[None]:
         """Record how far a job has come."""
         text = encode(value, "progress", self._context.max_bytes)
-        yield from self._on_lease("progress", name, lease, progress=text)
+        notify = self._context.bind("notify_waiters", ids=uuid_array([lease.id]))  # those that follow the job
+        yield from self._on_lease("progress", name, lease, (notify,), progress=text)
 
     def _on_lease(
-        self, statement: str, name: str, lease: Lease, **values: object
+        self,
+        statement: str,
+        name: str,
+        lease: Lease,
+        follow_up: tuple[BoundStatement, ...] = (),
+        **values: object,
     ) -> Operation[list[tuple[float | None]]]:
         def change(queue: Queue) -> Operation[list[tuple[float | None]]]:
             own = {"queue": name, "id": lease.id, "attempt": lease.attempt, "started_on": lease.started_on}
             bound = self._context.bind(statement, queue.table_name, **own, **values)
-            return read_first((yield Batch((bound,))))
+            return read_first((yield Batch((bound,), follow_up=follow_up)))
 
         rows = yield from self._context.on_queue(name, change, may_miss=True)
         if not rows:  # fenced: another attempt is active, or none

@@ -1,7 +1,7 @@
 """Operations of maintenance: leases that ran out, warnings, and the ticks of cron. Retention is in retention.py."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Literal
@@ -10,8 +10,8 @@ from uuid import UUID
 import attrs
 
 from trioboss.errors import UnknownQueue, UsageError
+from trioboss.model.described_error import describe_error
 from trioboss.model.job import Lease, NewJob
-from trioboss.model.payload import describe_error
 from trioboss.model.polling import Rescue
 from trioboss.model.schedule import Schedule
 from trioboss.model.settle_and_claim import Failure
@@ -19,8 +19,9 @@ from trioboss.model.states import JobState
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_rejected
 from trioboss.postgres.operation import Batch, Operation
+from trioboss.postgres.wire.results import read_rows
 from trioboss.store.context import Context
-from trioboss.store.parameters import uuid_array
+from trioboss.store.parameters import lease_arrays, uuid_array
 from trioboss.store.rows import read_first
 from trioboss.store.sending import SendOperations
 from trioboss.store.settling import SettleOperations
@@ -112,19 +113,28 @@ class MaintenanceOperations:
         ended: list[tuple[str, _Outcome, tuple[UUID, ...]]] = []
         for (name, outcome), leases in attempts.items():
             failure = Failure(_ERRORS[outcome], outcome=outcome)
-            failed = [(lease, failure) for lease in leases]
             # Fenced: an attempt that its worker settled since it was examined is left alone.
             states: dict[UUID, JobState] = {}
             with suppress(UnknownQueue):  # deleted since, and its jobs with it
+                unlocked = yield from self._find_unlocked(name, leases)
+                failed = [(lease, failure) for lease in leases if lease.id in unlocked]
                 states = yield from SettleOperations(self._context).fail_leases(name, failed, rejected)
             if states:
                 ended.append((name, outcome, tuple(states)))
         return ended
 
+    def _find_unlocked(self, name: str, leases: Sequence[Lease]) -> Operation[set[UUID]]:
+        queue = yield from self._context.find(name)
+        values = lease_arrays(leases) | {"queue": name}
+        unlocked = self._context.bind("find_unlocked_leases", queue.table_name, **values)
+        return {id for (id,) in read_first((yield Batch((unlocked,))))}
+
     def count_states(self) -> Operation[dict[str, dict[str, int]]]:
-        """How many jobs of each queue are in each state; queues without jobs are left out."""
-        counts: dict[str, dict[str, int]] = defaultdict(dict)
-        for name, state, count in read_first((yield Batch((self._context.bind("count_states"),)))):
+        """How many jobs of each queue are in each state; states without jobs are left out."""
+        statements = (self._context.bind("count_states"), self._context.bind("get_queues"))
+        (counted, queues), *_ = yield Batch(statements)
+        counts: dict[str, dict[str, int]] = defaultdict(dict, {row[0]: {} for row in read_rows(queues)})
+        for name, state, count in read_rows(counted):
             counts[name][state] = count
         return dict(counts)
 

@@ -9,7 +9,7 @@ import attrs
 from trioboss.errors import QueueBusy, QueueExists, QueueInUse, UnknownQueue, UsageError
 from trioboss.model.check import check_name
 from trioboss.model.policy import Policy
-from trioboss.model.queue import Queue, QueueSettings, QueueStats, changed_settings
+from trioboss.model.queue import Queue, QueueStats, changed_settings, make_settings
 from trioboss.model.states import JobState
 from trioboss.postgres.errors import is_lock_not_available
 from trioboss.postgres.operation import Batch, Operation
@@ -36,7 +36,7 @@ class QueueOperations:
         check_name("queue", name)
         if name.startswith(_COMPLETIONS):
             raise UsageError(f"queue: {name!r} is for completion jobs: fetch_completed makes it when needed")
-        settings = QueueSettings(**options)
+        settings = make_settings(options)
         yield from self._check_dead_letter(name, settings.dead_letter)
         table = f"j{hashlib.md5(name.encode()).hexdigest()}" if settings.partition else COMMON_LEAF
         values = attrs.asdict(settings) | {"queue": name, "table_name": table}

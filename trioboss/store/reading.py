@@ -8,9 +8,17 @@ from uuid import UUID
 import attrs
 
 from trioboss.errors import UsageError
-from trioboss.model.check import check_count, check_flag, check_instant, check_key, check_name, check_uuid
+from trioboss.model.check import (
+    check_count,
+    check_flag,
+    check_instant,
+    check_key,
+    check_known,
+    check_name,
+    check_uuid,
+)
 from trioboss.model.explanation import Explanation, Reason
-from trioboss.model.job import Job
+from trioboss.model.job import FindOptions, Job
 from trioboss.model.payload import encode
 from trioboss.model.queue import Queue
 from trioboss.model.states import JobState, Readiness
@@ -19,8 +27,6 @@ from trioboss.store.context import Context
 from trioboss.store.rows import read_first, read_jobs
 
 __all__ = ["ReadOperations"]
-
-_FILTERS = ("id", "state", "singleton_key", "data", "source_id", "since", "until", "newest", "after", "limit")
 
 
 @attrs.frozen
@@ -39,8 +45,7 @@ class ReadOperations:
     def find_jobs(self, name: str, filters: Mapping[str, Any]) -> Operation[list[Job]]:
         """Jobs that pass all filters given, in order of their ids, or newest first."""
         check_name("queue", name)
-        if unknown := set(filters) - set(_FILTERS):
-            raise TypeError(f"find_jobs() got an unexpected filter {min(unknown)!r}; there are {_FILTERS}")
+        check_known("find_jobs", filters, FindOptions.__annotations__)
         values = _checked_filters(filters)
         newest = "newest_" if values.pop("newest", False) else ""
         names = ["find_job_by_id"]

@@ -11,7 +11,7 @@ import attrs
 from trioboss.errors import QueueChanged, UnknownQueue, UsageError
 from trioboss.model.check import check_name
 from trioboss.model.job import OPTIONS, NewJob, make_id
-from trioboss.model.payload import Json, encode
+from trioboss.model.payload import JsonInput, encode
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement
@@ -30,6 +30,8 @@ _OLD_SNAPSHOT = ("repeatable read", "serializable")
 def overrides(job: NewJob) -> str | None:
     """The options of its queue that a job overrides, as JSON text; None if there are none."""
     options = {name: value for name in OPTIONS if (value := getattr(job, name)) is not None}
+    if job.trace:
+        options["trace"] = job.trace
     if not options:
         return None
     if job.retry_backoff is not None and job.retry_jitter is None:
@@ -91,7 +93,7 @@ class SendOperations:
         data = self.write_data(job.data)
         return (yield from self.send_encoded(name, job, id, data, own=own, unique_until=unique_until))
 
-    def write_data(self, data: Json) -> str | None:
+    def write_data(self, data: JsonInput) -> str | None:
         """A job's data as JSON text."""
         return None if data is None else encode(data, "data", self._context.max_bytes)
 

@@ -6,7 +6,7 @@ from uuid import UUID
 import attrs
 
 from trioboss.model.queue import Queue
-from trioboss.model.settle_and_claim import Claim, ClaimRequest, SettledAndClaimed, Settlements
+from trioboss.model.settle_and_claim import ClaimRequest, SettledAndClaimed, Settlements
 from trioboss.model.states import JobState
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_rejected
@@ -20,7 +20,6 @@ __all__ = ["SettleAndClaimOperations"]
 
 # Written once: a function inside another is annotated at each call.
 _SettleAndClaim: TypeAlias = Operation[SettledAndClaimed]
-_CLAIM_AGAIN = 0.05  # seconds until the claim is repeated that went along with statements which were rejected
 _BULK = 100  # jobs from which on two connections are faster than one
 
 
@@ -90,8 +89,8 @@ class SettleAndClaimOperations:
             rejected = yield from settling.quarantine_unsound(name)
             if not rejected:
                 raise error
-        claim = None if request is None else Claim([], _CLAIM_AGAIN, None)
-        return SettledAndClaimed(settled, claim, rejected)
+        # The claim of a keyed queue was a transaction of its own, and may have leased jobs: nobody has read its answer.
+        return SettledAndClaimed(settled, None, rejected)
 
     def _batch(
         self,

@@ -6,8 +6,10 @@ from uuid import UUID
 
 import attrs
 
+from trioboss.model.described_error import describe_error, error_line
+from trioboss.model.handed_job import HandedJob
 from trioboss.model.job import Lease, Settled
-from trioboss.model.payload import describe_error, encode, error_line
+from trioboss.model.payload import encode
 from trioboss.model.queue import Queue
 from trioboss.model.settle_and_claim import Failure, Settlements
 from trioboss.model.states import JobState
@@ -97,6 +99,7 @@ def _complete(
     leases: Iterable[Lease],
     unfenced: Iterable[UUID],
     outputs: dict[UUID, str],
+    elsewhere: Sequence[UUID] = (),
 ) -> BoundStatement:
     # Most handlers return nothing: without outputs the statement has no document to search.
     given = [f'"{id}":{output}' for id, output in outputs.items() if output != "null"]
@@ -105,6 +108,7 @@ def _complete(
         queue.table_name,
         queue=queue.name,
         outputs="{" + ",".join(given) + "}" if given else None,
+        elsewhere=uuid_array(elsewhere) if elsewhere else None,
         **lease_arrays(leases, unfenced),
     )
 
@@ -115,10 +119,13 @@ def _fail(
     leases: Iterable[Lease],
     unfenced: Iterable[UUID],
     failures: dict[UUID, Failure],
+    elsewhere: Sequence[UUID] = (),
 ) -> list[BoundStatement]:
     # Two statements with the same parameters, in one transaction: the second ends the jobs that the first left.
     given = ",".join(f'"{id}":[{failure.as_json()}]' for id, failure in failures.items())
     values = lease_arrays(leases, unfenced) | {"queue": queue.name, "failures": "{" + given + "}"}
+    if elsewhere:
+        values["elsewhere"] = uuid_array(elsewhere)
     return [context.bind(name, queue.table_name, **values) for name in ("retry_failed", "fail")]
 
 
@@ -165,38 +172,57 @@ class SettleOperations:
 
     # -- for callers: one or many, answered by Settled
 
-    def complete(self, name: str, targets: Targets, output: object, *, own: bool) -> Operation[Settled]:
-        """Complete active jobs."""
+    def complete(
+        self,
+        name: str,
+        targets: Targets,
+        output: object,
+        *,
+        own: bool,
+        handled: Sequence[HandedJob] = (),
+    ) -> Operation[Settled]:
+        """Complete active jobs. ``handled``: the jobs whose handler calls this, which may name them by their ids."""
 
         def end(queue: Queue) -> Operation[set[UUID]]:
             outputs = dict.fromkeys(asked.ids, text)
-            statement = _complete(self._context, queue, asked.leases, asked.unfenced, outputs)
+            statement = _complete(
+                self._context, queue, asked.leases, asked.unfenced, outputs, asked.elsewhere
+            )
             rows = read_first((yield self._ending(queue, (statement,), asked.ids, own=own)))
             if rows and rows[0][1] and not queue.on_complete:
                 # The queue wants completion jobs since it was cached; nothing was completed.
                 return (yield from end((yield from self._context.reload(name))))
             return {row[0] for row in rows if row[0] is not None}
 
-        asked = parse_targets(name, targets)
+        asked = parse_targets(name, targets, handled)
         text = "null" if output is None else encode(output, "output", self._context.max_bytes)
         done = yield from self._context.on_queue(name, end, may_miss=True)
         asked.report(dict.fromkeys(done, JobState.COMPLETED), own=own)
         return asked.answer(done, "active")
 
-    def fail(self, name: str, targets: Targets, error: object, *, own: bool) -> Operation[Settled]:
-        """Fail active attempts."""
+    def fail(
+        self,
+        name: str,
+        targets: Targets,
+        error: object,
+        *,
+        own: bool,
+        handled: Sequence[HandedJob] = (),
+    ) -> Operation[Settled]:
+        """Fail active attempts. ``handled`` as in `complete`."""
 
         def end(queue: Queue) -> Operation[dict[UUID, JobState]]:
             failures = dict.fromkeys(asked.ids, failure)
-            statements = tuple(_fail(self._context, queue, asked.leases, asked.unfenced, failures))
+            leases, unfenced, elsewhere = asked.leases, asked.unfenced, asked.elsewhere
+            statements = tuple(_fail(self._context, queue, leases, unfenced, failures, elsewhere))
             # A slot that is taken meanwhile aborts the statements, but must not abort the caller's transaction.
             batch = self._ending(queue, statements, asked.ids, own=own, frees=True)
             results = yield batch if own else InSavepoint(batch)
             rows = [row for result in results[0][:2] for row in read_rows(result)]
             return {row[0]: JobState(row[1]) for row in rows}
 
-        asked = parse_targets(name, targets)
-        failure = Failure(describe_error(error))
+        asked = parse_targets(name, targets, handled)
+        failure = Failure(describe_error(error, self._context.redact))
         states = yield from once_more_if_taken(self._context, name, end)
         asked.report(states, error_line(_NO_REASON if error is None else error), own=own)
         return asked.answer(set(states), "active")

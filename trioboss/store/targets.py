@@ -7,7 +7,8 @@ import attrs
 
 from trioboss.errors import JobNotFound, LeaseLost, UsageError
 from trioboss.model.check import check_name, check_uuid, shown
-from trioboss.model.job import HandedJob, Job, Lease, Settled
+from trioboss.model.handed_job import HandedJob
+from trioboss.model.job import Job, Lease, Settled
 from trioboss.model.states import JobState
 
 __all__ = ["Target", "TargetSet", "Targets", "parse_targets"]
@@ -49,12 +50,18 @@ class TargetSet:
         """The plain ids, in order, without those that are also given as a job."""
         return sorted(set(self.plain) - {job.id for job in self.jobs})
 
+    @property
+    def elsewhere(self) -> list[UUID]:
+        """The jobs that somebody else than their handler settles: their workers have to be told."""
+        return sorted(set(self.ids) - {handed.job.id for handed in self.handed})
+
     def report(self, states: Mapping[UUID, JobState], error: str = "", *, own: bool) -> None:
         """Report to handlers that they settled their own jobs. The caller's transaction may still be rolled back."""
         # Of two attempts of one job only the last was settled: the handler of the other has lost its lease.
         latest = self._latest
         for handed in self.handed:
-            if handed.job.id in states and latest[handed.job.id].attempt == handed.job.attempt:
+            id = handed.job.id
+            if id in states and (id not in latest or latest[id].attempt == handed.job.attempt):
                 handed.settled_manually(states[handed.job.id], error, certain=own)
 
     def answer(self, done: set[UUID], wanted: str) -> Settled:
@@ -70,8 +77,8 @@ class TargetSet:
         return Settled(len(ids), len(done), tuple(sorted(done)))
 
 
-def parse_targets(queue: str, targets: Targets) -> TargetSet:
-    """The targets of a call, or a UsageError."""
+def parse_targets(queue: str, targets: Targets, handled: Sequence[HandedJob] = ()) -> TargetSet:
+    """The targets of a call, or a UsageError. ``handled``: jobs whose handler may name them by their ids."""
     check_name("queue", queue)
     if isinstance(targets, Job | HandedJob | UUID | str):
         targets = [targets]
@@ -85,4 +92,5 @@ def parse_targets(queue: str, targets: Targets) -> TargetSet:
         if job.queue != queue:
             raise UsageError(f"queue: job {job.id} is of queue {job.queue!r}, not {queue!r}")
     ids = [check_uuid("id", target) for target in plain if not isinstance(target, Job)]
+    handed += [job for job in handled if job.id in ids]
     return TargetSet(queue, jobs, ids, handed)

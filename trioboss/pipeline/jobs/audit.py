@@ -1,7 +1,7 @@
 """Checks the guarantees over history, and prints each violation with both jobs. Exit code 1 if there is any.
 
-The checks, and what is legitimate and looks like a violation, are in transforms/violations. A possible violation is a
-finding that something legitimate may explain which leaves no trace in history; it counts with ``--strict``.
+The checks are in transforms/violations, with the legitimate histories that resemble violations. A possible violation
+is a finding that something legitimate may explain which leaves no trace in history; it counts with ``--strict``.
 """
 
 import argparse

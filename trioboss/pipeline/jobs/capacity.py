@@ -42,30 +42,30 @@ _ATTEMPTS = ("job_id", "queue", "attempt", "singleton_key", "started_on", "ended
 
 SHARE = 0.95
 _FEW = 30
-"""An hour with fewer arrivals says nothing about percentiles."""
+"""Percentiles of an hour with fewer arrivals are not used."""
 _FLOOR = 0.05
-"""Seconds below which all waits are alike: they are the time to hear of a job and to claim it."""
+"""Seconds below which all waits are alike: the time that a notification and a claim take."""
 _REPLAYED = 20_000
 
 
 @attrs.frozen
 class Fit:
-    """How well the model tells the waits that were measured."""
+    """How well the waits of the model agree with those that were measured."""
 
     hours: int
     within_two: float | None
     """The share of hours in which it is right within a factor of two."""
     bias: float | None
-    """The median of told / measured: above 1 it expects longer waits than there were."""
+    """The median of predicted / measured: above 1 the model predicts longer waits than there were."""
 
 
 @attrs.frozen
 class Capacity:
-    """What a queue needs."""
+    """The slots that a queue needs."""
 
     queue: str
     slots_seen: int
-    """As many as it was seen to use at once, or as many as were said to be there."""
+    """The most that it used at once, or as many as the caller gave."""
     peak_rate: float
     """Arrivals a second in the busiest hour."""
     peak_load: float
@@ -166,7 +166,7 @@ def _demand(hour: Any) -> Demand:
 
 
 def _confirm(work: Sequence[Work], slots: int, target: float) -> tuple[int, float, str | None]:
-    """Replay with more and more slots until the target is met; or say that keys are in the way."""
+    """Replay with more and more slots until the target is met, or until it is clear that keys prevent it."""
     waited = percentile(replay(work, slots), SHARE)
     best = percentile(replay(work, max(len(work), slots, 1)), SHARE)
     if best > target:
@@ -178,12 +178,12 @@ def _confirm(work: Sequence[Work], slots: int, target: float) -> tuple[int, floa
 
 
 def _fit(demands: Sequence[tuple[Any, Demand]], slots: int) -> Fit:
-    """The model asked for what is known. It has no answer for hours that brought more work than the slots could do."""
+    """Compare the model with the waits that are known. Hours with more work than the slots could do are left out."""
     ratios = []
     for hour, demand in demands:
-        told = wait_percentile(demand, slots, SHARE)
-        if hour["arrivals"] >= _FEW and hour["wait_p95"] is not None and isfinite(told):
-            ratios.append(max(told, _FLOOR) / max(hour["wait_p95"], _FLOOR))
+        predicted = wait_percentile(demand, slots, SHARE)
+        if hour["arrivals"] >= _FEW and hour["wait_p95"] is not None and isfinite(predicted):
+            ratios.append(max(predicted, _FLOOR) / max(hour["wait_p95"], _FLOOR))
     if not ratios:
         return Fit(0, None, None)
     right = sum(0.5 <= ratio <= 2 for ratio in ratios) / len(ratios)
@@ -199,7 +199,7 @@ _COLUMNS = (
 def main(argv: list[str] | None = None) -> int:
     """The command, for spark-submit and for `trioboss pipeline capacity`."""
     parser = argparse.ArgumentParser(
-        prog="trioboss pipeline capacity", description="Say how many slots each queue needs."
+        prog="trioboss pipeline capacity", description="Compute how many slots each queue needs."
     )
     parser.add_argument(
         "--target", type=float, default=1.0, help="seconds that p95 of waits may be (default 1)"

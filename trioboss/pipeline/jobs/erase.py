@@ -1,4 +1,4 @@
-"""Erases jobs by id or by key, in a lake and in Postgres, and proves it: the proof is what a search finds afterwards.
+"""Erases jobs by id or by key, in a lake and in Postgres, and proves it by a search afterwards.
 
 Rows of the jobs, their attempts, and all copies of their data go: dead letter jobs and completion jobs. In the lake the
 files that had such rows are replaced, and they and all other files that are no longer part of it are deleted at once:
@@ -92,7 +92,7 @@ def erase(
 def _check(queue: str, ids: Sequence[str], key: str | None) -> Wanted:
     check_name("queue", queue)
     if not ids and key is None:
-        raise UsageError("id, key: say which jobs are to be erased")
+        raise UsageError("id, key: name the jobs that are to be erased")
     try:
         return Wanted(queue, tuple(str(UUID(id)) for id in ids), key)
     except ValueError as error:

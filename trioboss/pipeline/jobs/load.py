@@ -3,11 +3,12 @@
 Parquet (.parquet), CSV with a header (.csv) and JSON lines (.json, .jsonl, .ndjson), also packed (.csv.gz) and many
 at a time; else the name of a table. A column called `data` is the payload, as JSON; without one the row itself is, as
 an object. A column called like an option of `send` (priority, singleton_key, start_after, …) is that option, and a
-mapping says which column is what where names differ: {"singleton_key": "customer"}. What is mapped stays in the
+mapping names the column of an option where names differ: {"singleton_key": "customer"}. A mapped column stays in the
 payload.
 
-Files with the same contents loaded into the same queue are one load, unless ``load_id`` says otherwise. A second run
-of a load that has ended changes nothing. Rows that cannot be jobs go to the table `rejected`, each with the reason.
+Files with the same contents loaded into the same queue are one load, unless they have different ids (``load_id``). A
+second run of a load that has ended changes nothing. Rows that cannot be jobs go to the table `rejected`, each with the
+reason.
 """
 
 import argparse

@@ -96,7 +96,7 @@ def report(
 def page_path(out: str | Path, page: str | Path | None) -> Path:
     """Where the page goes, or raise UsageError."""
     if page is None and "://" in str(out):
-        raise UsageError("page: say where the page goes, because out is not a folder of this machine")
+        raise UsageError("page: give a path for the page, because out is not a folder of this machine")
     return Path(page if page is not None else Path(out, "report.html"))
 
 
@@ -152,7 +152,7 @@ def _period_before(source: Source) -> Source | None:
 def _write(
     spark: SparkSession, name: str, frame: DataFrame, path: str, progress: Reporter | None
 ) -> DataFrame:
-    """Write a table, and return what was written."""
+    """Write a table, and return the written rows."""
     began = time.monotonic()
     with report_stages(spark, name, progress):
         frame.coalesce(1).write.mode("overwrite").parquet(path)

@@ -1,4 +1,4 @@
-"""Makes a history, or rows for a load, of any size, of which it is known beforehand what is in it.
+"""Makes a history, or rows for a load, of any size, with contents that are known beforehand.
 
 A history is a lake as `archive` writes it: six queues, one for each policy, and a dead letter queue, busiest around
 noon. With ``violations`` it also has queues `planted/…`, with so many violations of each kind, and `clean/…`, with as

@@ -202,11 +202,11 @@ def _hover(axis: Axis, series: Sequence[Series], format: Format) -> Html:
     """Invisible columns with the values as tooltips."""
     columns = []
     for index, time in enumerate(axis.times):
-        said = [f"{s.name} {format(v)}" for s in series if (v := s.values[index]) is not None]
+        values = [f"{s.name} {format(v)}" for s in series if (v := s.values[index]) is not None]
         columns.append(
             tag(
                 "rect",
-                tag("title", f"{instant(time, axis.period)}\n" + "\n".join(said)),
+                tag("title", f"{instant(time, axis.period)}\n" + "\n".join(values)),
                 x=axis.x(index),
                 y=0,
                 width=axis.interval,

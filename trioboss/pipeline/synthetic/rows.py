@@ -1,4 +1,4 @@
-"""The made-up rows, in Spark's words: what `shapes.py` says, for any number of jobs at once."""
+"""The made-up rows as expressions of Spark, by the rules of `shapes.py`, for any number of jobs at once."""
 
 from datetime import datetime
 

@@ -1,7 +1,7 @@
-"""What the made-up queues are like. All follows from a job's number in its queue, by whole numbers, in cycles.
+"""The made-up queues. Everything follows from a job's number in its queue, by whole numbers, in cycles.
 
-`rows.py` says the same in Spark's words; here it is said in Python's, one job at a time, and summed up over cycles:
-that is what is known of a history before anybody looks at it.
+`rows.py` has the same rules as expressions of Spark. Here they are computed job by job and summed up over cycles: so
+the statistics of a history are known without reading it.
 """
 
 from collections import Counter
@@ -108,7 +108,7 @@ def wait_of(number: int) -> int:
 
 @attrs.define
 class Facts:
-    """What is known of a queue. Times are in milliseconds."""
+    """The statistics of a queue. Times are in milliseconds."""
 
     jobs: int = 0
     completed: int = 0

@@ -1,4 +1,4 @@
-"""What comes to a queue and how long it takes, hour by hour: what a queueing model is fed with."""
+"""Arrivals and run times of each queue, hour by hour: the input of the queueing model."""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F

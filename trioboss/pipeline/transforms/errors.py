@@ -25,10 +25,10 @@ _VARIABLE = (
 def error_line(error: Column) -> Column:
     """The first line of a stored error: `ValueError: no such thing`, or the JSON itself if it has no message."""
     name, message = F.get_json_object(error, "$.name"), F.get_json_object(error, "$.message")
-    said = F.when(message.isNotNull(), F.concat_ws(": ", name, F.when(message != "", message))).otherwise(
+    text = F.when(message.isNotNull(), F.concat_ws(": ", name, F.when(message != "", message))).otherwise(
         F.coalesce(name, error)
     )
-    return F.substring(F.substring_index(said, "\n", 1), 1, _CHARACTERS)
+    return F.substring(F.substring_index(text, "\n", 1), 1, _CHARACTERS)
 
 
 def fingerprint(text: Column) -> Column:

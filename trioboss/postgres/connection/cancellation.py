@@ -8,7 +8,7 @@ query. psycopg's clean-up code cannot pass one along, so the policy is kept in a
 
 import contextlib
 import enum
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from typing import TypeVar
@@ -36,7 +36,7 @@ class CancellationPolicy(enum.IntEnum):
 
 
 _policy: ContextVar[CancellationPolicy] = ContextVar("trioboss_policy", default=CancellationPolicy.ORDINARY)
-current_policy = _policy.get
+current_policy: Callable[[], CancellationPolicy] = _policy.get
 
 
 @contextlib.contextmanager

@@ -19,7 +19,17 @@ from typing import Any, Protocol, cast
 
 import psycopg
 import trio
-from psycopg import AsyncConnection, AsyncPipeline, AsyncTransaction, Xid, capabilities, errors, pq
+from psycopg import (
+    AsyncConnection,
+    AsyncCursor,
+    AsyncPipeline,
+    AsyncServerCursor,
+    AsyncTransaction,
+    Xid,
+    capabilities,
+    errors,
+    pq,
+)
 from psycopg.abc import RV, PQGen
 from psycopg.pq.abc import PGconn
 from psycopg.rows import AsyncRowFactory, Row, tuple_row
@@ -69,8 +79,8 @@ class TrioConnection(AsyncConnection[Row]):
     def __init__(self, pgconn: PGconn, row_factory: AsyncRowFactory[Row] | None = None) -> None:
         super().__init__(pgconn, row_factory or cast("AsyncRowFactory[Row]", tuple_row))
         self.lock = ConnectionLock(pgconn, grace=5.0)
-        self.cursor_factory = Cursor
-        self.server_cursor_factory = ServerCursor
+        self.cursor_factory: type[AsyncCursor[Row]] = Cursor
+        self.server_cursor_factory: type[AsyncServerCursor[Row]] = ServerCursor
         self._runs_without_wait = 0
         self._reading_to_end = False  # of a stream or COPY that was left early
 

@@ -20,7 +20,7 @@ from trio.lowlevel import checkpoint, notify_closing, wait_readable, wait_writab
 
 __all__ = ["GeneratorRun", "abort", "is_readable", "poll_now", "wait_polling", "wait_ready"]
 
-logger = logging.getLogger("trioboss.postgres")
+logger: logging.Logger = logging.getLogger("trioboss.postgres")
 
 # As plain integers, which compare faster than the members of an enum.
 _R, _W, _RW = int(Wait.R), int(Wait.W), int(Wait.RW)

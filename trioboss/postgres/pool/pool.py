@@ -102,6 +102,11 @@ class Pool:
         for member in (*self._idle, *self._in_use):
             member.connection.cancel_grace = seconds
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether its block was left."""
+        return self._is_closed
+
     def statistics(self) -> PoolStatistics:
         """Return the present state of the pool, and its counters since it was opened."""
         return PoolStatistics(

@@ -23,7 +23,7 @@ from trioboss.sql import Statement
 
 __all__ = ["Pipeline"]
 
-logger = logging.getLogger("trioboss.postgres")
+logger: logging.Logger = logging.getLogger("trioboss.postgres")
 
 _OK = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK, pq.ExecStatus.EMPTY_QUERY})
 _SYNC = pq.ExecStatus.PIPELINE_SYNC

@@ -14,7 +14,8 @@ CREATE TYPE trioboss.readiness AS ENUM ('deferred', 'blocked', 'waiting', 'ready
 -- which is the start of a transaction and the same for all jobs sent in it.
 CREATE SEQUENCE trioboss.job_seq CACHE 1;
 
--- The options by which a job may differ from its queue: known names, each with a value that the queue's column accepts.
+-- The options by which a job may differ from its queue: known names, each with a value that the queue's column accepts;
+-- and `trace`, the trace context of its sender.
 -- True, or an error that names the option.
 CREATE FUNCTION trioboss.check_job_options(options jsonb) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -40,7 +41,8 @@ BEGIN
                 THEN CASE WHEN option.type = 'number' AND option.text ~ '^[0-9]{1,10}$'
                      THEN option.text::bigint BETWEEN 0 AND 1000000000 END
             WHEN option.key IN ('retry_backoff', 'auto_heartbeat') THEN option.type = 'boolean'
-            WHEN option.key = 'dead_letter' THEN option.type = 'string' END;
+            WHEN option.key = 'dead_letter' THEN option.type = 'string'
+            WHEN option.key = 'trace' THEN option.type = 'object' AND octet_length(option.value::text) <= 4000 END;
         IF valid IS NOT TRUE THEN
             RAISE EXCEPTION '%: % is not a value of this option of a job', option.key, left(option.value::text, 200)
                 USING ERRCODE = 'check_violation', CONSTRAINT = 'job_options';

@@ -62,7 +62,7 @@ CREATE TABLE trioboss.attempt_default PARTITION OF trioboss.attempt DEFAULT;
 -- `live` is a constant of each half, so that a query for one of them never touches the other.
 CREATE VIEW trioboss.all_jobs AS
 SELECT j.id, j.queue AS name, j.data, j.state, j.readiness, j.priority, j.attempt::int AS attempt, j.retry_count::int AS retry_count,
-       coalesce((j.options ->> 'retry_limit')::int, q.retry_limit) AS retry_limit,
+       coalesce((j.options ->> 'retry_limit')::int, (j.notes ->> 'retry_limit')::int, q.retry_limit) AS retry_limit,
        coalesce((j.options ->> 'retry_delay')::float8, q.retry_delay) AS retry_delay,
        coalesce((j.options ->> 'retry_backoff')::boolean, q.retry_backoff) AS retry_backoff,
        coalesce((j.options ->> 'retry_delay_max')::float8, q.retry_delay_max) AS retry_delay_max,
@@ -84,11 +84,11 @@ SELECT j.id, j.queue AS name, j.data, j.state, j.readiness, j.priority, j.attemp
        greatest(j.start_after, j.created_on)
            + coalesce((j.options ->> 'retention')::float8, q.retention) * interval '1 s' AS keep_until,
        coalesce((j.options ->> 'delete_after')::float8, q.delete_after) * interval '1 s' AS delete_after,
-       j.output, j.notes -> 'progress' AS progress, coalesce(j.options ->> 'dead_letter', q.dead_letter) AS dead_letter,
+       j.output, j.notes -> 'progress' AS progress, coalesce(j.notes ->> 'dead_letter', j.options ->> 'dead_letter', q.dead_letter) AS dead_letter,
        coalesce(j.policy, q.policy) AS policy, j.worker, j.notes #>> '{source,queue}' AS source_name,
        (j.notes #>> '{source,id}')::uuid AS source_id,
        (j.notes #>> '{source,created_on}')::timestamptz AS source_created_on,
-       (j.notes #>> '{source,retry_count}')::int AS source_retry_count, j.seq, j.live
+       (j.notes #>> '{source,retry_count}')::int AS source_retry_count, j.seq, j.live, j.options -> 'trace' AS trace
 FROM (
     SELECT id, queue, data, CASE WHEN readiness = 'active' THEN 'active' WHEN readiness = 'ended' THEN 'failed'
                                  WHEN attempt > 0 THEN 'retry' ELSE 'created' END AS state,
@@ -148,7 +148,7 @@ BEGIN
         'retention', coalesce(extract(epoch FROM NEW.retention),
             CASE WHEN NEW.keep_until > starts     -- a time before the job can start is no retention
                  THEN extract(epoch FROM NEW.keep_until - greatest(starts, statement_timestamp())) END),
-        'dead_letter', NEW.dead_letter));
+        'dead_letter', NEW.dead_letter, 'trace', NEW.trace));
     NEW.id := coalesce(NEW.id, trioboss.make_id());
     INSERT INTO trioboss.live_job (id, queue, priority, created_on, start_after, key, once, options, data, notes)
     VALUES (NEW.id, NEW.name, coalesce(NEW.priority, 0), coalesce(NEW.created_on, statement_timestamp()), starts,

@@ -44,11 +44,13 @@ WITH terms AS MATERIALIZED (
 ), answered AS (
     DELETE FROM trioboss.backlog_check WHERE ctid = ANY (ARRAY (
         SELECT c.row FROM checked c LEFT JOIN open o USING (backlog)
-        WHERE o.backlog IS NULL OR (c.priority IS DISTINCT FROM o.first AND c.priority IS DISTINCT FROM o.priority)))
+        WHERE o.backlog IS NULL OR c.number > 1 OR c.priority IS NULL
+           OR (c.priority <> o.first AND c.priority IS DISTINCT FROM o.priority)))
 ), kept AS (
     INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
     SELECT o.seq, p.priority, :queue, o.backlog FROM open o, LATERAL (SELECT o.first AS priority UNION SELECT o.priority) p
     WHERE p.priority IS NOT NULL AND array_position(o.priorities, p.priority) IS NULL
+      AND (array_position(o.priorities, NULL) IS NOT NULL OR NOT o.priorities && ARRAY[o.first, o.priority])
 )
 SELECT least((SELECT count(*) FROM wanted), :limit) > (SELECT count(*) FROM admitted) AS again,
        CASE WHEN (SELECT count(*) FROM admitted) < :limit THEN more_after END AS more_after

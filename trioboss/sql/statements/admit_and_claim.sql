@@ -42,7 +42,7 @@ WITH
 , answered AS (
     DELETE FROM trioboss.backlog_check WHERE ctid = ANY (ARRAY (
         SELECT c.row FROM checked c JOIN head h USING (backlog)
-        WHERE h.row IS NULL OR c.priority IS DISTINCT FROM h.priority
+        WHERE h.row IS NULL OR c.number > 1 OR c.priority IS DISTINCT FROM h.priority
            OR (c.backlog IN (SELECT backlog FROM claimed)) IS TRUE))
 ), kept AS (
     INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)

@@ -2,7 +2,8 @@
 -- are any. A job leaves the live table for the archive; without keep_completed it leaves no row.
 --
 -- At least one row if the queue exists: the ids that ended here. Nothing ends while `on_complete` is true: the
--- queue wants completion jobs, and complete_with_copy.sql is the statement to use.
+-- queue wants completion jobs, and complete_with_copy.sql is the statement to use. `elsewhere` names jobs that somebody
+-- else than their handler ends: the worker of each is told to stop.
 WITH terms AS MATERIALIZED (
     SELECT on_complete, keep_completed FROM trioboss.queue WHERE name = :queue::text
 ), ended AS (
@@ -16,4 +17,6 @@ WITH terms AS MATERIALIZED (
     FROM ended WHERE (SELECT keep_completed FROM terms)
 ),
 \ir fragments/archive_done.sql
-SELECT e.id, t.on_complete FROM terms t LEFT JOIN ended e ON true;
+SELECT e.id, t.on_complete,
+\ir fragments/cancel_elsewhere.sql
+FROM terms t LEFT JOIN ended e ON true;

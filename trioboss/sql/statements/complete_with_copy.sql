@@ -20,4 +20,6 @@ WITH terms AS MATERIALIZED (
     WHERE q.name = '__state__completed__' || :queue
     ORDER BY e.seq
 )
-SELECT e.id, t.on_complete FROM terms t LEFT JOIN ended e ON true;
+SELECT e.id, t.on_complete,
+\ir fragments/cancel_elsewhere.sql
+FROM terms t LEFT JOIN ended e ON true;

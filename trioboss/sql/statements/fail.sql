@@ -55,4 +55,6 @@ WITH terms AS MATERIALIZED (
     INSERT INTO trioboss.attempt (job_id, queue, key, attempt, worker, started_on, ended_on, outcome, error)
     SELECT id, queue, key, attempt, worker, started_on, ended_on, failed_as, output FROM failed
 )
-SELECT id, 'failed' FROM failed;
+SELECT e.id, 'failed',
+\ir fragments/cancel_elsewhere.sql
+FROM failed e;

@@ -10,7 +10,7 @@ CROSS JOIN LATERAL (
            ORDER BY j.priority DESC, j.seq LIMIT 1000)
           UNION ALL
           SELECT h.start_after
-          FROM (SELECT b.backlog FROM trioboss.backlog_check b WHERE b.queue = q.name ORDER BY b.priority DESC, b.seq LIMIT 1000) b,
+          FROM (SELECT b.backlog FROM trioboss.backlog_check b WHERE b.queue = q.name ORDER BY -b.priority::bigint, b.seq LIMIT 1000) b,
                LATERAL (SELECT j.start_after FROM trioboss.live_job j
                         WHERE j.queue = q.name AND j.backlog = b.backlog AND j.readiness = 'waiting'
                           AND (SELECT true FROM trioboss.live_job o WHERE o.queue = q.name AND o.owner = b.backlog LIMIT 1) IS NULL

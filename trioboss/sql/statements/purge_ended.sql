@@ -3,7 +3,8 @@
 -- does not have yet stay. Returns how many.
 WITH gone AS (
     DELETE FROM trioboss.archive
-    WHERE (tableoid, ctid) IN (
+    WHERE completed_on >= :day::date::timestamp AT TIME ZONE 'UTC'       -- here, too: no other day has these rows
+      AND completed_on < (:day::date + 1)::timestamp AT TIME ZONE 'UTC' AND (tableoid, ctid) IN (
         SELECT a.tableoid, a.ctid
         FROM trioboss.archive a
         WHERE a.completed_on >= :day::date::timestamp AT TIME ZONE 'UTC'

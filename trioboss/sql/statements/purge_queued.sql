@@ -1,11 +1,13 @@
--- Delete queued jobs that waited for longer than their retention. A failed job that blocks its key stays.
+-- Delete queued jobs that waited for longer than their retention. A failed job that blocks its key stays; a job that
+-- somebody is just changing is left for the next time.
 -- Reads the pages from `first` up to `after`, so that it never holds back vacuum for long. Returns how many.
 WITH gone AS (
-    DELETE FROM trioboss.live_job_common j
-    USING trioboss.queue q
-    WHERE q.name = j.queue AND j.ctid >= :first::tid AND j.ctid < :after::tid AND j.readiness < 'active'
-      AND greatest(j.start_after, j.created_on) + coalesce((j.options ->> 'retention')::float8, q.retention) * interval '1 s'
-          < coalesce(:now::timestamptz, now())
-    RETURNING j.id
+    DELETE FROM trioboss.live_job_common WHERE ctid = ANY (ARRAY (
+        SELECT j.ctid FROM trioboss.live_job_common j JOIN trioboss.queue q ON q.name = j.queue
+        WHERE j.ctid >= :first::tid AND j.ctid < :after::tid AND j.readiness < 'active'
+          AND greatest(j.start_after, j.created_on) + coalesce((j.options ->> 'retention')::float8, q.retention) * interval '1 s'
+              < coalesce(:now::timestamptz, now())
+        FOR UPDATE OF j SKIP LOCKED))
+    RETURNING id
 )
 SELECT count(*) FROM gone;

@@ -7,6 +7,7 @@ WITH terms AS MATERIALIZED (
 ), blocking AS (
     UPDATE trioboss.live_job_common j
     SET readiness = 'ready', retry_count = least(retry_count, 1000000000) + 1, worker = NULL, start_after = (SELECT now FROM terms),
+        notes = notes - ARRAY['retry_limit', 'dead_letter'],
         options = coalesce(options, '{}') || jsonb_build_object('retry_limit', least(1000000000,
             coalesce((options ->> 'retry_limit')::int, (SELECT retry_limit FROM terms)) + 1))
     WHERE queue = :queue AND id = ANY (:ids::uuid[]) AND readiness = 'ended'

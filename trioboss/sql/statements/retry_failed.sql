@@ -6,6 +6,7 @@
 -- A job is left if its retries are used up, or if its place in the queue is taken: stately allows one retry of a key,
 -- send_singleton one queued job. A job whose worker is gone (`lost`) has not failed: as in release.sql it is queued
 -- beside the other. A job of strict FIFO keeps its key.
+-- `elsewhere` as in complete.sql.
 -- Rows are locked first and written by id: a heartbeat since our snapshot gave a row another ctid.
 WITH terms AS MATERIALIZED (
     SELECT *, coalesce(:now::timestamptz, statement_timestamp()) AS now FROM trioboss.queue WHERE name = :queue::text
@@ -58,4 +59,6 @@ WITH terms AS MATERIALIZED (
     INSERT INTO trioboss.attempt (job_id, queue, key, attempt, worker, started_on, ended_on, outcome, error)
     SELECT id, queue, key, attempt, worker, started_on, now, failed_as, nullif(error, 'null') FROM retried WHERE first OR failed_as = 'lost'
 )
-SELECT id, 'retry' FROM queued;
+SELECT e.id, 'retry',
+\ir fragments/cancel_elsewhere.sql
+FROM queued q JOIN lease e ON e.id = q.id;

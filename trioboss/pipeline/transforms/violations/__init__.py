@@ -1,6 +1,6 @@
 """Violations of the guarantees, found in history. Each module has some checks; each check returns findings.
 
-finding       what a finding says
+finding       the columns of a finding
 exclusion     attempts that ran together, and jobs that waited together, although their policy forbids it
 order         strict FIFO: starts out of order
 ends          attempts over the limit, jobs with two ends or with retries left, attempts without an end
@@ -17,7 +17,8 @@ legitimate, and must not be found:
 - A resumed job of strict FIFO is in its old place, where others have gone by. Its start_after is the time of that, and
   only those that became ready after it have passed it. A job that was cancelled while it waited for a retry leaves no
   trace in the database once it is resumed.
-- Deferred jobs, dead letter jobs and jobs of queues with `commit_order` off are in line later than their number says.
+- Deferred jobs, dead letter jobs and jobs of queues with `commit_order` off join the backlog of their key later than
+  their number suggests.
 - Deleted jobs leave their attempts behind, but neither policy nor place; nothing is concluded from these.
 
 A claim takes its time (started_on) from the clock after it has seen the end of the attempt before; an end takes its

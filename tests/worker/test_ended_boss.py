@@ -1,0 +1,135 @@
+"""Every method of a boss that has ended raises BossClosed, and so do the calls that were waiting when it ended."""
+
+import inspect
+
+import pytest
+import trio
+from worker_helpers import TIMEOUT
+
+import trioboss
+from trioboss.model.job import make_id
+
+ID = "00000000-0000-7000-8000-000000000000"
+
+
+async def handler(job):
+    pass
+
+
+async def middleware(job, call_next):
+    pass
+
+
+# The arguments of each method; a method that is missing here fails the test.
+ARGUMENTS = {
+    **dict.fromkeys(("create_queue", "update_queue", "delete_queue", "get_queue", "get_queue_stats"), ("q",)),
+    **dict.fromkeys(("get_queue_size", "get_blocked_keys", "pause", "resume_queue"), ("q",)),
+    **dict.fromkeys(("get_queues", "get_schedules", "is_installed", "schema_version"), ()),
+    **dict.fromkeys(("subscribe", "unsubscribe"), ("event", "q")),
+    "schedule": ["q", "* * * * *"],
+    "unschedule": ["q"],
+    "send": ["q"],
+    "send_after": ["q", None, 5],
+    **dict.fromkeys(("send_throttled", "send_debounced"), ("q", None, 5)),
+    "send_once": ["q", None, "key"],
+    "send_singleton": ["q", None],
+    "insert": ["q", [{"data": 1}]],
+    "publish": ["event"],
+    **dict.fromkeys(("fetch", "fetch_completed", "find_jobs"), ("q",)),
+    **dict.fromkeys(("complete", "fail", "touch", "cancel", "resume", "retry", "delete_job"), ("q", ID)),
+    **dict.fromkeys(("delete_queued_jobs", "delete_stored_jobs", "delete_all_jobs"), ("q",)),
+    "clear_storage": [],
+    **dict.fromkeys(("get_job_by_id", "why", "wait_for", "follow"), ("q", ID)),
+    **dict.fromkeys(("work", "on_complete"), ("q", handler)),
+    **dict.fromkeys(("off_work", "off_complete"), ("q",)),
+    "notify_worker": [make_id()],
+    "use": [middleware],
+    "listen": [print],
+    "open_lifespan": [None],
+    **dict.fromkeys(("events", "wait_listening", "statistics", "stop", "transaction"), ()),
+}
+MEMORY_ONLY = {"dsn", "schema", "is_pooled", "has_ended"}
+
+
+def methods():
+    return sorted(name for name in dir(trioboss.Boss) if not name.startswith("_") and name not in MEMORY_ONLY)
+
+
+@pytest.fixture
+async def ended(dsn):
+    async with trioboss.open_boss(dsn, migrate=False) as boss:
+        await boss.create_queue("q")
+        await boss.send("q")  # the queue is cached: a send takes the short way
+    return boss
+
+
+@pytest.mark.parametrize("name", methods())
+async def test_every_method_of_an_ended_boss_raises_at_once(ended, name):
+    with (
+        trio.fail_after(TIMEOUT / 10),
+        pytest.raises(trioboss.BossClosed, match="this boss has ended: open another one"),
+    ):
+        await call(getattr(ended, name), ARGUMENTS[name])
+
+
+async def call(method, arguments):
+    """Call a method, await its answer, and enter it if it is a context manager."""
+    answer = method(*arguments)
+    if inspect.isawaitable(answer):
+        await answer
+    elif hasattr(answer, "__aenter__"):
+        await answer.__aenter__()
+
+
+@pytest.mark.parametrize("wait", ["wait_for", "follow"])
+async def test_a_call_that_waits_when_the_boss_ends_raises(dsn, wait):
+    raised = []
+
+    async def wait_for_ever(boss, id, waiting):
+        try:
+            if wait == "wait_for":
+                waiting.set()
+                await boss.wait_for("q", id)
+            else:
+                async with boss.follow("q", id) as updates:
+                    async for _ in updates:
+                        waiting.set()
+        except trioboss.BossClosed as error:
+            raised.append(error)
+
+    with trio.fail_after(TIMEOUT):
+        async with trio.open_nursery() as nursery, trioboss.open_boss(dsn, migrate=False) as boss:
+            await boss.create_queue("q")
+            waiting = trio.Event()
+            nursery.start_soon(wait_for_ever, boss, await boss.send("q"), waiting)
+            await waiting.wait()
+            await trio.testing.wait_all_tasks_blocked(0.1)
+
+    assert len(raised) == 1
+
+
+async def test_a_handler_can_use_its_boss_until_it_has_ended(dsn):
+    started = trio.Event()
+
+    async def handle(job):
+        started.set()
+        await trio.sleep(0.3)
+        await job.boss.send("q2", "in the grace of the stop")
+
+    async with trioboss.open_boss(dsn, migrate=False) as boss:
+        await boss.create_queue("q")
+        await boss.create_queue("q2")
+        await boss.work("q", handle)
+        await boss.send("q")
+        with trio.fail_after(TIMEOUT):
+            await started.wait()
+
+    with trioboss.SyncBoss(dsn, migrate=False) as sync_boss:
+        assert sync_boss.get_queue_size("q2") == 1
+
+
+def test_a_closed_sync_boss_raises(dsn):
+    with trioboss.SyncBoss(dsn, migrate=False) as boss:
+        pass
+    with pytest.raises(trioboss.BossClosed, match="this SyncBoss is closed"):
+        boss.send("q")

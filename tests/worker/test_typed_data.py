@@ -1,0 +1,235 @@
+"""Workers that declare the type of their data, and functions that send data of that type."""
+
+import attrs
+import pytest
+import trio
+from worker_helpers import TIMEOUT, next_of
+
+import trioboss
+from trioboss.events import JobFailed
+
+
+@attrs.frozen
+class Email:
+    to: str
+    copies: int = 1
+
+
+@pytest.fixture
+def app():
+    return trioboss.App()
+
+
+async def test_the_data_of_a_job_is_of_the_declared_type(app, dsn):
+    @app.worker("email", data=Email)
+    async def send_email(job):
+        assert type(job.data) is Email
+        assert job.data is job.data
+        return [job.data.to, job.data.copies]
+
+    async with trioboss.open_boss(dsn, migrate=False, app=app) as boss:
+        id = await send_email.send(Email("ann"), priority=5)
+        with trio.fail_after(TIMEOUT):
+            job = await boss.wait_for("email", id)
+
+    assert (job.data, job.output, job.priority) == ({"to": "ann", "copies": 1}, ["ann", 1], 5)
+
+
+async def test_data_that_does_not_fit_goes_to_the_dead_letter_queue_without_a_retry(app, boss):
+    called = []
+
+    @app.worker("email", data=Email, retry_limit=5, dead_letter="graves")
+    async def send_email(job):
+        called.append(job)
+
+    await app.start(boss)
+    async with boss.events(JobFailed) as events:
+        id = await boss.send("email", {"to": 5})
+        with trio.fail_after(TIMEOUT):
+            job = await boss.wait_for("email", id)
+            event = await next_of(JobFailed, events)
+
+    assert not called
+    assert (job.state, job.attempt, job.output["name"]) == ("failed", 1, "DataMismatch")
+    message = f"job {id} in queue 'email' does not fit Email: data.to: 5 is not text"
+    assert job.output["message"] == message
+    assert (event.exception.path, event.exception.problem, event.exception.id) == (
+        "data.to",
+        "5 is not text",
+        id,
+    )
+    (dead,) = await boss.find_jobs("graves")
+    assert (dead.data, dead.source_id) == ({"to": 5}, id)
+
+
+async def test_middleware_sees_data_that_does_not_fit(boss):
+    seen = []
+
+    async def watch(job, call_next):
+        try:
+            return await call_next(job)
+        except trioboss.DataMismatch as error:
+            seen.append(error.path)
+            raise
+
+    async def handle(job):
+        pass
+
+    await boss.create_queue("email", retry_limit=0)
+    await boss.work("email", handle, data=Email, middleware=[watch])
+    with trio.fail_after(TIMEOUT):
+        await boss.wait_for("email", await boss.send("email", {}))
+
+    assert seen == ["data.to"]
+
+
+async def test_a_job_of_a_batch_that_does_not_fit_fails_alone(boss):
+    async def handle(jobs):
+        return {job.id: job.data.to for job in jobs}
+
+    await boss.create_queue("email", retry_limit=3)
+    good = await boss.send("email", {"to": "ann"})
+    bad = await boss.send("email", {"to": None})
+    await boss.work("email", handle, data=Email, batch_size=2)
+    with trio.fail_after(TIMEOUT):
+        assert (await boss.wait_for("email", good)).output == "ann"
+        ended = await boss.wait_for("email", bad)
+    assert (ended.state, ended.attempt, ended.output["name"]) == ("failed", 1, "DataMismatch")
+
+
+@pytest.mark.parametrize("kind", ["thread", "asyncio"])
+async def test_handlers_of_other_kinds_get_typed_data(boss, kind):
+    async def in_asyncio(job):
+        return job.data.to
+
+    handler = in_asyncio if kind == "asyncio" else lambda job: job.data.to
+    await boss.create_queue("email")
+    await boss.work("email", handler, data=Email, **{kind: True})
+    with trio.fail_after(TIMEOUT):
+        assert (await boss.wait_for("email", await boss.send("email", {"to": "ann"}))).output == "ann"
+
+
+# -- the decorated function
+
+
+async def test_it_sends_with_the_boss_that_it_is_given(app, boss):
+    @app.worker("email", data=Email)
+    async def send_email(job):
+        pass
+
+    await boss.create_queue("email")
+    async with boss.transaction() as conn:
+        id = await send_email.send(Email("ann"), boss=boss, conn=conn)
+    assert (await boss.get_job_by_id("email", id)).data["to"] == "ann"
+
+
+async def test_without_a_boss_it_says_what_is_missing(app, dsn):
+    @app.worker("email", data=Email)
+    async def send_email(job):
+        pass
+
+    with pytest.raises(trioboss.UsageError, match="pass boss="):
+        await send_email.send(Email("ann"))
+    async with trioboss.open_boss(dsn, migrate=False, app=app):
+        await send_email.send(Email("ann"))
+    with pytest.raises(trioboss.UsageError, match="pass boss="):
+        await send_email.send(Email("ann"))
+
+
+async def test_it_refuses_data_of_another_type(app, boss):
+    @app.worker("email", data=Email)
+    async def send_email(job):
+        pass
+
+    with pytest.raises(trioboss.UsageError, match=r"data: \{'to': 'ann'\} is not Email"):
+        await send_email.send({"to": "ann"}, boss=boss)
+
+
+async def test_it_is_the_handler_when_it_is_called(app):
+    @app.worker("email")
+    async def send_email(job):
+        """Sends."""
+        return job
+
+    assert await send_email(5) == 5
+    assert (send_email.__name__, send_email.__doc__, send_email.queue) == ("send_email", "Sends.", "email")
+
+
+async def test_its_data_as_json_is_for_other_producers(app, sync_boss):
+    @app.worker("email", data=Email)
+    async def send_email(job):
+        pass
+
+    sync_boss.create_queue("email")
+    id = sync_boss.send(send_email.queue, send_email.encode(Email("ann", 2)))
+    assert sync_boss.get_job_by_id("email", id).data == {"to": "ann", "copies": 2}
+
+
+async def test_a_pattern_has_no_queue_to_send_to(app, boss):
+    @app.worker("mail/*")
+    async def handle(job):
+        pass
+
+    with pytest.raises(trioboss.UsageError, match=r"'mail/\*' is a pattern"):
+        await handle.send(None, boss=boss)
+
+
+# -- declarations
+
+
+def test_a_handler_that_is_not_async_is_refused_at_declaration_by_its_name(app):
+    with pytest.raises(trioboss.UsageError, match=r"send_email is not an async function: pass thread=True"):
+
+        @app.worker("email")
+        def send_email(job):
+            pass
+
+
+def test_an_async_generator_is_refused_by_its_name(app):
+    with pytest.raises(trioboss.UsageError, match=r"send_email is an async generator"):
+
+        @app.worker("email")
+        async def send_email(job):
+            yield
+
+
+def test_an_unknown_option_is_answered_with_the_nearest_and_all_others(app):
+    with pytest.raises(
+        TypeError, match=r"'concurency': did you mean 'concurrency'\? The options are asyncio, auto"
+    ):
+        app.worker("email", concurency=5)
+    with pytest.raises(TypeError, match=r"'timezone'.*The options are .*\btz\b"):
+        app.schedule("0 3 * * *", timezone="UTC")
+
+
+@pytest.mark.parametrize(
+    ("call", "nearest"),
+    [
+        (lambda boss: boss.create_queue("q", retry_limits=5), "retry_limit"),
+        (lambda boss: boss.update_queue("graves", expires_in=5), "expire_in"),
+        (lambda boss: boss.send("graves", None, priorty=5), "priority"),
+        (lambda boss: boss.find_jobs("graves", states="failed"), "state"),
+        (lambda boss: boss.schedule("graves", "* * * * *", priorities=5), "priority"),
+    ],
+)
+async def test_every_call_answers_an_unknown_option_with_the_nearest(boss, call, nearest):
+    with pytest.raises(TypeError, match=rf"unexpected option .*did you mean '{nearest}'\?.*The options are"):
+        await call(boss)
+
+
+@pytest.mark.parametrize("sleep", [0, 0.01])
+async def test_a_handler_for_asyncio_is_told_what_to_write(boss, sleep):
+    import asyncio
+
+    async def handle(job):
+        await asyncio.sleep(sleep)
+
+    await boss.create_queue("q", retry_limit=0)
+    await boss.work("q", handle)
+    async with boss.events(JobFailed) as events:
+        with trio.fail_after(TIMEOUT):
+            job = await boss.wait_for("q", await boss.send("q"))
+            event = await next_of(JobFailed, events)
+
+    assert "declare it with asyncio=True" in job.output["notes"][0]
+    assert "declare it with asyncio=True" in event.error

@@ -1,0 +1,44 @@
+"""Middleware: functions around every call of a handler."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeAlias
+
+import trio
+
+from trioboss.actors.runner import Call, is_cancelled
+
+__all__ = ["AnyMiddleware", "wrap_handler"]
+
+AnyMiddleware: TypeAlias = Callable[[Any, Call], Awaitable[Any]]
+"""``async def middleware(job, call_next)``; the API has the type with the job's class."""
+
+
+def wrap_handler(handler: Call, middleware: Sequence[AnyMiddleware]) -> Call:
+    """The handler with middleware around it, the first one outermost. Done once for each worker."""
+    for each in reversed(middleware):
+        handler = _wrap(handler, each)
+    return handler
+
+
+def _wrap(inner: Call, middleware: AnyMiddleware) -> Call:
+    async def call(job: Any) -> Any:
+        interrupted = False
+
+        async def call_next(job: Any) -> Any:
+            nonlocal interrupted
+            try:
+                return await inner(job)
+            except BaseException as error:
+                interrupted = is_cancelled(error)
+                raise
+
+        value = await middleware(job, call_next)
+        if interrupted:
+            # The handler was cancelled and the middleware returned. A scope of the middleware's own, a timeout for
+            # instance, may have cancelled it: that is no business of ours, and nothing is raised here. If the job was
+            # cancelled, this raises the cancellation again: a job must not count as completed because of a middleware
+            # that catches every exception.
+            await trio.lowlevel.checkpoint_if_cancelled()
+        return value
+
+    return call

@@ -1,0 +1,125 @@
+"""The types of handlers and of what goes around them: middleware, lifespans, and the options of `work`."""
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+
+from trioboss.actors.middleware import AnyMiddleware
+from trioboss.api.running_job import D, RunningJob, Surroundings
+from trioboss.errors import DataMismatch, UsageError
+from trioboss.model.check import shown
+from trioboss.model.decoding import Misfit, make_decoder
+from trioboss.model.job import Job
+
+if TYPE_CHECKING:
+    # For the annotation only: a boss enters the lifespans of its workers.
+    from trioboss.api.boss import Boss
+
+__all__ = [
+    "CallNext",
+    "Handler",
+    "Lifespan",
+    "Middleware",
+    "WorkOptions",
+    "check_middleware",
+    "enter_lifespan",
+    "make_decode",
+]
+
+Handler: TypeAlias = Callable[[RunningJob[D]], Awaitable[object]]
+"""``async def handler(job)``: its return value is the job's output, an exception the job's failure."""
+
+CallNext: TypeAlias = Callable[[Any], Awaitable[Any]]
+"""The rest of the way to the handler: ``output = await call_next(job)``."""
+
+Middleware: TypeAlias = Callable[[Any, CallNext], Awaitable[Any]]
+"""``async def middleware(job, call_next)``: called around every call of a handler.
+
+It returns what ``await call_next(job)`` returned, or another output. It sees the handler's exception, and may raise
+another one: ``raise job.retry(delay=60) from error``, ``raise job.dead_letter("…") from error``. A cancellation of the
+job cannot be swallowed. Handlers with ``batch_size`` get a list of jobs, and so does their middleware.
+"""
+
+Lifespan: TypeAlias = (
+    Callable[["Boss"], AbstractAsyncContextManager[object]]
+    | Callable[[], AbstractAsyncContextManager[object]]
+    | AbstractAsyncContextManager[object]
+)
+"""An async context manager, or a function that makes one: with the boss, or without arguments. What it yields is
+`job.context`. It is entered before the first job starts, and left after the last one has ended."""
+
+
+class WorkOptions(TypedDict, total=False):
+    """The options of `work` that are the same for every kind of handler."""
+
+    concurrency: int
+    """How many calls of the handler run at once (1)."""
+    prefetch: int | None
+    """How many jobs are leased ahead of free slots (none)."""
+    min_priority: int | None
+    """Only jobs of at least this priority."""
+    max_priority: int | None
+    """Only jobs of at most this priority."""
+    priority: bool
+    """False: by order of sending alone (True)."""
+    middleware: Sequence[Middleware]
+    """Around every call, inside of the middleware of the app and of the boss."""
+    lifespan: Lifespan | None
+    """Opened for this worker alone; its value is `job.context`."""
+
+
+def check_middleware(middleware: object) -> AnyMiddleware:
+    """Raise UsageError, with its name, for what is not an async function of two arguments."""
+    called: Any = middleware if inspect.isroutine(middleware) else getattr(middleware, "__call__", None)  # noqa: B004
+    name = getattr(middleware, "__qualname__", None) or shown(middleware)
+    if not inspect.iscoroutinefunction(called):
+        raise UsageError(f"middleware: {name} is not an async function: async def {name}(job, call_next)")
+    try:
+        inspect.signature(called).bind(None, None)
+    except TypeError:
+        raise UsageError(f"middleware: {name} does not take the arguments (job, call_next)") from None
+    return called  # type: ignore[no-any-return]
+
+
+def make_decode(data: object) -> Callable[[Job], Any] | None:
+    """The function that decodes the data of a worker's jobs, if it declares a type for them."""
+    if data is None:
+        return None
+    decoder = make_decoder(data)
+    expected = getattr(data, "__qualname__", None) or str(data)
+
+    def decode(job: Job) -> Any:
+        try:
+            return decoder.decode(job.data)
+        except Misfit as misfit:
+            problem, path = misfit.problem, f"data{misfit.where}"
+            raise DataMismatch(job.queue, job.id, expected, path, problem) from misfit.__cause__
+        except Exception as error:  # of a decoder that is not ours
+            raise DataMismatch(job.queue, job.id, expected, "data", str(error)) from error
+
+    return decode
+
+
+@asynccontextmanager
+async def enter_lifespan(lifespan: Lifespan, surroundings: Surroundings) -> AsyncIterator[None]:
+    """A lifespan for the length of a block. What it yields is the context of the jobs."""
+    async with _call_lifespan(lifespan, surroundings.boss) as surroundings.context:
+        yield
+
+
+def _call_lifespan(lifespan: Any, boss: "Boss") -> AbstractAsyncContextManager[object]:
+    if hasattr(lifespan, "__aenter__") and not isinstance(lifespan, type):
+        return lifespan  # type: ignore[no-any-return]  # a manager already: it can be entered once
+    takes_boss = any(
+        parameter.kind
+        in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD, parameter.VAR_POSITIONAL)
+        for parameter in inspect.signature(lifespan).parameters.values()
+    )
+    manager = lifespan(boss) if takes_boss else lifespan()
+    if not hasattr(manager, "__aenter__"):
+        raise UsageError(
+            f"lifespan: {getattr(lifespan, '__qualname__', shown(lifespan))} does not return an async context "
+            "manager: decorate it with contextlib.asynccontextmanager"
+        )
+    return manager  # type: ignore[no-any-return]

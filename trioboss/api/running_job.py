@@ -1,0 +1,115 @@
+"""The job that a handler gets: with the boss that runs it, and the context of its lifespan."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import attrs
+
+from trioboss.actors.handlers import JobClasses
+from trioboss.actors.leased_job import LeasedJob
+from trioboss.actors.wrapped_jobs import AsyncioJob as WrappedAsyncioJob
+from trioboss.actors.wrapped_jobs import ThreadJob as WrappedThreadJob
+from trioboss.model.handed_job import D_co
+from trioboss.model.payload import JsonInput
+from trioboss.model.states import JobState
+from trioboss.postgres import Connection
+from trioboss.postgres.foreign import CallerConnection
+
+if TYPE_CHECKING:
+    # For the annotation only: a boss runs jobs, and a job names its boss.
+    from trioboss.api.boss import Boss
+
+__all__ = ["JOB_CLASSES", "AsyncioJob", "D", "RunningJob", "Surroundings", "ThreadJob"]
+
+D = TypeVar("D")
+
+
+@attrs.define(eq=False)
+class Surroundings:
+    """What all jobs of a worker share, and what the actors need not know."""
+
+    boss: "Boss"
+    context: Any = None
+    """What the lifespan has yielded."""
+
+
+@attrs.define(eq=False, repr=False)
+class RunningJob(LeasedJob[D_co]):
+    """The job that a handler gets: its attributes (`job.data`, `job.attempt`, …), its boss, and what to do with it.
+
+    ``RunningJob[Email]`` is a job whose worker declares ``data=Email``.
+    """
+
+    @property
+    def boss(self) -> "Boss":
+        """The boss that runs this job: send follow-ups with it, read other jobs, and so on."""
+        return cast("Surroundings", self._settings.surroundings).boss
+
+    @property
+    def context(self) -> Any:
+        """What the lifespan of the app, or of the worker, has yielded; None without one."""
+        return cast("Surroundings", self._settings.surroundings).context
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection[Any]]:
+        """A transaction whose commit also completes the job: your rows and the completion are one commit.
+
+        The block gets a connection for your own statements, and for ``conn=`` of the methods of `job.boss`. At its end
+        the job is completed on the same connection, then everything is committed. If the lease is lost, LeaseLost is
+        raised and nothing is committed. If the block raises, everything is rolled back, and the job is not completed.
+
+        For an output, call ``await job.complete(output, conn=conn)`` within the block. The handler may go on after the
+        block; what it returns or raises then does not count.
+        """
+        async with self.boss.transaction() as conn:
+            before = self._running.manual
+            yield conn
+            # Another one now: the block has completed the job itself, with an output.
+            if self._running.manual is before:
+                await self.complete(conn=conn)
+        self.settled_manually(JobState.COMPLETED, "", certain=True)
+
+    async def complete(self, output: JsonInput = None, *, conn: CallerConnection | None = None) -> None:
+        """Settle the job now; what the handler returns afterwards does not count.
+
+        With ``conn`` the completion is part of your transaction. If that is rolled back, the job is not completed, and
+        the handler's end counts.
+        """
+        if conn is None:
+            await LeasedJob.complete(self, output)
+        else:
+            await self._notice_loss(self.boss.complete(self.queue, self, output, conn=conn))
+
+
+@attrs.frozen(eq=False, repr=False)
+class ThreadJob(WrappedThreadJob[D_co]):
+    """The job that a handler in a thread gets: its methods block."""
+
+    @property
+    def boss(self) -> "Boss":
+        """The boss that runs this job. Its methods are trio's: ``trio.from_thread.run(job.boss.send, "queue")``."""
+        return cast("RunningJob[D_co]", self._job).boss
+
+    @property
+    def context(self) -> Any:
+        """What the lifespan of the app, or of the worker, has yielded; None without one."""
+        return cast("RunningJob[D_co]", self._job).context
+
+
+@attrs.frozen(eq=False, repr=False)
+class AsyncioJob(WrappedAsyncioJob[D_co]):
+    """The job that an asyncio handler gets: its methods are awaited in the handler's loop."""
+
+    @property
+    def boss(self) -> "Boss":
+        """The boss that runs this job. Its methods are trio's: call them with ``trio_asyncio.trio_as_aio``."""
+        return cast("RunningJob[D_co]", self._job).boss
+
+    @property
+    def context(self) -> Any:
+        """What the lifespan of the app, or of the worker, has yielded; None without one."""
+        return cast("RunningJob[D_co]", self._job).context
+
+
+JOB_CLASSES = JobClasses(RunningJob, ThreadJob, AsyncioJob)

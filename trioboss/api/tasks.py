@@ -1,0 +1,69 @@
+"""The decorated function of `app.worker`: a handler that knows how to send jobs to itself."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Unpack, cast
+from uuid import UUID
+
+from trioboss.api.running_job import D
+from trioboss.errors import UsageError
+from trioboss.model.decoding import Decoder
+from trioboss.model.job import SendOptions
+from trioboss.model.payload import Json
+from trioboss.postgres.foreign import CallerConnection
+
+if TYPE_CHECKING:
+    # For the annotation only: a boss starts apps, and a task of an app sends with a boss.
+    from trioboss.api.boss import Boss
+
+__all__ = ["Task"]
+
+
+class Task(Generic[D]):
+    """A handler that was declared with `app.worker`, and the data that its jobs have. Called, it is the handler."""
+
+    def __init__(
+        self,
+        handler: Callable[[Any], Any],
+        queue: str,
+        decoder: Decoder[D] | None,
+        bosses: Sequence["Boss"],
+    ) -> None:
+        functools.update_wrapper(self, handler)
+        self.handler = handler
+        self.queue = queue
+        self._decoder = decoder
+        self._bosses = bosses
+
+    def __repr__(self) -> str:
+        return f"<Task {getattr(self.handler, '__qualname__', self.handler)!r} of queue {self.queue!r}>"
+
+    def __call__(self, job: Any) -> Any:
+        """Call the handler itself, for instance in a test."""
+        return self.handler(job)
+
+    def encode(self, data: D) -> Json:
+        """The data as JSON, for ``boss.send(task.queue, task.encode(data))`` and for `SyncBoss`."""
+        return cast("Json", data) if self._decoder is None else self._decoder.encode(data)
+
+    async def send(
+        self,
+        data: D,
+        *,
+        boss: "Boss | None" = None,
+        conn: CallerConnection | None = None,
+        **options: Unpack[SendOptions],
+    ) -> UUID | None:
+        """Send a job to the queue of this handler; as `boss.send`, with data of the declared type.
+
+        ``boss``: the one to send with; without it, the one that this app was started on.
+        """
+        if "*" in self.queue:
+            raise UsageError(f"send: {self.queue!r} is a pattern: send to one of its queues with boss.send")
+        return await (boss or self._find_boss()).send(self.queue, self.encode(data), conn=conn, **options)
+
+    def _find_boss(self) -> "Boss":
+        running = [boss for boss in self._bosses if not boss.has_ended]
+        if not running:
+            raise UsageError("boss: the app of this task runs on no boss here: pass boss=")
+        return running[-1]

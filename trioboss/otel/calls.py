@@ -1,0 +1,146 @@
+"""Spans of the methods of a boss. Each is wrapped where the boss is instrumented, and nowhere else."""
+
+import functools
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from time import perf_counter
+from typing import Any
+
+import attrs
+from opentelemetry import propagate
+from opentelemetry.trace import Span, SpanKind, Tracer
+
+from trioboss.api.boss import Boss
+from trioboss.model.job import NewJob
+from trioboss.otel.metrics import Instruments, common_attributes
+
+__all__ = ["wrap_calls"]
+
+_SENDS = ("send", "send_after", "send_throttled", "send_debounced", "send_once", "send_singleton", "publish")
+# The name in the conventions, and its type, for the other methods.
+_OPERATIONS = {
+    "fetch": ("receive", "receive"),
+    **{name: (name, "settle") for name in ("complete", "fail", "cancel", "touch")},
+    **{name: (name, "settle") for name in ("resume", "retry", "delete_job")},
+}
+
+
+def wrap_calls(boss: Boss, tracer: Tracer, instruments: Instruments) -> None:
+    """Wrap the methods of one boss; its class stays as it is."""
+    for name in _SENDS:
+        _replace(boss, name, _SendCall(tracer, instruments, name))
+    _replace(boss, "insert", _InsertCall(tracer, instruments, "insert"))
+    for name in _OPERATIONS:
+        _replace(boss, name, _Call(tracer, instruments, name))
+
+
+def _replace(boss: Boss, name: str, call: "_Call") -> None:
+    method = getattr(boss, name)
+    setattr(boss, name, functools.wraps(method)(functools.partial(call, method)))
+
+
+@attrs.frozen
+class _Call:
+    """One wrapped method."""
+
+    _tracer: Tracer
+    _instruments: Instruments
+    _name: str
+
+    async def __call__(
+        self, method: Callable[..., Awaitable[Any]], queue: str, *args: Any, **kwargs: Any
+    ) -> Any:
+        operation, kind = _OPERATIONS.get(self._name, ("send", "send"))
+        attributes = common_attributes(operation, kind, queue)
+        span_kind = SpanKind.PRODUCER if kind == "send" else SpanKind.CLIENT
+        started = perf_counter()
+        error: str | None = None
+        with self._tracer.start_as_current_span(
+            f"{operation} {queue}", kind=span_kind, attributes=attributes
+        ) as span:
+            try:
+                answer = await self._call(span, method, queue, args, kwargs)
+            except BaseException as problem:
+                error = type(problem).__qualname__
+                span.set_attribute("error.type", error)
+                raise
+            finally:
+                if error is not None:
+                    attributes = {**attributes, "error.type": error}
+                self._instruments.operation_duration.record(perf_counter() - started, attributes)
+            return answer
+
+    async def _call(
+        self,
+        span: Span,
+        method: Callable[..., Awaitable[Any]],
+        queue: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        answer = await method(queue, *args, **kwargs)
+        if isinstance(answer, list) and self._name == "fetch":
+            span.set_attribute("messaging.batch.message_count", len(answer))
+        return answer
+
+    def _count_sent(self, span: Span, queue: str, count: int) -> None:
+        self._instruments.sent.add(count, common_attributes("send", "send", queue))
+
+
+class _SendCall(_Call):
+    """A method that sends one job, with the context of its span."""
+
+    async def _call(
+        self,
+        span: Span,
+        method: Callable[..., Awaitable[Any]],
+        queue: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        if kwargs.get("trace") is None and (carrier := _inject()):
+            kwargs["trace"] = carrier
+        sent = await method(queue, *args, **kwargs)
+        if isinstance(sent, list):  # publish: to any number of queues
+            span.set_attribute("messaging.batch.message_count", len(sent))
+            self._count_sent(span, queue, len(sent))
+        elif sent is not None:
+            span.set_attribute("messaging.message.id", str(sent))
+            self._count_sent(span, queue, 1)
+        return sent
+
+
+class _InsertCall(_Call):
+    """`insert`: all jobs have the context of one span."""
+
+    async def _call(
+        self,
+        span: Span,
+        method: Callable[..., Awaitable[Any]],
+        queue: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        jobs, *rest = args or (kwargs.pop("jobs"),)
+        carrier = _inject()
+        sent = await method(queue, _with_trace(jobs, carrier) if carrier else jobs, *rest, **kwargs)
+        count = sent if isinstance(sent, int) else len(sent)
+        span.set_attribute("messaging.batch.message_count", count)
+        self._count_sent(span, queue, count)
+        return sent
+
+
+def _inject() -> dict[str, str]:
+    """The context of the current span, as headers; empty if it is not recorded anywhere."""
+    carrier: dict[str, str] = {}
+    propagate.inject(carrier)
+    return carrier
+
+
+def _with_trace(
+    jobs: Iterable[NewJob | Mapping[str, Any]], carrier: dict[str, str]
+) -> Iterator[NewJob | Mapping[str, Any]]:
+    for job in jobs:
+        if isinstance(job, NewJob):
+            yield job if job.trace is not None else attrs.evolve(job, trace=carrier)
+        else:
+            yield {"trace": carrier, **job}
