@@ -7,6 +7,7 @@ health    `trioboss worker --health`: probes and metrics over HTTP
 logs      `trioboss worker`: log lines for people, or as JSON
 loading   finds the app that MODULE:APP names
 demo      `trioboss demo`
+dashboard  `trioboss dashboard`, and the dashboard beside a worker
 doctor    `trioboss doctor`
 grants    `trioboss grants`
 pipeline  `trioboss pipeline`
