@@ -162,7 +162,15 @@ READING = {
     *("get_schedules", "list_days", "measure_queues", "measure_ticks", "notify_waiters", "register_read"),
     *("remove_waiter",),
 }
+# What the dashboard and statistics read.
+READING |= {
+    *("find_dead_letters", "get_samples", "get_warnings", "show_attempts", "show_audit", "show_backlog"),
+    *("show_dead_letter", "show_ended_jobs", "show_errors", "show_keys", "show_live_jobs", "show_pipeline"),
+    *("show_queues", "show_rates", "show_schedules", "show_slowest", "show_workers"),
+}
+HARMLESS |= {"show_limits"}
 OWNING = {
+    "show_pipeline",
     *("create_queue", "delete_queue", "pause", "copy_completions", "update_queue"),
     # the pipeline's
     *(

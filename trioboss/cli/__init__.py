@@ -8,6 +8,7 @@ database_metrics  metrics that the database has to be asked for
 logs      `trioboss worker`: log lines for people, or as JSON
 loading   finds the app that MODULE:APP names
 demo      `trioboss demo`
+dashboard  `trioboss dashboard`, and the dashboard beside a worker
 doctor    `trioboss doctor`
 grants    `trioboss grants`
 pipeline  `trioboss pipeline`

@@ -34,10 +34,12 @@ async def send(boss: Boss, args: argparse.Namespace) -> int:
 
 async def queues(boss: Boss, args: argparse.Namespace) -> int:
     """List the queues with the number of their jobs."""
-    rows = []
-    for queue in await boss.get_queues():
-        stats = await boss.get_queue_stats(queue.name)
-        rows.append({"queue": queue.name, "policy": queue.policy.value, **attrs.asdict(stats)})
+    stats = await boss.get_all_queue_stats()
+    rows = [
+        {"queue": queue.name, "policy": queue.policy.value, **attrs.asdict(stats[queue.name])}
+        for queue in await boss.get_queues()
+        if queue.name in stats
+    ]
     columns = (
         "queue",
         "policy",

@@ -10,6 +10,7 @@ import trio
 
 from trioboss._version import __version__
 from trioboss.cli.admin import Command, add_admin_commands, print_plan
+from trioboss.cli.dashboard import add_dashboard_command, dashboard
 from trioboss.cli.demo import demo
 from trioboss.cli.doctor import doctor
 from trioboss.cli.grants import add_grants_command, grants
@@ -49,6 +50,14 @@ def make_parser() -> argparse.ArgumentParser:
     parser_demo.add_argument(
         "--seconds", type=float, default=8.0, help="how long to send jobs one after the other"
     )
+    parser_demo.add_argument(
+        "--dashboard",
+        metavar="[HOST:]PORT",
+        nargs="?",
+        const="8020",
+        help="serve the dashboard, and go on until Ctrl-C",
+    )
+    add_dashboard_command(add)
     add("doctor", "check connection, schema, notifications and health, with advice", None, json=True)
     add_admin_commands(add)
     add_grants_command(add)
@@ -93,6 +102,8 @@ def _run(args: argparse.Namespace) -> int:
         return run_pipeline(args)
     if args.command == "demo":
         return trio.run(demo, args)
+    if args.command == "dashboard":
+        return trio.run(dashboard, args)
     if args.command == "doctor":
         return trio.run(doctor, args)
     if args.command == "grants":

@@ -13,6 +13,7 @@ import trio
 
 from trioboss.api.app import App
 from trioboss.api.boss import open_boss
+from trioboss.cli.dashboard import start_dashboard
 from trioboss.cli.health import Metrics, parse_address, serve_health
 from trioboss.cli.loading import load_app
 from trioboss.cli.logs import set_up_logging
@@ -51,6 +52,11 @@ def add_worker_command(add: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="[HOST:]PORT",
         help="serve /live, /ready and /metrics; further processes use the next ports",
     )
+    parser.add_argument(
+        "--dashboard",
+        metavar="[HOST:]PORT",
+        help="serve the dashboard, which can act; of several processes the first one serves it",
+    )
     parser.add_argument("--json-logs", action="store_true", help="log JSON lines")
     parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
     parser.add_argument("--exit-with-parent", action="store_true", help=argparse.SUPPRESS)
@@ -82,8 +88,9 @@ def _check(args: argparse.Namespace, app: App) -> None:
         raise UsageError(f"concurrency: {args.concurrency} is not a number of jobs")
     check_duration("grace", args.grace)
     check_duration("wait", args.wait)
-    if args.health:
-        parse_address(args.health)
+    for address in (args.health, args.dashboard):
+        if address:
+            parse_address(address)
 
 
 async def _work(args: argparse.Namespace, app: App) -> int:
@@ -136,6 +143,11 @@ async def _run_app(args: argparse.Namespace, app: App, started: trio.Event, stop
             ) as boss:
                 if args.health:
                     await _start_health(nursery, Metrics(boss, started, stopping), args.health)
+                if args.dashboard:
+                    address = await start_dashboard(
+                        nursery, boss.dsn, args.schema, args.dashboard, act_dsn=boss.dsn
+                    )
+                    _logger.info("serving the dashboard at %s", address)
                 await app.start(boss, queues=args.queue, concurrency=args.concurrency)
                 started.set()
                 await stopping.wait()
@@ -220,6 +232,8 @@ def _child_command(args: argparse.Namespace, number: int) -> list[str]:
             command += [f"--{name.replace('_', '-')}", str(value)]
     for queue in args.queue or ():
         command += ["--queue", queue]
+    if args.dashboard and number == 0:
+        command += ["--dashboard", args.dashboard]
     if args.health:
         host, port = parse_address(args.health)
         command += ["--health", f"{host}:{port + number if port else 0}"]

@@ -21,6 +21,7 @@ schedules         create and remove schedules
 presence          polls, leadership, workers
 maintenance       leases that ran out, the ticks of cron
 retention         delete old jobs and old history
+statistics        samples of queues over time, warnings that are kept
 """
 
 import attrs
@@ -43,6 +44,7 @@ from trioboss.store.schedules import ScheduleOperations
 from trioboss.store.sending import SendOperations
 from trioboss.store.settle_and_claim import SettleAndClaimOperations
 from trioboss.store.settling import SettleOperations
+from trioboss.store.statistics import StatisticsOperations
 from trioboss.store.targets import Target as Target
 from trioboss.store.targets import Targets as Targets
 
@@ -77,6 +79,7 @@ class Store:
     presence: PresenceOperations
     maintenance: MaintenanceOperations
     retention: RetentionOperations
+    statistics: StatisticsOperations
 
 
 def make_store(context: Context) -> Store:
@@ -96,4 +99,5 @@ def make_store(context: Context) -> Store:
         PresenceOperations(context),
         MaintenanceOperations(context),
         RetentionOperations(context),
+        StatisticsOperations(context),
     )
