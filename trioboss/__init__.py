@@ -2,12 +2,12 @@
 
 A module may import from its own row and from rows below it, never from above:
 
-    entry points     cli   otel   pipeline   testing
+    entry points     cli   dashboard   otel   pipeline   testing
     api              boss   app   sync
     runtime          joins the actors and the store of one boss
     services         actors (tasks)   store (operations on the database)
     building blocks  machines (decisions without I/O)   sql   postgres (connections)
-    data types       model   errors   events
+    data types       model   errors   events   charts (as markup)
 
 The exact map is ALLOWED in tests/test_architecture.py, which fails when it is broken.
 Nothing is imported before one of the public names is used: a process that needs little, as a worker of Spark, starts
@@ -106,6 +106,8 @@ if TYPE_CHECKING:
     from trioboss.model.schedule import Schedule as Schedule
     from trioboss.model.schedule import ScheduleOptions as ScheduleOptions
     from trioboss.model.states import JobState as JobState
+    from trioboss.model.statistics import KeptWarning as KeptWarning
+    from trioboss.model.statistics import QueueSample as QueueSample
     from trioboss.postgres import Connection as Connection
     from trioboss.sql.plans import construction_plans as construction_plans
     from trioboss.sql.plans import migration_plans as migration_plans
@@ -147,6 +149,7 @@ __all__ = [
     "JobsRecovered",
     "Json",
     "JsonInput",
+    "KeptWarning",
     "LeaderChanged",
     "LeaseExtended",
     "LeaseLost",
@@ -170,6 +173,7 @@ __all__ = [
     "QueueExists",
     "QueueInUse",
     "QueueOptions",
+    "QueueSample",
     "QueueStats",
     "QueueWarning",
     "Reason",
@@ -290,6 +294,8 @@ _HOMES = {
     "Schedule": "model.schedule",
     "ScheduleOptions": "model.schedule",
     "JobState": "model.states",
+    "KeptWarning": "model.statistics",
+    "QueueSample": "model.statistics",
     "Connection": "postgres",
     "construction_plans": "sql.plans",
     "migration_plans": "sql.plans",

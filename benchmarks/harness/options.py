@@ -20,6 +20,7 @@ COMMANDS = {
     "throughput": "jobs a second: sends, bulk, drains, steady state, each policy",
     "growth": "what a backlog, an archive, many queues and an old transaction cost (also: backlog)",
     "idle": "what a worker costs that has nothing to do",
+    "dashboard": "what people who look at the dashboard cost a worker",
     "faults": "how long until a job starts after something broke",
     "peers": "the same work done by nine other queues, and by Postgres without a queue",
     "profile": "where the microseconds of one job go",

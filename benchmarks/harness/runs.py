@@ -33,8 +33,13 @@ def measure_latency(
     count: int,
     rate: float,
     warmup: int = 50,
+    beside: Callable[[str], AbstractContextManager[object]] = nullcontext,
+    then: Callable[[str], object] | None = None,
 ) -> Result:
-    """Send at a steady rate from one process, record the handler entries in another."""
+    """Send at a steady rate from one process, record the handler entries in another.
+
+    `beside` is a block that runs on the same database, `then` a function that is called at the end.
+    """
     template = queue.template(server, settings)
     with (
         server.database(template.name) as dsn,
@@ -42,6 +47,7 @@ def measure_latency(
         queue.run(
             "produce", dsn, settings, senders=10, mode="rate", n=count, rate=rate, warmup=warmup
         ) as producer,
+        beside(dsn),
     ):
         worker.wait("ready")
         producer.wait("ready")
@@ -52,6 +58,8 @@ def measure_latency(
             wait_drained(dsn, template, 20.0, pause=0.05)
             cpu = worker.cpu() - cpu
         recorded = worker.request({"do": "report"}, "recorded")
+        if then is not None:
+            then(dsn)
     return _latency_result(recorded, sent, meter, cpu, count)
 
 

@@ -135,6 +135,8 @@ class ScriptedMaintenance:
 
     rescues: list[tuple[float, bool]] = attrs.field(factory=list)
     prunes: list[float] = attrs.field(factory=list)
+    samples: list[float] = attrs.field(factory=list)
+    kept: list[tuple[str | None, str, str]] = attrs.field(factory=list)
     notifications: list[tuple[float, str]] = attrs.field(factory=list)
     found: Rescue = attrs.field(factory=lambda: Rescue((), 0, None, ()))
     faults: deque[Exception] = attrs.field(factory=deque)
@@ -143,6 +145,7 @@ class ScriptedMaintenance:
     long_queues: Sequence[tuple[str | None, str, str]] = ()
     certain: bool = False
     """Whether the last round could judge who is gone."""
+    sample_faults: deque[Exception] = attrs.field(factory=deque)
 
     async def rescue_leases(self, grace: float, margin: float, *, full: bool, certain: bool) -> Rescue:
         self.certain = certain
@@ -155,6 +158,16 @@ class ScriptedMaintenance:
     async def find_long_queues(self) -> Sequence[tuple[str | None, str, str]]:
         await trio.lowlevel.checkpoint()
         return self.long_queues
+
+    async def sample(self) -> None:
+        self.samples.append(trio.current_time())
+        await trio.lowlevel.checkpoint()
+        if self.sample_faults:
+            raise self.sample_faults.popleft()
+
+    async def keep_warnings(self, warnings: Sequence[tuple[str | None, str, str]]) -> None:
+        self.kept += warnings
+        await trio.lowlevel.checkpoint()
 
     async def prune(self) -> None:
         self.prunes.append(trio.current_time())

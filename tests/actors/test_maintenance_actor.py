@@ -250,3 +250,35 @@ async def test_a_leader_without_notifications_has_frequent_rounds(active):
     before = len(active.port.rescues)
     await trio.sleep(60)
     assert len(active.port.rescues) - before >= 30
+
+
+async def test_samples_are_taken_every_quarter_of_a_minute_while_jobs_are_active(active):
+    await trio.sleep(46)
+
+    assert active.port.samples == [0, 15, 30, 45]
+
+
+async def test_an_idle_leader_takes_a_sample_with_each_round(setting):
+    await trio.sleep(130)
+
+    assert setting.port.samples == [0, 60, 120]
+
+
+async def test_a_sample_that_fails_stops_no_round(reporter, nursery):
+    faults = deque([ValueError("a row that cannot be read")])
+    setting = start(reporter, nursery, leads=True, found=ACTIVE, sample_faults=faults)
+    await trio.sleep(16)
+
+    assert setting.port.samples == [0, 15]
+    assert len(setting.port.rescues) == 11
+
+
+async def test_warnings_and_recovered_jobs_are_kept(reporter, nursery):
+    found = Rescue([("q", "lost", (uuid4(), uuid4()))], 0, None, [(None, "old_snapshot", "old")])
+    setting = start(reporter, nursery, leads=True, found=found)
+    await trio.sleep(1)
+
+    assert setting.port.kept == [
+        (None, "old_snapshot", "old"),
+        ("q", "lost", "2 attempts lost their worker, or its heartbeats"),
+    ]

@@ -166,7 +166,15 @@ READING = {
     *("examine_queues", "get_attempts", "get_backlog", "get_labels", "get_workers", "observe_blocked"),
     *("observe_failures", "observe_queues", "observe_running", "preview_redrive"),
 }
+# What the dashboard and statistics read.
+READING |= {
+    *("find_dead_letters", "get_samples", "get_warnings", "show_attempts", "show_audit", "show_backlog"),
+    *("show_dead_letter", "show_ended_jobs", "show_errors", "show_keys", "show_live_jobs", "show_pipeline"),
+    *("show_queues", "show_rates", "show_schedules", "show_slowest", "show_workers"),
+}
+HARMLESS |= {"show_limits"}
 OWNING = {
+    "show_pipeline",
     *(
         "create_queue",
         "delete_queue",

@@ -20,7 +20,9 @@ GRANTS = {
         " trioboss.archive, trioboss.archive_default, trioboss.attempt_default,"
         " trioboss.attempt, trioboss.backlog_check, trioboss.throttle, trioboss.staging, trioboss.schedule,"
         " trioboss.tick, trioboss.subscription, trioboss.idle_dispatcher, trioboss.completion_waiter, trioboss.worker,"
-        " trioboss.leader, trioboss.lake, trioboss.retired, trioboss.reader TO app"
+        " trioboss.leader, trioboss.lake, trioboss.retired, trioboss.reader, trioboss.queue_sample,"
+        " trioboss.sampling, trioboss.warning, trioboss.audit TO app; GRANT EXECUTE ON FUNCTION"
+        " trioboss.add_counts(integer[], integer[]) TO app"
     ),
     "views": "GRANT SELECT ON trioboss.all_jobs, trioboss.job TO app; GRANT INSERT ON trioboss.job TO app",
     "seed": "GRANT SELECT ON trioboss.lock_seed TO app",

@@ -349,3 +349,44 @@ def test_a_statement_uses_the_indexes_whose_comments_name_it(planner, comment, i
         used[name] = {planner.index_of(found) for plan in plans for found in plan.indexes}
 
     assert {name for name, found in used.items() if index not in found} == set()
+
+
+# -- statistics
+
+SAMPLE = ["sample_completed", "sample_failed", "sample_arrived", "sample_live"]
+TAKE = """
+    UPDATE trioboss.sampling
+    SET counted = now(), counted_before = now() - interval '20 s', xid_before = pg_snapshot_xmin(pg_current_snapshot()),
+        xid = pg_current_xact_id(), taken_by = pg_current_xact_id()
+"""
+
+
+@pytest.mark.parametrize("statement", SAMPLE)
+def test_a_sample_reads_what_is_new(planner, statement):
+    values = {"bounds": "{0.1,1}"} if statement == "sample_completed" else {}
+    with planner.connection.transaction(force_rollback=True):
+        planner.connection.execute(TAKE)
+        plan = planner.run(statement, **values)
+    history = {
+        node.table for node in plan.nodes if node.table and node.table.startswith(("archive", "attempt"))
+    }
+
+    assert [node for node in plan.of_kind("Seq Scan") if node.rows + node.filtered > 20] == []
+    assert plan.rows_of(*history) <= 100
+    if statement == "sample_arrived":  # the jobs of the tables were all sent just now
+        assert plan.rows_of("live_job_common") <= 9 * MANY
+    elif statement != "sample_live":  # which counts up to 100000 of each kind
+        assert plan.rows_of("live_job_common") == 0
+
+
+@pytest.mark.parametrize("queue", ["backlog", None])
+def test_statistics_of_queues_read_the_failures_of_a_day_and_what_is_new(planner, queue):
+    with planner.connection.transaction(force_rollback=True):
+        planner.connection.execute(TAKE)
+        plan = planner.run("get_queue_stats", queue=queue)
+    history = {node.table for node in plan.nodes if node.table and node.table.startswith("archive")}
+
+    assert [node for node in plan.of_kind("Seq Scan") if node.rows + node.filtered > 20] == []
+    assert (
+        plan.rows_of(*history) <= 200_000 / 14 * 2 / 20
+    )  # two days of the fourteen, one job of 25 is failed or cancelled

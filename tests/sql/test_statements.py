@@ -59,6 +59,8 @@ VALUES_OF = {
         "options": "'{}'",
     },
     "subscribe": {"event": "'paid'"},
+    "audit": {"who": "'ann'", "action": "'retry'"},
+    "keep_warnings": {"queues": "'{}'"},
     "add_waiter": {"waiter": "gen_random_uuid()"},
     "set_idle_markers": {"worker": "gen_random_uuid()"},
     "set_idle_marker": {"worker": "gen_random_uuid()"},

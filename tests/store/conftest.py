@@ -18,6 +18,7 @@ from trioboss.testing import temporary_database
 TABLES = (
     *("queue", "live_job", "archive", "attempt", "backlog_check", "throttle", "staging"),
     *("idle_dispatcher", "completion_waiter", "worker", "subscription", "schedule", "tick"),
+    *("queue_sample", "warning", "audit"),
 )
 
 

@@ -1,7 +1,8 @@
-"""Maintenance for all bosses, in the one that leads: rescues leases, prunes, reports warnings."""
+"""Maintenance for all bosses, in the one that leads: rescues leases, takes samples, prunes, reports warnings."""
 
 import math
 import random
+from collections.abc import Sequence
 
 import attrs
 import trio
@@ -17,6 +18,10 @@ from trioboss.machines.maintenance import MaintenanceMachine
 
 __all__ = ["Maintenance", "MaintenanceStatistics"]
 
+_RECOVERED = {
+    "lost": "{} attempts lost their worker, or its heartbeats",
+    "expired": "{} attempts expired",
+}
 _MARGIN = 1.0  # seconds that a worker has to end an expired attempt itself
 _REPEAT_WARNING = 60.0  # seconds until the same warning is reported again
 
@@ -42,6 +47,7 @@ class Maintenance:
     _presence_grace: float
     _warning_interval: float = 5.0
     _machine: MaintenanceMachine = attrs.field(factory=MaintenanceMachine)
+    _sample_due: Doorbell = attrs.field(factory=Doorbell, init=False)
     _prune_due: Doorbell = attrs.field(factory=Doorbell, init=False)
     _led: bool = attrs.field(default=False, init=False)
     _rounds: int = attrs.field(default=0, init=False)
@@ -55,6 +61,7 @@ class Maintenance:
         """Run rounds, frequently while there are active jobs."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._receive_busy)
+            nursery.start_soon(self._sample)
             nursery.start_soon(self._prune)
             nursery.start_soon(self._report_long_queues)
             while True:
@@ -101,11 +108,26 @@ class Maintenance:
             self._reporter.report(JobsRecovered(name, ids, outcome))
         for warning in rescue.warnings:
             self._reporter.report(QueueWarning(*warning))
+        recovered = [
+            (name, outcome, _RECOVERED[outcome].format(len(ids))) for name, outcome, ids in rescue.ended
+        ]
+        await self._keep_warnings([*rescue.warnings, *recovered])
+        if self._machine.starts_sampling(now):
+            self._sample_due.ring()
         if self._machine.starts_pruning(now):
             self._prune_due.ring()
         if rescue.active and (message := self._busy.due_notification(now)) is not None:
             # Jobs may run for hours without a further claim; another boss still has to lead if this one dies.
             await self._port.notify(message)
+
+    async def _keep_warnings(self, warnings: Sequence[tuple[str | None, str, str]]) -> None:
+        """Keep warnings for operators. If that fails, the round goes on: leases are more urgent."""
+        if not warnings:
+            return
+        try:
+            await self._port.keep_warnings(warnings)
+        except Exception as error:
+            self._reporter.report(ErrorEvent("statistics", str(error)))
 
     async def _report_long_queues(self) -> None:
         """Report queues that are too long: at once, and again each minute while they are."""
@@ -129,6 +151,17 @@ class Maintenance:
                 if now - reported.get(queue, -math.inf) >= _REPEAT_WARNING:
                     reported[queue] = now
                     self._reporter.report(QueueWarning(queue, kind, message))
+                    await self._keep_warnings([(queue, kind, message)])
+
+    async def _sample(self) -> None:
+        """Statistics, beside the rounds: leases must not wait for them, nor depend on them."""
+        while True:
+            await self._sample_due.wait()
+            try:
+                await self._port.sample()
+            except Exception as error:
+                # Whatever is wrong with the statistics must not count as a crash of maintenance.
+                self._reporter.report(ErrorEvent("statistics", str(error)))
 
     async def _prune(self) -> None:
         """Retention, beside the rounds: there may be much to delete, and leases must not wait for that."""

@@ -37,6 +37,8 @@ class Registration:
     worker: UUID
     name: str
     queue: str
+    slots: int | None = None
+    """How many jobs it runs at once."""
 
 
 class LeasePort(Protocol):
@@ -129,6 +131,12 @@ class MaintenancePort(Protocol):
 
     async def find_long_queues(self) -> Sequence[tuple[str | None, str, str]]:
         """Queues with more waiting jobs than their warning_queue_size: queue, kind, message."""
+
+    async def sample(self) -> None:
+        """Add what is new to the statistics of all queues."""
+
+    async def keep_warnings(self, warnings: Sequence[tuple[str | None, str, str]]) -> None:
+        """Keep warnings for operators: the queue, the kind, and the message of each."""
 
     async def prune(self) -> None:
         """Retention: drop old jobs and history, make the partitions of the next days. This may take long."""

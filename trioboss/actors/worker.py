@@ -116,7 +116,7 @@ class Worker:
     @property
     def registration(self) -> Registration:
         """How the others see it."""
-        return Registration(self.id, self.settings.name, self.settings.queue)
+        return Registration(self.id, self.settings.name, self.settings.queue, self.settings.slots.concurrency)
 
     # -- messages
 

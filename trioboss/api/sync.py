@@ -1,6 +1,7 @@
 """The public interface for blocking programs: `SyncBoss` executes the same operations as Boss."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, Literal, Unpack
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from trioboss.model.job import (
 from trioboss.model.payload import JsonInput
 from trioboss.model.queue import Queue, QueueOptions, QueueStats
 from trioboss.model.schedule import Schedule
+from trioboss.model.statistics import KeptWarning, QueueSample
 from trioboss.postgres.migrate import read_version
 from trioboss.store import Targets
 
@@ -65,8 +67,31 @@ class SyncBoss(BlockingBase):
         return self._execute(self._store.queues.get_all())
 
     def get_queue_stats(self, name: str) -> QueueStats:
-        """Count the queue's jobs now."""
-        return self._execute(self._store.queues.get_stats(name))
+        """Count the queue's jobs now; ended ones of the last day."""
+        return self._execute(self._store.statistics.get_stats(name))
+
+    def get_all_queue_stats(self) -> dict[str, QueueStats]:
+        """Count the jobs of all queues now, in one statement; by name."""
+        return self._execute(self._store.statistics.get_all_stats())
+
+    def get_queue_stats_history(
+        self,
+        name: str,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        bucket: Duration | None = None,
+    ) -> list[QueueSample]:
+        """The queue over time, in periods of ``bucket`` seconds, a number of minutes; by default the last hour by the
+        minute. Maintenance takes the samples, and keeps them for a day: without a boss that does maintenance there are
+        none.
+        """
+        return self._execute(self._store.statistics.get_history(name, since, until, bucket))
+
+    def get_warnings(
+        self, queue: str | None = None, *, since: datetime | str | None = None, limit: int = 100
+    ) -> list[KeptWarning]:
+        """Warnings of maintenance, of one queue or of all, the newest first. They are kept for a week."""
+        return self._execute(self._store.statistics.get_warnings(queue, since, limit))
 
     def get_queue_size(self, name: str, before: str = "active") -> int:
         """Count the jobs in the states before the given one."""

@@ -22,6 +22,7 @@ database_metrics  metrics that the database has to be asked for
 logs           `trioboss worker`: log lines for people, or as JSON
 loading        finds the app that MODULE:APP names
 demo           `trioboss demo`
+dashboard      `trioboss dashboard`, and the dashboard beside a worker
 doctor         `trioboss doctor`
 findings       the checks of the doctor
 drift          where a schema differs from what the migrations make

@@ -49,10 +49,12 @@ def send(boss: SyncBoss, args: argparse.Namespace) -> int:
 @with_boss
 def queues(boss: SyncBoss, args: argparse.Namespace) -> int:
     """List the queues with the number of their jobs."""
-    rows = []
-    for queue in boss.get_queues():
-        stats = boss.get_queue_stats(queue.name)
-        rows.append({"queue": queue.name, "policy": queue.policy.value, **attrs.asdict(stats)})
+    stats = boss.get_all_queue_stats()
+    rows = [
+        {"queue": queue.name, "policy": queue.policy.value, **attrs.asdict(stats[queue.name])}
+        for queue in boss.get_queues()
+        if queue.name in stats
+    ]
     print_rows(rows, _QUEUE_COLUMNS, as_json=args.json)
     return 0
 

@@ -1,6 +1,7 @@
 """`trioboss demo`: measures a worker and a producer on an embedded Postgres, on this machine."""
 
 import argparse
+import random
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +12,9 @@ import attrs
 import trio
 
 from trioboss.api.boss import Boss, open_boss
+from trioboss.cli.dashboard import open_dashboard
 from trioboss.model.check import check_duration
+from trioboss.model.payload import Json
 from trioboss.postgres.dsn import hide_password
 from trioboss.postgres.embedded import find_dsn
 
@@ -54,6 +57,9 @@ async def _demo(args: argparse.Namespace) -> int:
         await boss.clear_storage()
         await boss.create_queue("demo/greetings")
         await boss.create_queue("demo/bulk")
+        if args.dashboard:
+            await _show_dashboard(boss, args)
+            return 0
         times = await _show_latency(boss, seconds)
         rate = await _show_throughput(boss)
         job = (await boss.find_jobs("demo/greetings", limit=1))[0]
@@ -62,6 +68,33 @@ async def _demo(args: argparse.Namespace) -> int:
     print(f"The result of the first job, from the archive: {job.state.value}, {job.output}")
     print("\nTry next:  trioboss doctor    ·    trioboss queues --schema trioboss_demo    ·    examples/")
     return 0
+
+
+async def _show_dashboard(boss: Boss, args: argparse.Namespace) -> None:
+    """Run jobs of several kinds until Ctrl-C, with the dashboard beside them."""
+    await boss.create_queue("demo/orders", policy="key_strict_fifo", retry_limit=0)
+    await boss.create_queue("demo/failing", retry_limit=3, retry_delay=5, retry_backoff=True)
+
+    async def run(job: Any) -> str:
+        await trio.sleep(random.expovariate(20))
+        if job.queue == "demo/failing" or (job.queue == "demo/orders" and random.random() < 0.002):
+            raise ConnectionError("the server of the shop does not answer")
+        return f"hello, {job.data['name']}"
+
+    async with open_dashboard(boss.dsn, boss.schema, args.dashboard, act_dsn=boss.dsn) as address:
+        print(f"The dashboard is at {address}  Ctrl-C ends it.", flush=True)
+        for queue in ("demo/greetings", "demo/orders", "demo/failing"):
+            await boss.work(queue, run, concurrency=5)
+        number = 0
+        while True:
+            number += 1
+            data: Json = {"name": f"job {number}"}
+            await boss.send("demo/greetings", data)
+            if number % 3 == 0:
+                await boss.send("demo/orders", data, singleton_key=f"customer {number % 7}")
+            if number % 40 == 0:
+                await boss.send("demo/failing", data)
+            await trio.sleep(random.expovariate(10))
 
 
 async def _show_latency(boss: Boss, seconds: float) -> _Times:

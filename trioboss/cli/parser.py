@@ -82,6 +82,11 @@ def _add_worker(add: Add) -> None:
         help="serve /live, /ready and /metrics; further processes use the next ports",
     )
     parser.add_argument(
+        "--dashboard",
+        metavar="[HOST:]PORT",
+        help="serve the dashboard, which can act; of several processes the first one serves it",
+    )
+    parser.add_argument(
         "--embedded",
         action="store_true",
         help="use the embedded Postgres if no database is named (on a terminal it is used without asking)",
@@ -103,6 +108,14 @@ def _add_watching(add: Add) -> None:
     parser.add_argument(
         "--seconds", type=float, default=8.0, help="how long to send jobs one after the other"
     )
+    parser.add_argument(
+        "--dashboard",
+        metavar="[HOST:]PORT",
+        nargs="?",
+        const="8020",
+        help="serve the dashboard, and go on until Ctrl-C",
+    )
+    _add_dashboard(add)
     parser = add("top", "show queues, running jobs, failures and workers, live on a terminal", "top:run_top")
     parser.add_argument("--interval", type=float, default=2.0, help="seconds between two views (default: 2)")
     parser.add_argument("--once", action="store_true", help="print one view as plain text, and end")
@@ -114,6 +127,24 @@ def _add_watching(add: Add) -> None:
         "check connection, schema, notifications and health, with advice",
         "doctor:run_doctor",
         json=True,
+    )
+
+
+def _add_dashboard(add: Add) -> None:
+    text = "serve the dashboard: see the queues in a browser, and act on them"
+    parser = add("dashboard", text, "dashboard:run_dashboard")
+    parser.add_argument(
+        "--act-dsn", help="the database as a role that may act; without it, the dashboard only reads"
+    )
+    parser.add_argument("--act", action="store_true", help="act as the role that reads")
+    parser.add_argument("--port", type=int, default=8020)
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="other than this machine: needs TRIOBOSS_DASHBOARD_PASSWORD in the environment",
+    )
+    parser.add_argument(
+        "--redact", action="append", metavar="FIELD", help="hide fields of this name (may be repeated)"
     )
 
 

@@ -14,6 +14,7 @@ import trio
 from trioboss.api.app import App
 from trioboss.api.boss import open_boss
 from trioboss.cli.banner import log_banner
+from trioboss.cli.dashboard import start_dashboard
 from trioboss.cli.health import Metrics, parse_address, serve_health
 from trioboss.cli.loading import load_app
 from trioboss.cli.logs import LogHandler, set_up_logging
@@ -60,8 +61,9 @@ def _check(args: argparse.Namespace, app: App) -> None:
         raise UsageError(f"concurrency: {args.concurrency} is not a number of jobs")
     check_duration("grace", args.grace)
     check_duration("wait", args.wait)
-    if args.health:
-        parse_address(args.health)
+    for address in (args.health, args.dashboard):
+        if address:
+            parse_address(address)
 
 
 def _check_database(args: argparse.Namespace) -> None:
@@ -129,6 +131,11 @@ async def _run_app(
             ) as boss:
                 if args.health:
                     await _start_health(nursery, Metrics(boss, started, stopping), args.health)
+                if args.dashboard:
+                    address = await start_dashboard(
+                        nursery, boss.dsn, args.schema, args.dashboard, act_dsn=boss.dsn
+                    )
+                    _logger.info("serving the dashboard at %s", address)
                 await app.start(boss, queues=args.queue, concurrency=args.concurrency)
                 started.set()
                 await log_banner(boss, app, args.queue, args.concurrency)
@@ -217,6 +224,8 @@ def _child_command(args: argparse.Namespace, number: int) -> list[str]:
             command += [f"--{name.replace('_', '-')}", str(value)]
     for queue in args.queue or ():
         command += ["--queue", queue]
+    if args.dashboard and number == 0:
+        command += ["--dashboard", args.dashboard]
     if args.health:
         host, port = parse_address(args.health)
         command += ["--health", f"{host}:{port + number if port else 0}"]

@@ -1,4 +1,4 @@
-"""Decides when maintenance rescues leases, looks for warnings, and prunes."""
+"""Decides when maintenance rescues leases, finds warnings, takes samples, and prunes."""
 
 import math
 
@@ -8,6 +8,7 @@ __all__ = ["MaintenanceMachine"]
 
 _BUSY_INTERVAL = 1.5  # seconds between rounds while jobs are active
 _WARNING_INTERVAL = 60.0  # seconds between rounds that look for warnings, too
+_SAMPLE_INTERVAL = 15.0  # seconds between samples of the queues, while jobs are active
 _PRUNE_WITHIN = 15.0  # seconds from the election: pruning reads much, and leases are more urgent
 _PRUNE_RETRY = 60.0  # seconds until a failed pruning is repeated
 _BUSY_FOR = 15.0  # seconds that a boss counts as busy after its notification
@@ -23,6 +24,7 @@ class MaintenanceMachine:
     _busy_until: float = -math.inf
     _round_at: float = -math.inf
     _warnings_at: float = -math.inf
+    _sample_at: float = -math.inf
     _prune_at: float = math.inf
     _first_expiry: float = math.inf
 
@@ -58,6 +60,13 @@ class MaintenanceMachine:
         due = now >= self._warnings_at + _WARNING_INTERVAL
         if due:
             self._warnings_at = now
+        return due
+
+    def starts_sampling(self, now: float) -> bool:
+        """Whether it is time to take a sample of the queues. It then counts as done."""
+        due = now >= self._sample_at
+        if due:
+            self._sample_at = now + _SAMPLE_INTERVAL
         return due
 
     def finished_round(self, now: float, active: int, next_expiry: float | None) -> None:

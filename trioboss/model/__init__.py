@@ -4,6 +4,7 @@ job               a job as it is sent, and as it is read; its lease; ids
 job_context       the job whose handler is running, for log lines
 handed_job        a job as a handler gets it
 states            the states of a job, its readiness, and the tables of their transitions
+statistics        a queue over time, warnings that were kept
 queue             a queue: its options, its row, its statistics
 policy            the policies
 schedule          a schedule; the checks of cron expressions and time zones

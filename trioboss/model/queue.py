@@ -143,7 +143,7 @@ class Queue:
 
 @attrs.frozen
 class QueueStats:
-    """The numbers of a queue. Ended jobs are counted as long as the archive keeps them."""
+    """The numbers of a queue. Ended jobs are those of the last 24 hours."""
 
     deferred: int
     """Queued, but not before their time."""
@@ -153,7 +153,9 @@ class QueueStats:
     """Queued and due."""
     active: int
     failed: int
+    """Of the last 24 hours, and all failed jobs that block a key."""
     completed: int
+    """Of the last 24 hours; jobs that left no row (keep_completed=False) are not counted."""
     cancelled: int
     dead_letter: int
     """Queued dead letter jobs whose source is this queue."""

@@ -80,9 +80,12 @@ class StoreAdapter:
         """Register a worker."""
         worker, name, queue = registration.worker, registration.name, registration.queue
         identity = self._identity
+        info = identity.describe(registration.slots)
         while True:
             pid = identity.pid
-            operation = self._store.presence.register(worker, identity.id, name, queue, identity.lock, pid)
+            operation = self._store.presence.register(
+                worker, identity.id, name, queue, identity.lock, pid, info
+            )
             await self._execute(operation)
             if (
                 identity.pid == pid
@@ -117,6 +120,10 @@ class StoreAdapter:
 
     # -- maintenance, the monitor and the scheduler
 
+    async def keep_lag(self, lag: float) -> None:
+        """Tell operators for how long the event loop stood still."""
+        await self._execute(self._store.presence.keep_lag(self._identity.id, lag))
+
     async def rescue_leases(
         self, grace: float, margin: float, *, full: bool, certain: bool, queue: str | None = None
     ) -> Rescue:
@@ -129,6 +136,14 @@ class StoreAdapter:
     async def find_long_queues(self) -> Sequence[tuple[str | None, str, str]]:
         """Find queues that are too long."""
         return await self._execute(self._store.maintenance.find_long_queues())
+
+    async def sample(self) -> None:
+        """Take a sample of all queues."""
+        await self._execute(self._store.statistics.sample())
+
+    async def keep_warnings(self, warnings: Sequence[tuple[str | None, str, str]]) -> None:
+        """Keep warnings."""
+        await self._execute(self._store.statistics.keep_warnings(warnings))
 
     async def prune(self, queue: str | None = None) -> None:
         """Retention. There may be much to delete, so the whole has no time limit; each statement is short."""

@@ -1,5 +1,8 @@
 """Listening connections: one session of this boss, or polls through the pool behind a transaction pooler."""
 
+import json
+import os
+import platform
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -8,6 +11,7 @@ from uuid import UUID
 import attrs
 import trio
 
+from trioboss._version import __version__
 from trioboss.actors.ports import ListeningConnection, Registration
 from trioboss.errors import DatabaseUnavailable
 from trioboss.model.polling import PollResult
@@ -48,6 +52,11 @@ class BossIdentity:
     def lock(self) -> int | None:
         """The advisory lock of its presence: 63 bits of its random id. None where only a time tells its presence."""
         return None if self.is_pooled else self.id.int & (1 << 63) - 1
+
+    def describe(self, slots: int | None) -> str:
+        """What operators see of a worker of this boss, as JSON."""
+        about = {"host": platform.node(), "pid": os.getpid(), "version": __version__, "slots": slots}
+        return json.dumps(about)
 
 
 @attrs.define(eq=False, repr=False)
@@ -159,7 +168,13 @@ def _register(
 ) -> list[BoundStatement]:
     return [
         store.presence.register_statement(
-            each.worker, identity.id, each.name, each.queue, identity.lock, identity.pid
+            each.worker,
+            identity.id,
+            each.name,
+            each.queue,
+            identity.lock,
+            identity.pid,
+            identity.describe(each.slots),
         )
         for each in registrations
     ]

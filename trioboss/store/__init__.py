@@ -24,6 +24,7 @@ deploying         bring queues and schedules to what an app declares
 presence          polls, leadership, workers
 maintenance       leases that ran out, the ticks of cron
 retention         delete old jobs and old history
+statistics        samples of queues over time, warnings that are kept
 """
 
 from importlib import import_module
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from trioboss.store.sending import SendOperations
     from trioboss.store.settle_and_claim import SettleAndClaimOperations
     from trioboss.store.settling import SettleOperations
+    from trioboss.store.statistics import StatisticsOperations
 
 __all__ = [
     "Batch",
@@ -85,6 +87,7 @@ _SUBJECTS = {
     "presence": "PresenceOperations",
     "maintenance": "MaintenanceOperations",
     "retention": "RetentionOperations",
+    "statistics": "StatisticsOperations",
 }
 
 
@@ -111,6 +114,7 @@ class Store:
     presence: "PresenceOperations"
     maintenance: "MaintenanceOperations"
     retention: "RetentionOperations"
+    statistics: "StatisticsOperations"
 
     def __init__(self, context: Context) -> None:
         self.context = context

@@ -58,19 +58,37 @@ class PresenceOperations:
         return self.read_poll([polled]).due
 
     def register_statement(
-        self, worker: UUID, boss: UUID, name: str, queue: str, lock: int | None, pid: int | None = None
+        self,
+        worker: UUID,
+        boss: UUID,
+        name: str,
+        queue: str,
+        lock: int | None,
+        pid: int | None = None,
+        info: str | None = None,
     ) -> BoundStatement:
         """The statement that registers a worker, or registers it again. ``pid``: the session that holds the lock; None
-        if it is not known yet.
+        if it is not known yet. ``info``: what operators see of it, as JSON.
         """
         values = {"worker": worker, "boss": boss, "name": name, "queue": queue, "lock": lock, "pid": pid}
-        return self._context.bind("register_worker", **values)
+        return self._context.bind("register_worker", **values, info=info)
 
     def register(
-        self, worker: UUID, boss: UUID, name: str, queue: str, lock: int | None, pid: int | None = None
+        self,
+        worker: UUID,
+        boss: UUID,
+        name: str,
+        queue: str,
+        lock: int | None,
+        pid: int | None = None,
+        info: str | None = None,
     ) -> Operation[None]:
         """A worker begins."""
-        yield Batch((self.register_statement(worker, boss, name, queue, lock, pid),))
+        yield Batch((self.register_statement(worker, boss, name, queue, lock, pid, info),))
+
+    def keep_lag(self, boss: UUID, lag: float) -> Operation[None]:
+        """Tell operators for how long the event loop of a boss stood still."""
+        yield Batch((self._context.bind("keep_lag", boss=boss, lag=lag),))
 
     def unregister(self, worker: UUID) -> Operation[None]:
         """A worker has ended."""

@@ -9,7 +9,7 @@ import attrs
 from trioboss.errors import QueueBusy, QueueExists, QueueInUse, UnknownQueue, UsageError
 from trioboss.model.check import check_name
 from trioboss.model.policy import Policy
-from trioboss.model.queue import Queue, QueueStats, changed_settings, make_settings
+from trioboss.model.queue import Queue, changed_settings, make_settings
 from trioboss.model.states import JobState
 from trioboss.postgres.errors import is_lock_not_available
 from trioboss.postgres.operation import Batch, Operation
@@ -18,7 +18,7 @@ from trioboss.postgres.wire.results import read_rows
 from trioboss.sql import COMMON_LEAF
 from trioboss.store.context import Context
 from trioboss.store.parameters import text_array
-from trioboss.store.rows import read_first, read_queues, read_stats
+from trioboss.store.rows import read_first, read_queues
 
 __all__ = ["QueueOperations"]
 
@@ -88,21 +88,6 @@ class QueueOperations:
         self._context.forget()  # also the queues that no longer exist
         self._context.remember(found)
         return found
-
-    def get_stats(self, name: str) -> Operation[QueueStats]:
-        """Count the queue's jobs now."""
-        check_name("queue", name)
-
-        def count(queue: Queue) -> Operation[QueueStats | None]:
-            return read_stats(
-                (yield Batch((self._context.bind("get_queue_stats", queue.table_name, queue=name),)))
-            )
-
-        yield from self._context.reload(name)
-        stats = yield from self._context.on_queue(name, count)
-        if stats is None:
-            raise UnknownQueue(name)
-        return stats
 
     def get_size(self, name: str, before: str) -> Operation[int]:
         """Count the jobs in the states before the given one."""

@@ -144,7 +144,8 @@ def _explain(
         return Explanation(Reason.BEHIND, text, behind=behind)
     if not idle and not workers:
         return Explanation(Reason.NO_WORKER, "no worker takes jobs of its queue")
-    return Explanation(Reason.QUEUED, f"it is due, and {ahead} jobs of its queue go first")
+    number = str(ahead) if ahead <= 10_000 else "more than 10,000"
+    return Explanation(Reason.QUEUED, f"it is due, and {number} jobs of its queue go first")
 
 
 def _clock(instant: datetime | None) -> str:

@@ -201,10 +201,9 @@ def read_queues(results: Results) -> list[Queue]:
     return [Queue(*row) for row in read_first(results)]
 
 
-def read_stats(results: Results) -> QueueStats | None:
-    """The row of get_queue_stats.sql, if the queue exists."""
-    rows = read_first(results)
-    return QueueStats(*rows[0]) if rows else None
+def read_stats(results: Results) -> dict[str, QueueStats]:
+    """Rows of get_queue_stats.sql, by queue."""
+    return {name: QueueStats(*numbers) for name, *numbers in read_first(results)}
 
 
 def read_schedules(results: Results) -> list[Schedule]:

@@ -4,7 +4,7 @@ GRANT SELECT ON
     trioboss.version, trioboss.lock_seed, trioboss.queue, trioboss.job, trioboss.live_job, trioboss.live_job_common,
     trioboss.archive, trioboss.attempt, trioboss.all_jobs, trioboss.backlog_check, trioboss.throttle, trioboss.schedule,
     trioboss.tick, trioboss.subscription, trioboss.idle_dispatcher, trioboss.worker, trioboss.lake, trioboss.retired,
-    trioboss.load, trioboss.rejected TO :"role";
+    trioboss.load, trioboss.rejected, trioboss.queue_sample, trioboss.sampling, trioboss.warning, trioboss.audit TO :"role";
 GRANT SELECT, INSERT, DELETE ON trioboss.completion_waiter TO :"role";
 GRANT EXECUTE ON FUNCTION
     trioboss.lock_number(text, bigint), trioboss.notify(text), trioboss.lead(uuid, double precision, boolean),

@@ -4,7 +4,7 @@ GRANT USAGE ON SCHEMA "trioboss" TO :"role";
 GRANT SELECT ON trioboss.version, trioboss.lock_seed, trioboss.queue, trioboss.all_jobs, trioboss.lake TO :"role";
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     trioboss.live_job, trioboss.live_job_common, trioboss.archive, trioboss.schedule, trioboss.subscription,
-    trioboss.worker, trioboss.leader TO :"role";
+    trioboss.worker, trioboss.leader, trioboss.queue_sample, trioboss.sampling, trioboss.warning, trioboss.audit TO :"role";
 GRANT SELECT, INSERT ON trioboss.job, trioboss.attempt TO :"role";
 GRANT SELECT, INSERT, DELETE ON
     trioboss.backlog_check, trioboss.throttle, trioboss.staging, trioboss.tick, trioboss.idle_dispatcher,
@@ -21,5 +21,5 @@ GRANT EXECUTE ON FUNCTION
     trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.drop_if_ended(text, uuid[]), trioboss.drop_sent(text, uuid[]),
     trioboss.retry_delay(double precision, boolean, double precision, double precision, integer, double precision),
     trioboss.completion_of(uuid, text, jsonb, text, jsonb, timestamptz, timestamptz, timestamptz, integer),
-    trioboss.add_days(date, integer), trioboss.drop_day(text, date), trioboss.lead(uuid, double precision, boolean),
+    trioboss.add_counts(integer[], integer[]), trioboss.add_days(date, integer), trioboss.drop_day(text, date), trioboss.lead(uuid, double precision, boolean),
     trioboss.register_read(uuid, text, date, date, double precision, pg_snapshot) TO :"role";

@@ -4,9 +4,13 @@ SELECT j.readiness::text, j.start_after, j.started_on, j.worker, j.key, q.policy
        (SELECT count(*) FROM trioboss.idle_dispatcher s WHERE s.queue = j.queue) AS idle,
        (SELECT count(*) FROM trioboss.worker w
         WHERE w.gone_since IS NULL AND j.queue LIKE replace(replace(w.queue, '_', '\_'), '*', '%')) AS workers,
-       (SELECT count(*) FROM trioboss.live_job_common r
-        WHERE r.queue = j.queue AND r.readiness = 'ready' AND j.readiness = 'ready'
-          AND (r.priority > j.priority OR (r.priority = j.priority AND r.seq < j.seq))) AS ahead,
+       (SELECT count(*) FROM (                   -- two ranges of the index of ready jobs, and not the whole backlog
+            (SELECT FROM trioboss.live_job_common r
+             WHERE r.queue = j.queue AND r.readiness = 'ready' AND j.readiness = 'ready' AND r.priority > j.priority LIMIT 10001)
+            UNION ALL
+            (SELECT FROM trioboss.live_job_common r
+             WHERE r.queue = j.queue AND r.readiness = 'ready' AND j.readiness = 'ready' AND r.priority = j.priority AND r.seq < j.seq
+             LIMIT 10001)) r) AS ahead,
        coalesce(o.id, f.id) AS behind, coalesce(o.state, f.state) AS behind_state,
        coalesce(:now::timestamptz, statement_timestamp()) AS now
 FROM trioboss.live_job_common j

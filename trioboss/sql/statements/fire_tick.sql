@@ -1,9 +1,9 @@
 -- Write a tick into the ledger, once it is due by the database's clock. One row: `ours` if this call wrote it, and the
--- seconds to wait if it came too early. No row: the schedule is gone, or was changed after the tick.
+-- seconds to wait if it came too early. No row: the schedule is gone or paused, or was changed after the tick.
 WITH asked AS MATERIALIZED (
     SELECT s.queue, s.key, coalesce(:now::timestamptz, statement_timestamp()) AS now
     FROM trioboss.schedule s
-    WHERE s.queue = :queue::text AND s.key = :key::text AND s.updated_on < :due::timestamptz
+    WHERE s.queue = :queue::text AND s.key = :key::text AND s.updated_on < :due::timestamptz AND NOT s.paused
 ), written AS (
     INSERT INTO trioboss.tick (queue, key, due, fired_on, job_id)
     SELECT queue, key, :due, now, :id::uuid FROM asked WHERE :due <= now

@@ -1,6 +1,7 @@
 -- Retention of small tables: throttle slots that are over, old ticks (the last of each schedule stays), checks of deleted
 -- queues (their jobs leave some when they are deleted) and of queues without keys, idle markers and completion waiters of
--- the dead, and readers of history that are done. Makes the tables of coming days.
+-- the dead, readers of history that are done, samples older than a day, warnings older than a week, and audit rows older
+-- than 90 days. Makes the tables of coming days.
 WITH RECURSIVE checked (queue) AS (               -- from queue to queue, however many checks
     (SELECT queue FROM trioboss.backlog_check ORDER BY queue LIMIT 1)
     UNION ALL
@@ -22,5 +23,11 @@ WITH RECURSIVE checked (queue) AS (               -- from queue to queue, howeve
     DELETE FROM trioboss.completion_waiter WHERE until < now()
 ), readers AS (
     DELETE FROM trioboss.reader WHERE until < now() - interval '1 day'
+), samples AS (
+    DELETE FROM trioboss.queue_sample WHERE minute < now() - interval '25 hours'
+), warnings AS (
+    DELETE FROM trioboss.warning WHERE last_on < now() - interval '7 days'
+), audits AS (
+    DELETE FROM trioboss.audit WHERE at < now() - interval '90 days'
 )
 SELECT trioboss.add_days((now() AT TIME ZONE 'UTC')::date, 7);

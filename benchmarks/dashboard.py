@@ -1,0 +1,132 @@
+"""What do people who look at the dashboard cost a worker?
+
+Jobs are sent at a steady rate of 1,000 a second. The same is measured without the dashboard, and while it is served by
+a process of its own and 20 people have the overview open; the two alternate. A ratio near 1 means that they cost
+nothing. Then the CPU of one sample of the statistics that maintenance keeps, over all jobs of a run. Takes about 4
+minutes.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from benchmarks.harness.options import Options
+from benchmarks.harness.percentiles import median, summarize
+from benchmarks.harness.processes import python_module, started
+from benchmarks.harness.progress import log
+from benchmarks.harness.queue_programs import TRIOBOSS
+from benchmarks.harness.report import Report
+from benchmarks.harness.runs import measure_latency
+from benchmarks.harness.server import Server
+from benchmarks.harness.tables import Spread, Table
+from trioboss.postgres.executor import execute_blocking
+from trioboss.sql import Catalog
+from trioboss.store import Context, make_store
+
+__all__ = ["measure"]
+
+_WORKER: dict[str, Any] = {"concurrency": 10}
+_RATE = 1000.0
+_READERS = 20
+
+Result = dict[str, Any]
+
+
+def measure(server: Server, options: Options) -> Report:
+    """Measure a worker without and with people, alternating, and a sample of the statistics."""
+    report = Report("dashboard")
+    count = round(_RATE * options.size(20.0, 1.0))
+    results: dict[str, list[Result]] = {"without": [], "with": []}
+    samples: list[float] = []
+    for repeat in range(options.repeats):
+        for name, beside in (("without", _no_readers), ("with", _readers)):
+            found = measure_latency(
+                server, TRIOBOSS, _WORKER, count=count, rate=_RATE, beside=beside, then=_timed(samples)
+            )
+            found["p99"], found["p50"] = summarize(found["ms"]).p99, summarize(found["ms"]).p50
+            results[name].append(found)
+            report.noise.add(name, found["noise"])
+            log(
+                f"{repeat + 1}/{options.repeats} {name} readers: p50 {found['p50']:.2f} ms, p99 {found['p99']:.2f} ms"
+            )
+    report.tables.append(_table(results, samples, count, report))
+    report.measures |= {name: [_without_samples(each) for each in found] for name, found in results.items()}
+    return report
+
+
+def _table(results: dict[str, list[Result]], samples: list[float], count: int, report: Report) -> Table:
+    table = Table(
+        f"{_READERS} people beside a worker at {_RATE:.0f} jobs/s", ("", "without", "with", "ratio")
+    )
+    for label, field in (
+        ("p50, ms", "p50"),
+        ("p99, ms", "p99"),
+        ("worker CPU, s", "worker_cpu"),
+        ("Postgres CPU, s", "postgres_cpu"),
+    ):
+        without, with_readers = ([each[field] for each in results[name]] for name in ("without", "with"))
+        pairs = zip(with_readers, without, strict=True)
+        table.add(
+            label, Spread.of(without), Spread.of(with_readers), Spread.of(a / max(b, 1e-9) for a, b in pairs)
+        )
+    a_job = median(samples) / count
+    load = median((each["worker_cpu"] + each["postgres_cpu"]) / count for each in results["without"])
+    table.notes += [
+        f"all {count:,} jobs of each run were handled; the rate is that of the sender",
+        f"a sample of all jobs of a run takes {a_job * 1e6:.2f} µs a job, {a_job / load:.1%} of what a job costs the "
+        "worker and Postgres",
+        *report.noise.notes(),
+    ]
+    return table
+
+
+def _without_samples(result: Result) -> Result:
+    return {name: value for name, value in result.items() if name != "ms"}
+
+
+@contextmanager
+def _no_readers(dsn: str) -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _readers(dsn: str) -> Iterator[None]:
+    """The dashboard in a process of its own, and people who have it open in another."""
+    command = [sys.executable, "-m", "trioboss", "dashboard", "--port", "0", "--dsn", dsn]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as served:
+        try:
+            assert served.stdout is not None
+            url = served.stdout.readline().split()[4]
+            spec = {"url": url, "readers": _READERS}
+            with started(python_module("benchmarks.programs.page_readers"), spec) as readers:
+                readers.wait("ready")
+                yield
+        finally:
+            served.terminate()
+
+
+def _cpu_of(pid: int) -> float:
+    """CPU seconds of one process, to the nanosecond. The clock would measure what else the machine does."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def _timed(samples: list[float]) -> Any:
+    """After a run: the CPU seconds of one sample of everything that happened in it."""
+
+    def sample(dsn: str) -> None:
+        store = make_store(Context(Catalog("trioboss")))
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute("VACUUM ANALYZE trioboss.archive, trioboss.live_job")
+            connection.execute(
+                "UPDATE trioboss.sampling SET counted = now() - interval '10 min', xid = '3'::xid8, taken_by = NULL"
+            )
+            begun = _cpu_of(connection.info.backend_pid)
+            execute_blocking(connection, store.statistics.sample(), connection)
+            samples.append(_cpu_of(connection.info.backend_pid) - begun)
+
+    return sample

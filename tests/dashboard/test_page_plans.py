@@ -1,0 +1,195 @@
+"""The statements of the pages read what they show, however many jobs there are: large tables, and the plans on them.
+
+The tables have a tenth of the rows for which the time is promised. TRIOBOSS_PAGE_ROWS=1000000 takes a million live jobs
+and five million archived ones, and also checks that no statement takes more than 200 ms of CPU.
+"""
+
+import os
+import time
+from pathlib import Path
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from trioboss.postgres.settings import OWN_SETTINGS, SESSION_SETTINGS
+from trioboss.sql import Catalog
+from trioboss.testing import temporary_database
+
+pytestmark = pytest.mark.xdist_group("page plans")  # to fill the tables takes longer than all these tests
+
+SCALE = int(os.environ.get("TRIOBOSS_PAGE_ROWS", "100000"))
+
+# Ids of one second after the other, as senders make them; every hundredth archived job has failed.
+LOAD = """
+    CREATE FUNCTION pg_temp.id_at(seconds float8) RETURNS uuid LANGUAGE sql VOLATILE AS $$
+        SELECT (lpad(to_hex(((extract(epoch FROM now()) - seconds) * 1000)::bigint), 12, '0') || '7'
+                || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid $$;
+    INSERT INTO trioboss.queue (name, policy) VALUES
+        ('ready', 'standard'), ('later', 'standard'), ('keys', 'key_strict_fifo'), ('dead', 'standard'),
+        ('ended', 'standard');
+    INSERT INTO trioboss.live_job (queue, readiness, priority, id)
+    SELECT 'ready', 'ready', n % 3, pg_temp.id_at(n) FROM generate_series(1, {rows} / 2) n;
+    INSERT INTO trioboss.live_job (queue, readiness, start_after, id)
+    SELECT 'later', 'deferred', now() + n * interval '1 s', pg_temp.id_at(n) FROM generate_series(1, {rows} / 10) n;
+    INSERT INTO trioboss.live_job (queue, readiness, attempt, key, backlog, owner, notes)
+    SELECT 'keys', 'ended', 1, 'k' || n, 'key:k' || n, 'key:k' || n, '{{"error": {{"name": "ValueError"}}}}'
+    FROM generate_series(1, 200) n;
+    INSERT INTO trioboss.live_job (queue, readiness, key, backlog, id)
+    SELECT 'keys', 'waiting', 'k' || n % 1000, 'key:k' || n % 1000, pg_temp.id_at(n)
+    FROM generate_series(1, {rows} * 3 / 10) n;
+    INSERT INTO trioboss.live_job (queue, readiness, notes, id)
+    SELECT 'dead', 'ready', jsonb_build_object('source', jsonb_build_object('queue', 'ended', 'id', n)),
+           pg_temp.id_at(n)
+    FROM generate_series(1, {rows} / 10) n;
+    INSERT INTO trioboss.live_job (queue, readiness, attempt, started_on, expires_on, worker, id)
+    SELECT 'ready', 'active', 1, now(), now() + interval '1 hour', md5((n % 50)::text)::uuid, pg_temp.id_at(n)
+    FROM generate_series(1, 500) n;
+    INSERT INTO trioboss.worker (id, boss, name, queue, lock)
+    SELECT md5(n::text)::uuid, gen_random_uuid(), 'w' || n, 'ready', n FROM generate_series(1, 50) n;
+    DO $$ BEGIN PERFORM trioboss.add_days((now() AT TIME ZONE 'UTC')::date - 13, 20); END $$;
+    INSERT INTO trioboss.archive (
+        seq, created_on, start_after, started_on, completed_on, id, priority, attempt, retry_count, outcome, queue, key,
+        output)
+    SELECT n, d, d, d, d + interval '1 s', pg_temp.id_at(extract(epoch FROM now() - d)), 0, 1, 0,
+           (CASE WHEN n % 100 = 0 THEN 'failed' ELSE 'completed' END)::trioboss.outcome, 'ended', 'k' || n % 5000,
+           CASE WHEN n % 100 = 0 THEN jsonb_build_object('name', 'E' || n % 700, 'message', 'broken') END
+    FROM generate_series(1, {rows} * 5) n, LATERAL (SELECT now() - n * interval '13 days' / ({rows} * 5) AS d) t;
+    INSERT INTO trioboss.attempt (job_id, queue, attempt, started_on, ended_on, outcome)
+    SELECT id, queue, 1, started_on, completed_on, 'failed' FROM trioboss.archive WHERE outcome = 'failed';
+    INSERT INTO trioboss.queue_sample (queue, minute, deferred, waiting, ready, active, arrived, completed, failed)
+    SELECT q.name, date_trunc('minute', now()) - n * interval '1 min', 1, 1, 1, 1, n, n, 1
+    FROM trioboss.queue q, generate_series(0, 1439) n;
+    INSERT INTO trioboss.audit (who, action) SELECT 'ann', 'retry' FROM generate_series(1, 5000);
+    INSERT INTO trioboss.warning (queue, kind, message, first_on, last_on)
+    SELECT 'ready', 'queue_size', 'long', now(), now() FROM generate_series(1, 5000);
+"""
+ANY = {"low": UUID(int=0), "high": UUID(int=2**128 - 1), "budget": 20_000, "limit": 50}
+ENDED = "SELECT id FROM trioboss.archive WHERE queue = 'ended' AND outcome = 'failed' ORDER BY id LIMIT 1"
+# Each statement with its parameters, and how many rows of the tables of jobs it may read.
+CASES = [
+    ("show_queues", {"limit": 100, "most": 10_001}, 80_000),
+    ("show_queues", {"limit": 100, "most": 10_001, "queue": "keys"}, 11_000),
+    ("show_rates", {"queues": ["ready", "later", "keys"], "since": "1 hour"}, 400),
+    ("get_samples", {"queue": "ready", "since": "1 hour", "until": "0 s"}, 100),
+    ("show_errors", {"queue": "ended"}, 1_100),
+    ("show_errors", {"queue": "keys"}, 1_100),
+    ("show_slowest", {"queue": "ended", "limit": 8}, 1_300),
+    ("show_keys", {"queue": "keys", "limit": 51, "most": 1_001}, 60_000),
+    ("show_keys", {"queue": "keys", "limit": 51, "most": 1_001, "after": "key:k5"}, 60_000),
+    ("show_backlog", {"queue": "keys", "key": "k7", "limit": 100}, 150),
+    ("show_live_jobs", {**ANY, "queue": "ready"}, 20_500),
+    ("show_live_jobs", {**ANY, "queue": "ready", "state": "active"}, 600),
+    ("show_live_jobs", {**ANY, "queue": "keys", "state": "failed"}, 20_500),
+    ("show_ended_jobs", {**ANY, "queue": "ended"}, 20_500),
+    ("show_ended_jobs", {**ANY, "queue": "ended", "state": "failed", "outcome": "failed"}, 20_500),
+    ("show_ended_jobs", {**ANY, "queue": "ended", "error": "E0", "since": "1 day"}, 20_500),
+    ("show_attempts", {"queue": "ended", "id": ENDED}, 10),
+    ("get_job", {"queue": "ended", "id": ENDED}, 10),
+    (
+        "explain_job",
+        {
+            "queue": "ready",
+            "id": "SELECT id FROM trioboss.live_job WHERE queue = 'ready' ORDER BY id LIMIT 1",
+        },
+        10_100,
+    ),
+    ("show_dead_letter", {"queue": "dead", "id": ENDED, "ended_on": "1 hour"}, 100),
+    ("show_workers", {"limit": 500, "most": 10_001}, 600),
+    ("show_schedules", {"limit": 200, "ticks": 24}, 10),
+    ("show_audit", {"high": ANY["high"], "limit": 100}, 200),
+    ("show_pipeline", {"limit": 50}, 10),
+    ("get_warnings", {"limit": 200}, 300),
+    (
+        "find_dead_letters",
+        {"queue": "dead", "after": ANY["low"], "last": ANY["high"], "limit": 10_001},
+        10_500,
+    ),
+    ("read_clock", {}, 0),
+]
+
+
+@pytest.fixture(scope="module")
+def large(server_dsn, template):
+    with temporary_database(server_dsn, template) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(LOAD.format(rows=SCALE).encode())
+        connection.execute("VACUUM ANALYZE")
+        for name, value in ({s.name: s.value for s in SESSION_SETTINGS} | OWN_SETTINGS).items():
+            connection.execute("SELECT set_config(%s, %s, false)", [name, value])
+        yield connection
+
+
+def parameter(connection, name, value):
+    """A time is given as how long ago, an id as a query."""
+    if name in ("since", "until", "ended_on"):
+        return connection.execute("SELECT now() - %s::interval", [value]).fetchone()[0]
+    if isinstance(value, str) and value.startswith("SELECT"):
+        return connection.execute(value.encode()).fetchone()[0]
+    return value
+
+
+def plan_of(connection, name, values):
+    statement = Catalog("trioboss").get(name)
+    given = [
+        parameter(connection, each, values.get(each)) if values.get(each) is not None else None
+        for each in statement.parameters
+    ]
+    prepared = sql.Identifier(f"{name} {len(values)} {time.monotonic_ns()}")
+    connection.execute(sql.SQL("PREPARE {} AS {}").format(prepared, sql.SQL(statement.text)))
+    call = sql.SQL("EXECUTE {}").format(prepared)
+    if given:
+        call += sql.SQL(" ({})").format(sql.SQL(", ").join(map(sql.Literal, given)))
+    ((plan,),) = connection.execute(sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) {}").format(call)).fetchall()
+    return plan[0]
+
+
+def cpu_of(pid):
+    """CPU seconds of a process: the clock would measure what else the machine does."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def rows_read(node):
+    """Rows that were read of tables of jobs, matching or not."""
+    own = 0.0
+    if "Relation Name" in node:
+        discarded = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
+        own = (node["Actual Rows"] + discarded) * node["Actual Loops"]
+    return own + sum(rows_read(child) for child in node.get("Plans", ()))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "most"), CASES, ids=[f"{case[0]} {case[1].get('queue', '')}" for case in CASES]
+)
+def test_a_page_reads_no_more_than_it_shows(large, name, values, most):
+    plan = plan_of(large, name, values)
+
+    if most is not None:
+        assert rows_read(plan["Plan"]) <= most
+    if SCALE >= 1_000_000:  # on tables of the size that is promised
+        begun = cpu_of(large.info.backend_pid)
+        plan_of(large, name, values)
+        assert cpu_of(large.info.backend_pid) - begun < 0.2
+
+
+def test_every_statement_of_the_pages_is_examined():
+    assert {name for name, _, _ in CASES} >= {
+        *(
+            "show_queues",
+            "show_rates",
+            "show_errors",
+            "show_slowest",
+            "show_keys",
+            "show_backlog",
+            "show_live_jobs",
+        ),
+        *(
+            "show_ended_jobs",
+            "show_attempts",
+            "show_dead_letter",
+            "show_workers",
+            "show_schedules",
+            "show_audit",
+        ),
+        *("show_pipeline", "get_samples", "get_warnings", "find_dead_letters"),
+    }

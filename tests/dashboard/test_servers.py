@@ -1,0 +1,177 @@
+"""The dashboard under real servers: hypercorn on trio, uvicorn on asyncio, and beside Django."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+import trio
+
+import trioboss
+from trioboss.dashboard import make_app
+from trioboss.dashboard.serving import serve_dashboard
+
+DJANGO = """
+import os
+import django
+from django.conf import settings
+from django.http import HttpResponse
+from django.urls import path
+
+settings.configure(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"], SECRET_KEY="x")
+django.setup()
+urlpatterns = [path("", lambda request: HttpResponse("a Django page"))]
+
+from django.core.asgi import get_asgi_application
+from trioboss.dashboard import make_app
+
+site, dashboard = get_asgi_application(), make_app(os.environ["TRIOBOSS_DSN"], prefix="/jobs")
+
+
+async def app(scope, receive, send):
+    chosen = dashboard if scope["type"] == "http" and scope["path"].startswith("/jobs") else site
+    await chosen(scope, receive, send)
+"""
+PLAIN = """
+import os
+from trioboss.dashboard import make_app
+app = make_app(os.environ["TRIOBOSS_DSN"])
+"""
+
+
+@pytest.fixture
+def queue(sync_boss):
+    sync_boss.create_queue("q")
+    return sync_boss
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def wait_for(url):
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return httpx.get(url, follow_redirects=True, trust_env=False)
+        except httpx.TransportError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
+def read_stream(url):
+    """The first message of a live page that has something in it."""
+    with httpx.stream(
+        "GET", url, headers={"Accept": "text/event-stream"}, timeout=30, trust_env=False
+    ) as stream:
+        return next(each for each in stream.iter_lines() if each.startswith("data:"))
+
+
+@pytest.mark.parametrize(("program", "path"), [(PLAIN, ""), (DJANGO, "jobs")], ids=["alone", "django"])
+def test_it_is_served_by_uvicorn(tmp_path: Path, queue, program, path):
+    (tmp_path / "served.py").write_text(program)
+    port = free_port()
+    command = [sys.executable, "-m", "uvicorn", "served:app", "--port", str(port), "--log-level", "warning"]
+    environment = {**os.environ, "TRIOBOSS_DSN": queue.dsn}
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment)
+    try:
+        root = f"http://127.0.0.1:{port}/"
+        assert "q" in wait_for(root + path).text
+        assert f'href="/{path}{"/" if path else ""}queues/q"' in wait_for(root + path).text
+        assert "live-queues" in read_stream(f"{root}{path}/" if path else root)
+        if path:
+            assert httpx.get(root, trust_env=False).text == "a Django page"
+    finally:
+        process.terminate()
+        assert process.wait(30) in (0, -15)
+
+
+async def test_it_is_served_by_hypercorn_on_trio(queue):
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            url = await nursery.start(serve_dashboard, make_app(queue.dsn), "127.0.0.1", 0)
+            page = await trio.to_thread.run_sync(wait_for, url)
+            assert 'href="/queues/q"' in page.text
+            assert "live-queues" in await trio.to_thread.run_sync(read_stream, url)
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_port_that_is_taken_is_explained(queue):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(trioboss.UsageError, match="cannot listen on"):
+            await serve_dashboard(make_app(queue.dsn), "127.0.0.1", taken.getsockname()[1])
+
+
+# -- the command line
+
+
+def run(*arguments, dsn, **environment):
+    command = [sys.executable, "-m", "trioboss", *arguments]
+    given = {**os.environ, "TRIOBOSS_DSN": dsn, **environment}
+    return subprocess.Popen(command, env=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "can_act"),
+    [
+        (["--port", "0"], {}, False),
+        (["--port", "0", "--host", "0.0.0.0"], {"TRIOBOSS_DASHBOARD_PASSWORD": "sesame"}, False),
+    ],
+)
+def test_the_command_serves_it(queue, arguments, environment, can_act):
+    process = run("dashboard", *arguments, dsn=queue.dsn, **environment)
+    try:
+        first = process.stdout.readline()
+        url = first.split()[4].replace("0.0.0.0", "127.0.0.1")
+        auth = ("operator", "sesame") if environment else None
+        if auth:
+            assert httpx.get(url, trust_env=False).status_code == 401
+        page = httpx.get(f"{url}queues/q", auth=auth, trust_env=False)
+        assert page.status_code == 200
+        assert ("Pause queue" in page.text) == can_act
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def test_the_command_is_not_open_to_other_machines_without_a_password(queue):
+    process = run("dashboard", "--host", "0.0.0.0", "--port", "0", dsn=queue.dsn)
+    _, errors = process.communicate(timeout=60)
+
+    assert process.returncode == 2
+    assert "TRIOBOSS_DASHBOARD_PASSWORD" in errors
+
+
+def test_a_worker_serves_it_beside_its_jobs(tmp_path, queue, monkeypatch):
+    (tmp_path / "some_app.py").write_text(
+        "import trioboss\napp = trioboss.App()\n\n@app.worker('q')\nasync def work(job): ...\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    port = free_port()
+    process = run("worker", "some_app:app", "--dashboard", str(port), "--grace", "1", dsn=queue.dsn)
+    try:
+        wait_for(f"http://127.0.0.1:{port}/workers")
+        assert "Pause queue" in httpx.get(f"http://127.0.0.1:{port}/queues/q", trust_env=False).text
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def test_the_demo_runs_jobs_beside_the_dashboard(queue):
+    process = run("demo", "--dashboard", "0", dsn=queue.dsn)
+    try:
+        url = next(each for each in process.stdout if "dashboard is at" in each).split()[4]
+        page = httpx.get(url, trust_env=False)
+        assert "demo/orders" in page.text
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)

@@ -1,0 +1,80 @@
+"""`trioboss dashboard`, and the dashboard beside a worker or the demo."""
+
+import argparse
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import Any
+
+import trio
+
+from trioboss.cli.health import parse_address
+from trioboss.errors import UsageError
+from trioboss.postgres.embedded import find_dsn
+
+__all__ = ["dashboard", "open_dashboard", "run_dashboard", "start_dashboard"]
+
+_PASSWORD = "TRIOBOSS_DASHBOARD_PASSWORD"
+
+
+def run_dashboard(args: argparse.Namespace) -> int:
+    """Serve the dashboard until a signal stops it."""
+    return trio.run(dashboard, args)
+
+
+async def dashboard(args: argparse.Namespace) -> int:
+    """Serve the dashboard until a signal stops it."""
+    act_dsn = args.act_dsn or (find_dsn(args.dsn) if args.act else None)
+    if args.act and act_dsn is None:
+        raise UsageError("act: needs the address of a database: --dsn, TRIOBOSS_DSN or --act-dsn")
+    address = f"{args.host}:{args.port}"
+    async with open_dashboard(args.dsn, args.schema, address, act_dsn=act_dsn, redact=args.redact) as found:
+        print(f"The dashboard is at {found} {'' if act_dsn else '(it only reads)'}", flush=True)
+        await trio.sleep_forever()
+    return 0
+
+
+@asynccontextmanager
+async def open_dashboard(
+    dsn: str | None, schema: str, address: str, *, act_dsn: str | None, redact: list[str] | None = None
+) -> AsyncIterator[str]:
+    """Serve the dashboard for the length of a block; its address."""
+    failure: Exception | None = None  # kept out of the nursery, which would wrap it in a group
+    async with trio.open_nursery() as nursery:
+        try:
+            yield await start_dashboard(nursery, dsn, schema, address, act_dsn=act_dsn, redact=redact)
+        except Exception as error:
+            failure = error
+        nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+async def start_dashboard(
+    nursery: trio.Nursery,
+    dsn: str | None,
+    schema: str,
+    address: str,
+    *,
+    act_dsn: str | None = None,
+    redact: list[str] | None = None,
+) -> str:
+    """Serve the dashboard beside other tasks; its address."""
+    host, port = parse_address(address)
+    try:
+        package = import_module("trioboss.dashboard")
+        serving = import_module("trioboss.dashboard.serving")
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("trioboss"):
+            raise
+        raise UsageError("dashboard: needs the extra: pip install 'trioboss[dashboard]'") from None
+    password = os.environ.get(_PASSWORD)
+    if not serving.is_loopback(host) and not password:
+        raise UsageError(
+            f"host: {host} can be reached from other machines: set {_PASSWORD}, the user is `operator`"
+        )
+    authorize = package.basic_auth({"operator": password}) if password else None
+    app = package.make_app(dsn, act_dsn=act_dsn, schema=schema, authorize=authorize, redact=redact)
+    found: Any = await nursery.start(serving.serve_dashboard, app, host, port)
+    return str(found)

@@ -1,0 +1,207 @@
+"""The application: its routes, and what happens around each request."""
+
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from trioboss.dashboard import actions, pages
+from trioboss.dashboard.database import Actor, Reader
+from trioboss.dashboard.formatting import Redactor, make_redactor
+from trioboss.dashboard.live import EventStream, LivePages
+from trioboss.dashboard.pages import Dashboard, Load, Page
+from trioboss.dashboard.rendering import render_page, render_parts
+from trioboss.dashboard.security import HEADERS, Authorize, check_origin, find_user
+from trioboss.errors import TriobossError, UsageError
+from trioboss.postgres.errors import is_database_error
+
+__all__ = ["make_app"]
+
+_PAGES: dict[str, tuple[Load, str]] = {
+    "/": (pages.overview, "queues"),
+    "/queues/{queue}/jobs/{id}": (pages.job, "queues"),
+    "/queues/{queue}/jobs": (pages.jobs, "queues"),
+    "/queues/{queue}/keys": (pages.keys, "queues"),
+    "/queues/{queue}/key": (pages.key, "queues"),
+    "/queues/{queue}/confirm": (actions.confirm, "queues"),
+    "/queues/{queue}/redrive": (actions.redrive, "queues"),
+    "/queues/{queue}/send": (actions.write, "queues"),
+    "/queues/{queue}": (pages.queue, "queues"),
+    "/schedules": (pages.schedules, "schedules"),
+    "/workers": (pages.workers, "workers"),
+    "/warnings": (pages.warnings, "warnings"),
+    "/pipeline": (pages.pipeline, "pipeline"),
+    "/audit": (pages.audit, "audit"),
+}
+_ACTIONS: dict[str, actions.Act] = {
+    "/act/jobs": actions.act_on_jobs,
+    "/act/queue": actions.act_on_queue,
+    "/act/schedule": actions.act_on_schedule,
+    "/act/redrive": actions.act_redrive,
+    "/act/send": actions.act_send,
+}
+
+
+def make_app(
+    dsn: str | None,
+    *,
+    act_dsn: str | None = None,
+    prefix: str = "",
+    authorize: Authorize | None = None,
+    redact: Redactor | Collection[str] | None = None,
+    schema: str = "trioboss",
+) -> ASGIApp:
+    """The dashboard as an ASGI application, for trio and asyncio servers, by itself or mounted in another application.
+
+    It reads as the role of ``dsn``, for which the rights of a reader are enough (see `trioboss grants`). It shows
+    buttons only with an ``act_dsn``, whose role does what they say. ``prefix`` is the path below which a server or
+    another framework hands requests over without saying so; Starlette's Mount needs none.
+
+    ``authorize`` takes a request and returns the name of the person, or None to refuse; it may be async. Without one
+    the dashboard answers only to browsers on the same machine. ``redact`` is a collection of field names to hide in
+    data, outputs, errors and progress, or a function of a queue and such a value that returns what may be shown.
+    """
+    dashboard = Dashboard(Reader(dsn, schema), Actor(act_dsn, schema), make_redactor(redact))
+    return _App(dashboard, prefix.rstrip("/"), authorize)
+
+
+class _App:
+    """The routes, with the prefix taken off. The first request opens connections, the end of the server closes them."""
+
+    def __init__(self, dashboard: Dashboard, prefix: str, authorize: Authorize | None) -> None:
+        self._prefix = prefix
+        self._dashboard = dashboard
+        self._authorize = authorize
+        self._live = LivePages()
+        routes: list[Any] = [Mount("/static", StaticFiles(packages=[("trioboss.dashboard", "static")]))]
+        routes += [Route(path, self._page(load, part)) for path, (load, part) in _PAGES.items()]
+        routes += [Route(path, self._action(act), methods=["POST"]) for path, act in _ACTIONS.items()]
+        handlers: dict[Any, Any] = {HTTPException: self._show_problem}
+        self._routes = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope = self._enter_prefix(scope)
+        await self._routes(scope, receive, _with_headers(send))
+
+    def _enter_prefix(self, scope: Scope) -> Scope:
+        root = scope.get("root_path", "")
+        inside = scope["path"].removeprefix(root)
+        if self._prefix and (inside == self._prefix or inside.startswith(f"{self._prefix}/")):
+            root += self._prefix
+        path = scope["path"] if scope["path"] != root else f"{root}/"
+        # A server or proxy may have taken the prefix off the path: then it is only in the links.
+        base = root if root.endswith(self._prefix) else root + self._prefix
+        return {**scope, "root_path": root, "path": path, "trioboss_base": base}
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> Any:
+        try:
+            yield
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._close)
+
+    def _close(self) -> None:
+        self._dashboard.reader.close()
+        self._dashboard.actor.close()
+
+    # -- requests
+
+    def _page(self, load: Load, part: str) -> Callable[[Request], Awaitable[Response]]:
+        async def respond(request: Request) -> Response:
+            user = await find_user(request, self._authorize)
+            base = request.scope["trioboss_base"]
+            if "text/event-stream" in request.headers.get("accept", ""):
+                return self._stream(load, request, base)
+            page = await load(self._dashboard, request)
+            return HTMLResponse(render_page(page.template, self._context(page, base, part, user)))
+
+        return self._with_problems(respond)
+
+    def _stream(self, load: Load, request: Request, base: str) -> Response:
+        if self._live.is_full:
+            raise HTTPException(503, "Too many pages are open.")
+
+        async def read() -> dict[str, str]:
+            page = await load(self._dashboard, request)
+            return render_parts(page.template, self._context(page, base, "", ""))
+
+        address = f"{base} {request.url.path}?{request.url.query}"
+        return EventStream(self._live.follow(address, read))
+
+    def _action(self, act: actions.Act) -> Callable[[Request], Awaitable[Response]]:
+        async def respond(request: Request) -> Response:
+            user = await find_user(request, self._authorize)
+            check_origin(request)
+            base = request.scope["trioboss_base"]
+            async with request.form(max_fields=2000, max_files=0) as form:
+                answer = await act(self._dashboard, form, user)
+            if isinstance(answer, str):
+                return Response(status_code=303, headers={"Location": f"{base}{answer}"})
+            return HTMLResponse(render_page(answer.template, self._context(answer, base, "", user)))
+
+        return self._with_problems(respond)
+
+    def _with_problems(
+        self, respond: Callable[[Request], Awaitable[Response]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def respond_or_show_problem(request: Request) -> Response:
+            try:
+                return await respond(request)
+            except Exception as error:
+                if isinstance(error, HTTPException | TriobossError) or is_database_error(error):
+                    return self._show_problem(request, error)
+                raise
+
+        return respond_or_show_problem
+
+    def _context(self, page: Page, base: str, part: str, user: str) -> dict[str, Any]:
+        shared = {
+            "base": base,
+            "part": part,
+            "user": user,
+            "title": page.title,
+            "can_act": self._dashboard.actor.boss is not None,
+        }
+        return shared | page.values
+
+    def _show_problem(self, request: Request, error: Exception) -> Response:
+        headers: Any = None
+        if isinstance(error, HTTPException):
+            status, text, headers = error.status_code, error.detail, error.headers
+        elif isinstance(error, UsageError):
+            status, text = 400, str(error)
+        elif isinstance(error, TriobossError):
+            status, text = 503, str(error)
+        else:
+            status, text = 503, f"The database has refused: {(str(error).splitlines() or ['?'])[0]}"
+        page = Page("problem.html", "Not available", {"status": status, "text": text})
+        base = request.scope.get("trioboss_base", "")
+        return HTMLResponse(render_page(page.template, self._context(page, base, "", "")), status, headers)
+
+
+def _with_headers(send: Send) -> Send:
+    """Add the headers of safety to every response."""
+
+    async def send_with_headers(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            given = {name for name, _ in message["headers"]}
+            ours = {name.lower().encode(): value.encode() for name, value in HEADERS.items()}
+            if b"etag" not in given:  # a static file may be kept
+                ours[b"cache-control"] = b"no-store"
+            message["headers"] = [
+                *message["headers"],
+                *(pair for pair in ours.items() if pair[0] not in given),
+            ]
+        await send(message)
+
+    return send_with_headers

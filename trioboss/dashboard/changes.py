@@ -1,0 +1,196 @@
+"""What the buttons do: each is one transaction, with the row of the audit in it."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import attrs
+
+from trioboss.api.sync import SyncBoss
+from trioboss.errors import JobNotFound, UsageError
+from trioboss.model.job import make_id
+from trioboss.postgres.blocking import BlockingConnection
+from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.operation import Batch, Operation
+from trioboss.postgres.wire.results import read_rows
+from trioboss.store import Store
+from trioboss.store.parameters import uuid_array
+from trioboss.store.rows import read_first
+
+__all__ = [
+    "JOB_ACTIONS",
+    "Change",
+    "Redriven",
+    "change_jobs",
+    "change_queue",
+    "pause_schedule",
+    "redrive",
+    "send",
+]
+
+JOB_ACTIONS: Mapping[str, str] = {
+    "retry": "failed jobs get one more attempt",
+    "cancel": "queued and active jobs end as cancelled",
+    "resume": "cancelled jobs are queued again",
+    "run-now": "deferred jobs need not wait any longer",
+    "priority": "queued jobs get another priority",
+    "delete": "jobs are removed, in any state, and cannot be brought back",
+}
+"""What can be done to jobs, and what it does."""
+
+
+@attrs.frozen
+class Change:
+    """Who does what, for the audit. Chunks of one change share its row."""
+
+    who: str
+    action: str
+    queue: str | None
+    filter: Any = None
+    id: UUID | None = None
+
+
+def change_jobs(
+    store: Store, change: Change, ids: Sequence[UUID], priority: int | None
+) -> Callable[[SyncBoss], tuple[UUID, int]]:
+    """Do something to jobs; the id of the audit row, and how many jobs were changed."""
+
+    def run(boss: SyncBoss) -> tuple[UUID, int]:
+        queue = str(change.queue)
+        with boss.transaction() as conn:
+            try:
+                affected = _change(boss, store, conn, change.action, queue, ids, priority) if ids else 0
+            except JobNotFound:
+                affected = 0
+            return _audit(store, conn, change, len(ids), affected), affected
+
+    return run
+
+
+def _change(
+    boss: SyncBoss,
+    store: Store,
+    conn: BlockingConnection,
+    action: str,
+    queue: str,
+    ids: Sequence[UUID],
+    priority: int | None,
+) -> int:
+    methods = {"retry": boss.retry, "cancel": boss.cancel, "resume": boss.resume, "delete": boss.delete_job}
+    if action in methods:
+        return methods[action](queue, list(ids), conn=conn).affected
+    if action not in JOB_ACTIONS:
+        raise UsageError(f"action: {action[:50]!r} is not one of {', '.join(JOB_ACTIONS)}")
+    hasten = _hasten(store, queue, ids, run_now=action == "run-now", priority=priority)
+    return execute_blocking(conn, hasten, conn)
+
+
+def _hasten(
+    store: Store, name: str, ids: Sequence[UUID], *, run_now: bool, priority: int | None
+) -> Operation[int]:
+    queue = yield from store.context.reload(name)
+    values = {"queue": name, "ids": uuid_array(ids), "run_now": run_now, "priority": priority}
+    hasten = store.context.bind("hasten", queue.table_name, **values)
+    results = yield Batch((hasten, store.context.bind("notify_queue", queue=name)))
+    return len(read_rows(results[0][0]))
+
+
+def change_queue(store: Store, change: Change, *, paused: bool) -> Callable[[SyncBoss], None]:
+    """Pause or resume a queue."""
+
+    def run(boss: SyncBoss) -> None:
+        with boss.transaction() as conn:
+            (boss.pause if paused else boss.resume_queue)(str(change.queue), conn=conn)
+            _audit(store, conn, change, 1, 1)
+
+    return run
+
+
+def pause_schedule(store: Store, change: Change, key: str, *, paused: bool) -> Callable[[SyncBoss], None]:
+    """Pause or resume a schedule."""
+
+    def run(boss: SyncBoss) -> None:
+        with boss.transaction() as conn:
+            pause = store.context.bind("pause_schedule", queue=change.queue, key=key, paused=paused)
+            found = execute_blocking(conn, _run(pause), conn)
+            _audit(store, conn, change, 1, len(found))
+
+    return run
+
+
+def send(
+    store: Store, change: Change, data: Any, options: Mapping[str, Any]
+) -> Callable[[SyncBoss], UUID | None]:
+    """Send a job; its id, or None if the policy refused it."""
+
+    def run(boss: SyncBoss) -> UUID | None:
+        with boss.transaction() as conn:
+            id = boss.send(str(change.queue), data, conn=conn, **options)
+            _audit(store, conn, change, 1, int(id is not None))
+            return id
+
+    return run
+
+
+# -- redriving
+
+
+@attrs.frozen
+class Redriven:
+    """One chunk of dead letters that were sent again."""
+
+    audit: UUID
+    affected: int
+    last: UUID | None
+    """The last one that was examined; None if there are no more."""
+
+
+def redrive(
+    store: Store, change: Change, source: str | None, after: UUID, last: UUID, limit: int
+) -> Callable[[SyncBoss], Redriven]:
+    """Send dead letters to the queues they came from again, and delete those that were accepted there."""
+
+    def run(boss: SyncBoss) -> Redriven:
+        queue = str(change.queue)
+        with boss.transaction() as conn:
+            values = {"queue": queue, "source": source, "after": after, "last": last, "limit": limit}
+            rows = execute_blocking(conn, _run(store.context.bind("find_dead_letters", **values)), conn)
+            jobs: dict[str, dict[UUID, UUID]] = defaultdict(dict)  # by queue: the new id of each old one
+            new: dict[str, list[dict[str, Any]]] = defaultdict(list)
+            for id, target, _, priority, key, data in rows:
+                jobs[target][id] = make_id()
+                new[target].append(
+                    {"id": jobs[target][id], "data": data, "priority": priority, "singleton_key": key}
+                )
+            known = {each.name for each in boss.get_queues()}
+            accepted: list[UUID] = []
+            for target in set(jobs) & known:
+                sent = boss.insert(target, new[target], return_ids=True, conn=conn)
+                assert isinstance(sent, list)
+                accepted += [old for old, id in jobs[target].items() if id in set(sent)]
+            if accepted:
+                boss.delete_job(queue, accepted, conn=conn)
+            audit = _audit(store, conn, change, len(rows), len(accepted))
+        return Redriven(audit, len(accepted), rows[-1][0] if len(rows) == limit else None)
+
+    return run
+
+
+def _run(statement: Any) -> Operation[list[tuple[Any, ...]]]:
+    return read_first((yield Batch((statement,))))
+
+
+def _audit(store: Store, conn: BlockingConnection, change: Change, requested: int, affected: int) -> UUID:
+    values = {
+        "id": change.id,
+        "who": change.who,
+        "action": change.action,
+        "queue": change.queue,
+        "filter": None if change.filter is None else json.dumps(change.filter, default=str),
+        "requested": requested,
+        "affected": affected,
+    }
+    ((id,),) = execute_blocking(conn, _run(store.context.bind("audit", **values)), conn)
+    return id  # type: ignore[no-any-return]

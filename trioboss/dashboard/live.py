@@ -1,0 +1,107 @@
+"""Live pages by server-sent events. Whatever the number of people, a page is read once a second, and only while
+somebody has it open: the tasks that send it to them do that work, and there are no others.
+"""
+
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+
+import anyio
+import attrs
+from starlette.responses import StreamingResponse
+from starlette.types import Send
+
+from trioboss.errors import TriobossError
+from trioboss.postgres.errors import is_database_error
+
+__all__ = ["EventStream", "LivePages"]
+
+_INTERVAL = 1.0  # seconds between two readings of a page
+_SILENCE = 15.0  # seconds after which a comment keeps the connection open
+_MOST_PAGES = 200  # different pages that are live at a time
+
+Load = Callable[[], Awaitable[Mapping[str, str]]]
+"""Reads a page and returns its live parts: markup by the id of its element."""
+
+
+class EventStream(StreamingResponse):
+    """A stream of events. It ends with the connection, and not when the garbage collector finds it."""
+
+    def __init__(self, messages: AsyncGenerator[str, None]) -> None:
+        super().__init__(messages, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        self._messages = messages
+
+    async def stream_response(self, send: Send) -> None:
+        """Send the events until the browser is gone."""
+        async with aclosing(self._messages):
+            await super().stream_response(send)
+
+
+@attrs.define(eq=False)
+class _LivePage:
+    load: Load
+    lock: anyio.Lock = attrs.field(factory=anyio.Lock)
+    parts: Mapping[str, str] = attrs.field(factory=dict)
+    read_at: float = float("-inf")
+    readers: int = 0
+
+    async def read(self) -> Mapping[str, str]:
+        """The parts as they are now: read by the first who asks after a second, and shared with the others."""
+        async with self.lock:
+            if anyio.current_time() >= self.read_at + _INTERVAL:
+                self.parts = await self.load()
+                self.read_at = anyio.current_time()
+            return self.parts
+
+
+@attrs.define(eq=False)
+class LivePages:
+    """The pages that somebody has open, by address."""
+
+    _pages: dict[str, _LivePage] = attrs.field(factory=dict, init=False)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no other page can be live now."""
+        return len(self._pages) >= _MOST_PAGES
+
+    @property
+    def readers(self) -> int:
+        """How many people have a page open."""
+        return sum(page.readers for page in self._pages.values())
+
+    async def follow(self, address: str, load: Load) -> AsyncGenerator[str, None]:
+        """The stream of one browser: the parts of its page, whenever they have changed."""
+        page = self._pages.setdefault(address, _LivePage(load))
+        page.readers += 1
+        try:
+            async with aclosing(self._messages(page)) as messages:
+                async for message in messages:
+                    yield message
+        finally:
+            page.readers -= 1
+            if not page.readers:
+                self._pages.pop(address, None)
+
+    async def _messages(self, page: _LivePage) -> AsyncGenerator[str, None]:
+        sent: Mapping[str, str] = {}
+        silent_since = anyio.current_time()
+        yield "retry: 2000\n\n"
+        while True:
+            try:
+                parts = await page.read()
+            except Exception as error:
+                if not isinstance(error, TriobossError) and not is_database_error(error):
+                    raise
+                yield "event: trouble\ndata: {}\n\n"
+                await anyio.sleep(2 * _INTERVAL)
+                continue
+            changed = {name: markup for name, markup in parts.items() if sent.get(name) != markup}
+            if changed:
+                yield f"data: {json.dumps(changed)}\n\n"
+            elif anyio.current_time() > silent_since + _SILENCE:
+                yield ": still here\n\n"
+            if changed or anyio.current_time() > silent_since + _SILENCE:
+                silent_since = anyio.current_time()
+            sent = parts
+            await anyio.sleep(max(0.05, page.read_at + _INTERVAL - anyio.current_time()))

@@ -1,0 +1,242 @@
+"""What the pages read: operations of the store's kind, each of one statement or a few."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+from uuid import UUID
+
+from trioboss.dashboard.filters import LAST_ID, JobFilter
+from trioboss.dashboard.values import (
+    MOST,
+    Attempt,
+    AuditRow,
+    BacklogJob,
+    ErrorClass,
+    JobPage,
+    JobRow,
+    KeyRow,
+    Lake,
+    Load,
+    QueueRow,
+    Rates,
+    ScheduleRow,
+    SlowJob,
+    Tick,
+    WorkerRow,
+)
+from trioboss.errors import UsageError
+from trioboss.model.cron import Cron
+from trioboss.model.job import Job
+from trioboss.model.schedule import Schedule
+from trioboss.postgres.operation import Batch, Operation
+from trioboss.store import Store
+from trioboss.store.parameters import text_array
+from trioboss.store.rows import read_first
+
+__all__ = [
+    "BUDGET",
+    "PAGE",
+    "count_jobs",
+    "find_dead_letter",
+    "get_clock",
+    "list_attempts",
+    "list_audit",
+    "list_backlog",
+    "list_errors",
+    "list_jobs",
+    "list_keys",
+    "list_pipeline",
+    "list_queues",
+    "list_rates",
+    "list_schedules",
+    "list_slowest",
+    "list_workers",
+]
+
+PAGE = 50
+"""Jobs on a page."""
+BUDGET = 20_000
+"""Jobs that a search reads at a time."""
+_TICKS = 24
+_NEXT_TICKS = 3
+
+
+def _read(store: Store, statement: str, **values: object) -> Operation[list[tuple[Any, ...]]]:
+    return read_first((yield Batch((store.context.bind(statement, **values),))))
+
+
+def get_clock(store: Store) -> Operation[datetime]:
+    """The time of the database."""
+    ((now,),) = yield from _read(store, "read_clock")
+    return now  # type: ignore[no-any-return]
+
+
+def list_queues(
+    store: Store,
+    *,
+    queue: str | None = None,
+    text: str | None = None,
+    after: str | None = None,
+    limit: int = 100,
+) -> Operation[list[QueueRow]]:
+    """Queues by name, with their live jobs counted."""
+    rows = yield from _read(store, "show_queues", queue=queue, text=text, after=after, limit=limit, most=MOST)
+    return [QueueRow(*row) for row in rows]
+
+
+def list_rates(
+    store: Store, queues: Sequence[str], now: datetime, minutes: int = 60
+) -> Operation[Mapping[str, Rates]]:
+    """What happened in each queue in each of the last minutes."""
+    first = (now - timedelta(minutes=minutes - 1)).replace(second=0, microsecond=0)
+    rows = yield from _read(store, "show_rates", queues=text_array(queues), since=first)
+    found = {}
+    for queue, times, *columns in rows:
+        minutes_of = [int((time - first).total_seconds() // 60) for time in times]
+        found[queue] = Rates(*(_spread(minutes_of, column, minutes) for column in columns))
+    return found
+
+
+def _spread(minutes_of: Sequence[int], counts: Sequence[int], length: int) -> list[int]:
+    spread = [0] * length
+    for index, count in zip(minutes_of, counts, strict=True):
+        if 0 <= index < length:
+            spread[index] += count
+    return spread
+
+
+def list_errors(store: Store, queue: str) -> Operation[list[ErrorClass]]:
+    """The classes of errors of the newest failed jobs."""
+    return [ErrorClass(*row) for row in (yield from _read(store, "show_errors", queue=queue))]
+
+
+def list_slowest(store: Store, queue: str) -> Operation[list[SlowJob]]:
+    """The newest completed jobs that ran longest."""
+    return [SlowJob(*row) for row in (yield from _read(store, "show_slowest", queue=queue, limit=8))]
+
+
+def list_keys(store: Store, queue: str, after: str | None = None, limit: int = 50) -> Operation[list[KeyRow]]:
+    """Keys with jobs, blocked ones first."""
+    rows = yield from _read(store, "show_keys", queue=queue, after=after, limit=limit, most=1001)
+    return [KeyRow(*row) for row in rows]
+
+
+def list_backlog(store: Store, queue: str, key: str, limit: int = 100) -> Operation[list[BacklogJob]]:
+    """The jobs of a key, in their order."""
+    rows = yield from _read(store, "show_backlog", queue=queue, key=key, limit=limit)
+    return [BacklogJob(part == 0, *fields[:10]) for part, *fields in rows]
+
+
+def list_jobs(
+    store: Store, queue: str, filter: JobFilter, limit: int = PAGE, budget: int = BUDGET
+) -> Operation[JobPage]:
+    """One page of the jobs that pass the filter, the newest first."""
+    values: dict[str, object] = {**filter.values(), "queue": queue, "limit": limit, "budget": budget}
+    names = [f"show_{half}_jobs" for half in filter.halves]
+    results = yield Batch(tuple(store.context.bind(name, **values) for name in names))
+    jobs: list[JobRow] = []
+    ends: list[UUID] = []  # how far each half has searched, where it has not searched all
+    for result in results[0]:
+        for *fields, last in read_first([[result]]):
+            if fields[0] is None:
+                ends.append(last)
+            else:
+                jobs.append(JobRow(*fields))
+    # A half that stopped early says nothing about older ids: jobs of the other half beyond that come later.
+    reached = max(ends, default=None)
+    jobs = sorted(
+        (job for job in jobs if reached is None or job.id >= reached), key=lambda job: job.id, reverse=True
+    )
+    if len(jobs) >= limit:
+        return JobPage(jobs[:limit], jobs[limit - 1].id, False)
+    return JobPage(jobs, reached, reached is not None)
+
+
+def count_jobs(store: Store, queue: str, filter: JobFilter) -> Operation[tuple[int, bool]]:
+    """How many jobs pass the filter, up to 10,001, and whether the search had to end before it had read all."""
+    page = yield from list_jobs(store, queue, filter, MOST, 10 * BUDGET)
+    return len(page.jobs), page.is_partial
+
+
+def list_attempts(store: Store, job: Job) -> Operation[list[Attempt]]:
+    """All attempts that are known, in order: those that did not end well, and the last one."""
+    rows = yield from _read(store, "show_attempts", queue=job.queue, id=job.id)
+    attempts = [Attempt(*row) for row in rows]
+    known = {(attempt.number, attempt.started_on) for attempt in attempts}
+    if (
+        job.started_on is not None
+        and (job.attempt, job.started_on) not in known
+        and job.state in ("active", "completed")
+    ):
+        attempts.append(Attempt(job.attempt, job.worker, job.started_on, job.completed_on, str(job.state)))
+    return attempts
+
+
+def find_dead_letter(store: Store, job: Job) -> Operation[tuple[str, UUID] | None]:
+    """The dead letter job of a failed one."""
+    if job.dead_letter is None or job.state != "failed" or job.completed_on is None:
+        return None
+    rows = yield from _read(
+        store, "show_dead_letter", queue=job.dead_letter, id=job.id, ended_on=job.completed_on
+    )
+    return (rows[0][0], rows[0][1]) if rows else None
+
+
+def list_schedules(store: Store, now: datetime) -> Operation[list[ScheduleRow]]:
+    """All schedules with their ticks."""
+    rows = yield from _read(store, "show_schedules", limit=200, ticks=_TICKS)
+    return [_read_schedule(row, now) for row in rows]
+
+
+def _read_schedule(row: tuple[Any, ...], now: datetime) -> ScheduleRow:
+    schedule, (paused, due, fired, jobs) = Schedule(*row[:9]), row[9:]
+    ticks = [Tick(*tick) for tick in zip(due or (), fired or (), jobs or (), strict=True)]
+    if paused:
+        return ScheduleRow(schedule, paused, ticks, ())
+    try:
+        cron = Cron(schedule.cron, schedule.timezone)
+        upcoming = list(islice(cron.ticks(now, now + timedelta(days=3660)), _NEXT_TICKS))
+        return ScheduleRow(schedule, paused, _with_missed(cron, schedule, ticks, now), upcoming)
+    except (UsageError, ValueError, LookupError, OSError):
+        # Plain SQL can write what is no cron expression: such a schedule has no next tick, and is still shown.
+        return ScheduleRow(schedule, paused, ticks, ())
+
+
+def _with_missed(cron: Cron, schedule: Schedule, ticks: list[Tick], now: datetime) -> Sequence[Tick]:
+    """The ticks of the ledger, and those that are not in it although they were due: the newest first."""
+    oldest = ticks[-1].due if ticks else now - timedelta(days=1)
+    start = max(oldest, schedule.updated_on, now - timedelta(days=7))
+    fired = {tick.due for tick in ticks}
+    missed = []
+    for due in cron.ticks(start, now - timedelta(seconds=30)):
+        if due not in fired:
+            missed.append(Tick(due, None, None))
+        if len(missed) > 1000:
+            break
+    return sorted([*ticks, *missed], key=lambda tick: tick.due, reverse=True)[:_TICKS]
+
+
+def list_workers(store: Store) -> Operation[list[WorkerRow]]:
+    """All workers with their jobs."""
+    rows = yield from _read(store, "show_workers", limit=500, most=MOST)
+    return [WorkerRow(*fields, _read_leases(jobs)) for *fields, jobs in rows]  # type: ignore[call-arg]
+
+
+def _read_leases(jobs: list[list[Any]] | None) -> list[tuple[str, UUID, datetime, int]]:
+    return [
+        (queue, UUID(id), datetime.fromisoformat(started_on), attempt)
+        for queue, id, started_on, attempt in jobs or ()
+    ]
+
+
+def list_audit(store: Store, before: UUID = LAST_ID) -> Operation[list[AuditRow]]:
+    """What people did, the newest first."""
+    return [AuditRow(*row) for row in (yield from _read(store, "show_audit", high=before, limit=100))]
+
+
+def list_pipeline(store: Store) -> Operation[tuple[list[Lake], list[Load]]]:
+    """Exports and bulk loads."""
+    rows = yield from _read(store, "show_pipeline", limit=50)
+    lakes = [Lake(*row[1:6]) for row in rows if row[0] == "lake"]
+    return lakes, [Load(row[1], row[2], *row[6:]) for row in rows if row[0] == "load"]

@@ -1,0 +1,176 @@
+// The pages work without this script: it makes them live, writes times in the reader's zone, and helps with selections.
+"use strict";
+
+(() => {
+  const byId = (id) => document.getElementById(id);
+
+  // -- times: the server writes UTC
+
+  const full = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+  const short = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+  const minutes = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+
+  function duration(seconds) {
+    for (const [size, unit] of [[172800, "d"], [3600, "h"], [60, "min"]]) {
+      if (seconds >= size) return `${Number((seconds / (unit === "d" ? 86400 : size)).toPrecision(3))} ${unit}`;
+    }
+    return `${Number(seconds.toPrecision(3))} s`;
+  }
+
+  function writeTimes(within) {
+    for (const element of within.querySelectorAll("time[datetime]")) {
+      const at = new Date(element.dateTime);
+      if (element.dataset.style !== "age") {
+        element.textContent = (element.dataset.style === "time" ? short : full).format(at);
+      } else {
+        writeAge(element);
+        if (!element.title.includes("\n")) element.title = `${full.format(at)}\n${element.title}`;
+      }
+    }
+    for (const element of within.querySelectorAll("svg text[data-time]")) {
+      element.textContent = minutes.format(new Date(element.dataset.time));
+    }
+  }
+
+  function writeAge(element) {
+    const seconds = Math.round((Date.now() - new Date(element.dateTime)) / 1000);
+    element.textContent = seconds >= 1 ? `${duration(seconds)} ago` : seconds <= -1 ? `in ${duration(-seconds)}` : "now";
+  }
+
+  function writeAges() {
+    if (document.hidden) return;
+    for (const element of document.querySelectorAll('time[data-style="age"]')) writeAge(element);
+  }
+
+  // -- live parts: the server sends those that have changed
+
+  let stream = null;
+  let paused = sessionStorage.getItem("trioboss-paused") === "yes";
+  const toggle = byId("live-toggle");
+  const hasLive = document.querySelector('[id^="live-"]:not(#live-toggle)') !== null;
+
+  function show(state, label) {
+    toggle.className = `quiet ${state}`;
+    toggle.setAttribute("aria-pressed", String(!paused));
+    toggle.lastElementChild.textContent = label;
+  }
+
+  // Leave alone what a person is using: a selection, an open detail, a field with the focus.
+  function isInUse(element) {
+    const focused = document.activeElement;
+    return element.querySelector("input:checked, details[open]") !== null
+      || (focused !== null && element.contains(focused) && /^(INPUT|SELECT|TEXTAREA)$/.test(focused.tagName));
+  }
+
+  function replace(element, markup) {
+    const focused = element.contains(document.activeElement) ? document.activeElement : null;
+    const target = focused && (focused.getAttribute("href") || focused.textContent);
+    const left = element.scrollLeft;
+    element.innerHTML = markup;  // markup of our own templates, in which everything else is escaped
+    element.scrollLeft = left;
+    writeTimes(element);
+    if (target) {
+      for (const candidate of element.querySelectorAll("a, button")) {
+        if ((candidate.getAttribute("href") || candidate.textContent) === target) { candidate.focus(); break; }
+      }
+    }
+  }
+
+  function receive(event) {
+    show("live", "Live");
+    for (const [id, markup] of Object.entries(JSON.parse(event.data))) {
+      const element = byId(id);
+      if (element && !isInUse(element)) replace(element, markup);
+    }
+  }
+
+  function connect() {
+    if (!hasLive || paused || document.hidden || stream) return;
+    stream = new EventSource(location.pathname + location.search);
+    stream.onopen = () => show("live", "Live");
+    stream.onmessage = receive;
+    stream.addEventListener("trouble", () => show("trouble", "Database does not answer"));
+    stream.onerror = () => show("trouble", "Connecting");
+  }
+
+  function disconnect() {
+    if (stream) stream.close();
+    stream = null;
+  }
+
+  function setPaused(value) {
+    paused = value;
+    sessionStorage.setItem("trioboss-paused", paused ? "yes" : "no");
+    if (paused) { disconnect(); show("", "Paused"); } else { show("", "Connecting"); connect(); }
+  }
+
+  // -- the theme: as the system, or the other one
+
+  function setTheme(theme) {
+    if (theme) document.documentElement.dataset.theme = theme;
+    else delete document.documentElement.dataset.theme;
+    if (theme) localStorage.setItem("trioboss-theme", theme); else localStorage.removeItem("trioboss-theme");
+    byId("theme").textContent = { light: "Light", dark: "Dark" }[theme] || "Auto";
+  }
+
+  function nextTheme() {
+    const order = [undefined, "light", "dark"];
+    setTheme(order[(order.indexOf(document.documentElement.dataset.theme) + 1) % order.length]);
+  }
+
+  // -- selections, and actions that go on by themselves
+
+  function showSelection() {
+    const selected = document.querySelectorAll('#jobs-form input[name="id"]:checked').length;
+    byId("selected").textContent = selected ? `${selected} selected` : "select";
+    for (const button of document.querySelectorAll(".bar button")) button.disabled = selected === 0;
+  }
+
+  function prepareSelection() {
+    const all = byId("select-all");
+    if (!all) return;
+    all.addEventListener("change", () => {
+      for (const box of document.querySelectorAll('#jobs-form input[name="id"]')) box.checked = all.checked;
+      showSelection();
+    });
+    byId("jobs-form").addEventListener("change", showSelection);
+    showSelection();
+  }
+
+  function showDone() {
+    const query = new URLSearchParams(location.search);
+    const match = /^([a-z-]{1,20}):(\d{1,12}):(\d{1,12})$/.exec(query.get("done") || "");
+    if (!match) return;
+    byId("done").textContent = `${match[1].replace("-", " ")}: ${match[2]} of ${match[3]} jobs changed`;
+    byId("done").hidden = false;
+    query.delete("done");
+    history.replaceState(null, "", location.pathname + (query.size ? `?${query}` : ""));
+  }
+
+  function press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+    const field = document.querySelector('[data-key="/"]');
+    if (event.key === "/" && field) { event.preventDefault(); field.focus(); }
+    if (event.key === "l" && hasLive) setPaused(!paused);
+    if (event.key === "t") nextTheme();
+  }
+
+  setTheme(localStorage.getItem("trioboss-theme") || undefined);
+  byId("theme").hidden = false;
+  byId("theme").addEventListener("click", nextTheme);
+  showDone();
+  writeTimes(document);
+  setInterval(writeAges, 1000);
+  prepareSelection();
+  document.addEventListener("keydown", press);
+  if (hasLive) {
+    toggle.hidden = false;
+    toggle.addEventListener("click", () => setPaused(!paused));
+    document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
+    window.addEventListener("pagehide", disconnect);
+    window.addEventListener("pageshow", connect);
+    setPaused(paused);
+  }
+  const going = document.querySelector("form[data-continue]");
+  if (going) setTimeout(() => going.submit(), 50);
+})();

@@ -1,0 +1,235 @@
+"""What the pages show, as values. queries.py reads them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import attrs
+
+from trioboss.model.schedule import Schedule
+
+__all__ = [
+    "MOST",
+    "Attempt",
+    "AuditRow",
+    "BacklogJob",
+    "ErrorClass",
+    "JobPage",
+    "JobRow",
+    "KeyRow",
+    "Lake",
+    "Load",
+    "QueueRow",
+    "Rates",
+    "ScheduleRow",
+    "SlowJob",
+    "Tick",
+    "WorkerRow",
+]
+
+MOST = 10_001
+"""Counting stops here: a page then shows "more than 10,000"."""
+
+
+@attrs.frozen
+class QueueRow:
+    """A queue, and how many live jobs it has of each kind."""
+
+    name: str
+    policy: str
+    paused: bool
+    dead_letter: str | None
+    keep_completed: bool
+    deferred: int
+    waiting: int
+    ready: int
+    active: int
+    blocked: int
+    oldest_age: float
+
+    @property
+    def queued(self) -> int:
+        """Everything that waits."""
+        return min(self.deferred + self.waiting + self.ready, MOST)
+
+
+@attrs.frozen
+class Rates:
+    """What happened in a queue in each minute of a time."""
+
+    arrived: Sequence[int] = ()
+    completed: Sequence[int] = ()
+    failed: Sequence[int] = ()
+
+
+@attrs.frozen
+class ErrorClass:
+    """The failed jobs of a queue that have one class of error, among the newest thousand."""
+
+    name: str
+    count: int
+    last_on: datetime
+    example: UUID
+    message: str | None
+
+
+@attrs.frozen
+class SlowJob:
+    """A job that ran long."""
+
+    id: UUID
+    key: str | None
+    attempt: int
+    completed_on: datetime
+    waited: float | None
+    ran: float
+
+
+@attrs.frozen
+class KeyRow:
+    """A key with jobs: who owns it, and how many wait behind."""
+
+    backlog: str
+    key: str
+    blocked: bool
+    owner: UUID | None
+    owner_readiness: str | None
+    since: datetime | None
+    waiting: int
+
+
+@attrs.frozen
+class BacklogJob:
+    """A job of one key."""
+
+    is_owner: bool
+    id: UUID
+    readiness: str
+    attempt: int
+    retry_count: int
+    priority: int
+    created_on: datetime
+    start_after: datetime
+    started_on: datetime | None
+    error: str | None
+    message: str | None
+
+
+@attrs.frozen
+class JobRow:
+    """A job in a list."""
+
+    id: UUID
+    state: str
+    readiness: str
+    priority: int
+    attempt: int
+    key: str | None
+    created_on: datetime
+    start_after: datetime
+    started_on: datetime | None
+    ended_on: datetime | None
+    error: str | None
+    message: str | None
+
+
+@attrs.frozen
+class JobPage:
+    """One page of a list of jobs."""
+
+    jobs: Sequence[JobRow]
+    next: UUID | None
+    """Where the next page begins, if there may be one."""
+    is_partial: bool
+    """Whether the search ended before it had filled the page: it reads so many jobs at a time."""
+
+
+@attrs.frozen
+class Attempt:
+    """One attempt of a job."""
+
+    number: int
+    worker: UUID | None
+    started_on: datetime | None
+    ended_on: datetime | None
+    outcome: str
+    error: Any = None
+
+
+@attrs.frozen
+class Tick:
+    """A tick of a schedule: fired, or missed."""
+
+    due: datetime
+    fired_on: datetime | None
+    job_id: UUID | None
+
+
+@attrs.frozen
+class ScheduleRow:
+    """A schedule with its ticks."""
+
+    schedule: Schedule
+    paused: bool
+    ticks: Sequence[Tick]
+    """The newest first."""
+    next: Sequence[datetime]
+
+
+@attrs.frozen
+class WorkerRow:
+    """A worker, and the jobs it has."""
+
+    id: UUID
+    boss: UUID
+    name: str
+    queue: str
+    started_on: datetime
+    seen_on: datetime
+    gone_since: datetime | None
+    connected: bool | None
+    """Whether its boss holds its session lock; None behind a transaction pooler, where there are none."""
+    info: dict[str, Any] | None
+    running: int
+    oldest: datetime | None
+    next_expiry: datetime | None
+    jobs: Sequence[tuple[str, UUID, datetime, int]]
+
+
+@attrs.frozen
+class AuditRow:
+    """What somebody did from the dashboard."""
+
+    id: UUID
+    at: datetime
+    who: str
+    action: str
+    queue: str | None
+    filter: Any
+    requested: int
+    affected: int
+
+
+@attrs.frozen
+class Lake:
+    """A lake to which history is exported."""
+
+    address: str
+    exported_on: datetime
+    batch: int
+    pending: bool
+    holds: bool
+
+
+@attrs.frozen
+class Load:
+    """A bulk load."""
+
+    id: str
+    ended_on: datetime
+    queue: str
+    state: str
+    staged: int
+    released: int
+    rejected: int
