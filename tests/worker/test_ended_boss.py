@@ -39,6 +39,7 @@ ARGUMENTS = {
     **dict.fromkeys(("complete", "fail", "touch", "cancel", "resume", "retry", "delete_job"), ("q", ID)),
     **dict.fromkeys(("delete_queued_jobs", "delete_stored_jobs", "delete_all_jobs"), ("q",)),
     "clear_storage": [],
+    "maintain": [],
     **dict.fromkeys(("get_job_by_id", "why", "wait_for", "follow"), ("q", ID)),
     **dict.fromkeys(("work", "on_complete"), ("q", handler)),
     **dict.fromkeys(("off_work", "off_complete"), ("q",)),
