@@ -40,8 +40,8 @@ LOAD = """
     SELECT 'keys', 'waiting', 'k' || n % 1000, 'key:k' || n % 1000, pg_temp.id_at(n)
     FROM generate_series(1, {rows} * 3 / 10) n;
     INSERT INTO trioboss.live_job (queue, readiness, notes, id)
-    SELECT 'dead', 'ready', jsonb_build_object('source', jsonb_build_object('queue', 'ended', 'id', n)),
-           pg_temp.id_at(n)
+    SELECT 'dead', 'ready', jsonb_build_object('source', jsonb_build_object(
+               'queue', 'ended', 'id', md5(n::text)::uuid, 'created_on', now(), 'retry_count', 0)), pg_temp.id_at(n)
     FROM generate_series(1, {rows} / 10) n;
     INSERT INTO trioboss.live_job (queue, readiness, attempt, started_on, expires_on, worker, id)
     SELECT 'ready', 'active', 1, now(), now() + interval '1 hour', md5((n % 50)::text)::uuid, pg_temp.id_at(n)

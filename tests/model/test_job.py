@@ -97,6 +97,7 @@ BAD_OPTIONS = {
     "max_lease_extensions": -1,
     "retention": 0,
     "delete_after": -1,
+    "trace": {"traceparent": 5},
 }
 
 

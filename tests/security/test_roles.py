@@ -171,19 +171,12 @@ READING |= {
     *("find_dead_letters", "get_samples", "get_warnings", "show_attempts", "show_audit", "show_backlog"),
     *("show_dead_letter", "show_ended_jobs", "show_errors", "show_keys", "show_live_jobs", "show_pipeline"),
     *("show_queues", "show_rates", "show_schedules", "show_slowest", "show_workers"),
+    *("count_jobs_of", "find_copies"),
 }
-HARMLESS |= {"show_limits"}
+HARMLESS |= {"show_limits", "find_long_queues"}
 OWNING = {
-    "show_pipeline",
-    *(
-        "create_queue",
-        "delete_queue",
-        "pause",
-        "copy_completions",
-        "update_queue",
-        "label_queue",
-        "erase_jobs",
-    ),
+    *("erase_jobs", "show_pipeline"),
+    *("create_queue", "delete_queue", "pause", "copy_completions", "update_queue", "label_queue"),
     # the pipeline's
     *(
         "add_stage",

@@ -19,7 +19,7 @@ from trioboss.postgres.blocking_executor import execute_blocking
 from trioboss.postgres.dsn import hide_password
 from trioboss.postgres.embedded import resolve_dsn
 from trioboss.postgres.errors import translate_errors, wrap_driver_errors
-from trioboss.postgres.foreign import ForeignConnection, unwrap_blocking
+from trioboss.postgres.foreign_blocking import ForeignConnection, unwrap_blocking
 from trioboss.postgres.migrate import check_version
 from trioboss.postgres.migrate import migrate as migrate_schema
 from trioboss.postgres.operation import Operation

@@ -65,7 +65,8 @@ class Boss(QueuesMixin, SendingMixin, JobsMixin, WorkingMixin, WaitingMixin):
         """Do maintenance now, for one queue or for all: end leases that ran out or whose worker is gone, and delete
         jobs and history that have outlived their time. The leader does the same from time to time.
         """
-        await self._runtime.maintain(queue)
+        with self._while_open():
+            await self._runtime.maintain(queue)
 
     def __repr__(self) -> str:
         return f"<Boss {hide_password(self.dsn)!r} schema={self.schema!r}>"

@@ -5,9 +5,10 @@ in the list or beside it:
 
 migrate     operations that bring the schema to the version this program needs
 executor    executes an operation under trio: on the pool, or on a caller's connection
-foreign     the psycopg connection inside of a Django connection or an SQLAlchemy session
+foreign     the connections that a call under trio accepts
 pool        Pool: our own connections
 caller      runs our transactions on a caller's connection, under trio
+foreign_blocking  the psycopg connection inside of a Django connection or an SQLAlchemy session
 blocking_executor  executes an operation on a blocking connection
 blocking    opens blocking connections, and runs our transactions on them
 operation   what an operation can ask for: batches, savepoints, COPY

@@ -1,2 +1,2 @@
 -- The worker of a job that is in `elsewhere` is told to stop its handler. Jobs that were fetched manually have no worker.
-CASE WHEN e.worker IS NOT NULL AND e.id = ANY (:elsewhere::uuid[]) THEN pg_notify('trioboss', '*cancel ' || e.id) END
+CASE WHEN e.worker IS NOT NULL AND e.id = ANY (:elsewhere::uuid[]) THEN trioboss.notify('*cancel ' || e.id) END
