@@ -209,7 +209,8 @@ BEGIN
     RETURN number;
 END $$;
 
--- Drop the table of one day. While it waits for that, everybody waits for it, so it gives up at once: try again later.
+-- Drop the table of one day. While it waited for its lock, all later sessions would wait, so it gives up at once: try
+-- again later.
 -- A day that never got a table is deleted from the default table.
 CREATE FUNCTION trioboss.drop_day(history text, day date) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '50ms' AS $$
@@ -231,8 +232,8 @@ BEGIN
     END IF;
 END $$;
 
--- The same id twice is one job, also when the first has ended: take back those just sent whose namesake is in the
--- archive. It acts for the owner, so that senders need no right to delete jobs: what it deletes is never another job.
+-- The same id twice is one job, also when the first has ended: take back those just sent if a job of the same id is in
+-- the archive. It acts for the owner, so that senders need no right to delete jobs: what it deletes is never another job.
 CREATE FUNCTION trioboss.drop_if_ended(queue text, ids uuid[]) RETURNS SETOF uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
