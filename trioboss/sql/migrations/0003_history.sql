@@ -179,6 +179,9 @@ $$;
 -- went to the default table is left there. Days are days in UTC. Returns how many tables it made.
 -- A table is made first and attached then, so that nobody who settles a job has to wait. Readers do, for a lock on the
 -- default table; where one of them is in the way for longer than a moment, the next call makes the rest.
+-- To attach a table, Postgres reads the whole default table, and keeps everybody out of it meanwhile. So no table is
+-- attached while that has more than 16 MB, because tables were made too late: history goes on there, find_warnings.sql
+-- reports it, and `SET history.scan_limit = '100GB'` before a call, at a quiet time, attaches the tables nevertheless.
 CREATE FUNCTION trioboss.add_days(today date, ahead integer) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '50ms'
 AS $$
@@ -187,8 +190,10 @@ DECLARE
     made text;
     day date;
     number integer := 0;
+    most bigint := pg_size_bytes(coalesce(nullif(current_setting('history.scan_limit', true), ''), '16MB'));
 BEGIN
     FOREACH history IN ARRAY ARRAY['archive', 'attempt'] LOOP
+        CONTINUE WHEN pg_relation_size(format('trioboss.%I', history || '_default')) > most;
         FOR day IN SELECT generate_series(today - 1, today + ahead, interval '1 day') LOOP
             made := history || to_char(day, '_YYYYMMDD');
             CONTINUE WHEN to_regclass(format('trioboss.%I', made)) IS NOT NULL;
