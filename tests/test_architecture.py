@@ -30,7 +30,7 @@ ALLOWED = {
     # services: actors never import the store, actors/ports.py declares what they need
     "store": {"errors", "model", "sql", "postgres", "attrs"},
     "actors": {"errors", "events", "model", "machines", "attrs", "trio", "trio_asyncio"},
-    # runtime and api: the only rows that know both actors and store
+    # runtime and api: the only rows that import both actors and store
     "runtime": {
         *("_version", "errors", "events", "model", "machines", "sql", "postgres", "store", "actors"),
         *("attrs", "trio"),
@@ -56,7 +56,7 @@ ALLOWED = {
     },
     "pipeline": {"errors", "model", "charts", "sql", "postgres", "store", "attrs", *SPARK},
     "testing": {"errors", "events", "model", "postgres", "api", "attrs", "trio"},
-    # the front door itself, and `python -m trioboss`
+    # the package itself, and `python -m trioboss`
     "__init__": {
         "_version",
         "errors",
