@@ -7,8 +7,8 @@ from importlib.resources import files
 
 import pytest
 
+from trioboss.charts.numbers import change, count, duration, length, percent, short_count
 from trioboss.pipeline.page import Before, Report, render_page
-from trioboss.pipeline.page.numbers import change, count, duration, length, percent, short_count
 
 HOSTILE = "</title><script>alert(1)</script>\"'><img src=x onerror=alert(1)>&amp;</svg></style>"
 HOUR = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -154,8 +154,8 @@ def test_every_table_has_a_caption_and_headings_for_columns_and_rows():
 
 def schemes():
     """The colours of the light and of the dark scheme, by name."""
-    style = files("trioboss.pipeline.page").joinpath("style.css").read_text("utf-8")
-    light, dark = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    style = files("trioboss.charts").joinpath("static", "charts.css").read_text("utf-8")
+    light, dark, _ = re.findall(r":root[^{]*\{([^}]*--paper.*?)\}", style, re.DOTALL)
     colours = [dict(re.findall(r"--(\w+): (#\w{6});", block)) for block in (light, dark)]
     return zip(("light", "dark"), colours, strict=True)
 

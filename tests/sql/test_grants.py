@@ -204,8 +204,8 @@ def test_what_is_not_granted_is_not_allowed(owned_dsn):
             "insert into trioboss.version values (99)",
             "truncate trioboss.archive",
             "select trioboss.add_days(current_date, 1)",
-            "select trioboss.leave_check()",
-            "select trioboss.place_job()",
+            "select trioboss.add_backlog_check()",
+            "select trioboss.fill_in_job()",
             "select trioboss.copy_rights('trioboss.queue', 'trioboss.queue')",
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):

@@ -288,6 +288,22 @@ async def test_options_written_to_the_table_itself_are_checked_by_name(boss, dat
         database.execute("update trioboss.live_job set options = %s where id = %s", [options, id])
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ('{"retry_limti": 3}', "^retry_limti: a job has no such option; it has .*retry_limit"),
+        ('{"retry_limit": -3}', "^retry_limit: -3 is out of range: it must be an integer from 0 to"),
+        ('{"heartbeat": "1"}', '^heartbeat: "1" is out of range: it must be a number from 1 to'),
+    ],
+)
+async def test_an_option_that_is_refused_says_what_is_allowed(boss, database, options, message):
+    await boss.create_queue("q")
+    id = await boss.send("q")
+
+    with pytest.raises(psycopg.errors.CheckViolation, match=message):
+        database.execute("update trioboss.live_job set options = %s where id = %s", [options, id])
+
+
 # -- reading
 
 

@@ -150,3 +150,35 @@ async def test_a_reader_of_history_delays_the_drop_of_old_days(boss, dsn, databa
         await work_as_usual(boss)
     await boss._execute(boss._store.retention.prune())
     assert not exists(database, f"archive_{old:%Y%m%d}")
+
+
+async def test_days_that_are_late_lock_nobody_out(boss, database):
+    """With a large default table nothing is attached, which would read it whole under a lock; the leader reports it."""
+    await boss.create_queue("q")
+    days = [
+        f"archive_{day}"
+        for (day,) in database.execute("select to_char(current_date + 30, 'YYYYMMDD')").fetchall()
+    ]
+    database.execute("alter table trioboss.archive_default alter column data set storage plain")
+    database.execute(
+        "insert into trioboss.archive (seq, created_on, start_after, completed_on, id, priority, attempt, retry_count, "
+        "outcome, queue, data) select 1, now(), now(), now() + interval '40 days', gen_random_uuid(), 0, 1, 0, "
+        "'completed', 'q', to_jsonb(repeat('x', 5000)) from generate_series(1, 3000)"
+    )
+    assert database.execute("select trioboss.add_days(current_date + 30, 0)").fetchone() == (
+        2,
+    )  # of attempt alone
+    assert not exists(database, days[0])
+    rescue = await boss._execute(boss._store.maintenance.rescue_leases(60.0, 0.0, warnings=True))
+    assert [kind for _, kind, _ in rescue.warnings] == ["late_days"]
+
+    with database.transaction():
+        database.execute("set local history.scan_limit = '1GB'")
+        database.execute("select trioboss.add_days(current_date + 30, 0)")
+    assert exists(database, days[0])
+    for (name,) in database.execute(
+        "select inhrelid::regclass::text from pg_inherits where inhrelid::regclass::text ~ '_[0-9]{8}$' "
+        "and right(inhrelid::regclass::text, 8)::date > current_date + 20"
+    ).fetchall():
+        database.execute(f"drop table {name}")
+    database.execute("truncate trioboss.archive_default")

@@ -113,7 +113,9 @@ class JobsMixin(ApiBase):
     async def cancel(
         self, queue: str, id_or_ids: Targets, *, conn: CallerConnection | None = None
     ) -> Settled:
-        """Cancel queued or active jobs; the handler of a running one is cancelled, wherever it runs."""
+        """Cancel queued or active jobs; the handler of a running one is cancelled, wherever it runs. A thread runs on;
+        its result is ignored.
+        """
         settled = await self._execute_with(
             lambda own: self._store.changing.cancel(queue, id_or_ids, own=own), conn
         )
@@ -188,7 +190,7 @@ class JobsMixin(ApiBase):
         return await self._execute(self._store.reading.get_job(queue, id))
 
     async def find_jobs(self, queue: str, **filters: Unpack[FindOptions]) -> list[Job]:
-        """Jobs, live and ended, in order of their ids, which is the order of sending.
+        """Jobs, live and ended, in order of their ids: the order of sending, except for ids that callers chose.
 
         Filters: id, state, singleton_key, data (which the job's data contains), source_id (of dead letters), since and
         until (when live jobs were sent and ended ones ended), newest (True: the newest first), limit (1000), after

@@ -99,7 +99,7 @@ class WaitingMixin(ApiBase):
 
     @asynccontextmanager
     async def _completion_waiter(self, id: UUID) -> AsyncIterator[Doorbell]:
-        """A doorbell that rings when the job has changed. A row tells whoever settles the job to notify."""
+        """A doorbell that rings when the job has changed. A row asks the session that settles the job to notify."""
         waiter = uuid4()
         changed = self._runtime.router.add_waiter(id)
         try:

@@ -1,4 +1,4 @@
-"""HTML and SVG as values: what is not markup is escaped, so that no text from a job can become any."""
+"""HTML and SVG as values. All text is escaped, so that no text of a job can become markup."""
 
 from html import escape
 

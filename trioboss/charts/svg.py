@@ -47,13 +47,13 @@ class Axis:
     top: float = 8
 
     @property
-    def width_of_period(self) -> float:
+    def interval(self) -> float:
         """The width of one period."""
         return (self.width - self.left) / max(1, len(self.times))
 
     def x(self, index: int) -> float:
         """Where a period begins."""
-        return self.left + index * self.width_of_period
+        return self.left + index * self.interval
 
     def y(self, value: float, highest: float) -> float:
         """How high a value is."""
@@ -96,7 +96,7 @@ def bars(axis: Axis, stacked: Sequence[Series], lines: Sequence[Series], format:
 
 
 def curves(axis: Axis, series: Sequence[Series], format: Format, label: str) -> Html:
-    """Curves with both axes; the first one is filled."""
+    """Lines with both axes; the first one is filled."""
     highest = _round_up(max((v for s in series for v in s.values if v is not None), default=0))
     filled = tag("path", d=_area(axis, series[0].values, highest), class_=f"area {series[0].style}")
     drawn = [tag("path", d=_path(axis, s.values, highest), class_=f"line {s.style}") for s in series]
@@ -113,7 +113,7 @@ def heat(axis: Axis, rows: Sequence[Series], format: Format, label: str, row_hei
             tag("title", f"{series.name}, {instant(time, axis.period)}: {format(value)}"),
             x=axis.x(index),
             y=row * row_height,
-            width=max(axis.width_of_period - 0.6, 0.4),
+            width=max(axis.interval - 0.6, 0.4),
             height=row_height - 3,
             rx=1.5,
             class_="cell",
@@ -184,9 +184,9 @@ def _stack(axis: Axis, series: Series, below: list[float], highest: float) -> li
             drawn.append(
                 tag(
                     "rect",
-                    x=axis.x(index) + axis.width_of_period * 0.08,
+                    x=axis.x(index) + axis.interval * 0.08,
                     y=y,
-                    width=max(axis.width_of_period * 0.84, 0.5),
+                    width=max(axis.interval * 0.84, 0.5),
                     height=max(axis.y(bottom, highest) - y, 0.75),
                 )
             )
@@ -210,7 +210,7 @@ def _path(axis: Axis, values: Sequence[float | None], highest: float) -> str:
 
 def _curve(axis: Axis, run: list[tuple[int, float]], highest: float) -> str:
     corners = [
-        f"{axis.x(index) + axis.width_of_period / 2:.1f} {axis.y(value, highest):.1f}" for index, value in run
+        f"{axis.x(index) + axis.interval / 2:.1f} {axis.y(value, highest):.1f}" for index, value in run
     ]
     return "M" + "L".join(corners) + ("m-5 0h10" if len(corners) == 1 else "")
 
@@ -219,10 +219,7 @@ def _area(axis: Axis, values: Sequence[float | None], highest: float) -> str:
     ground = axis.y(0, highest)
     shapes = []
     for run in _runs(values):
-        first, last = (
-            axis.x(run[0][0]) + axis.width_of_period / 2,
-            axis.x(run[-1][0]) + axis.width_of_period / 2,
-        )
+        first, last = axis.x(run[0][0]) + axis.interval / 2, axis.x(run[-1][0]) + axis.interval / 2
         shapes.append(f"{_curve(axis, run, highest)}L{last:.1f} {ground:.1f}L{first:.1f} {ground:.1f}Z")
     return " ".join(shapes)
 
@@ -231,14 +228,14 @@ def _hover(axis: Axis, series: Sequence[Series], format: Format) -> Html:
     """Invisible columns with the values as tooltips."""
     columns = []
     for index, time in enumerate(axis.times):
-        said = [f"{s.name} {format(v)}" for s in series if (v := s.values[index]) is not None]
+        values = [f"{s.name} {format(v)}" for s in series if (v := s.values[index]) is not None]
         columns.append(
             tag(
                 "rect",
-                tag("title", f"{instant(time, axis.period)}\n" + "\n".join(said)),
+                tag("title", f"{instant(time, axis.period)}\n" + "\n".join(values)),
                 x=axis.x(index),
                 y=0,
-                width=axis.width_of_period,
+                width=axis.interval,
                 height=axis.height - axis.bottom,
             )
         )

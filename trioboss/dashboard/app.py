@@ -81,7 +81,12 @@ class _App:
         self._dashboard = dashboard
         self._authorize = authorize
         self._live = LivePages()
-        routes: list[Any] = [Mount("/static", StaticFiles(packages=[("trioboss.dashboard", "static")]))]
+        routes: list[Any] = [
+            Mount(
+                "/static",
+                StaticFiles(packages=[("trioboss.dashboard", "static"), ("trioboss.charts", "static")]),
+            )
+        ]
         routes += [Route(path, self._page(load, part)) for path, (load, part) in _PAGES.items()]
         routes += [Route(path, self._action(act), methods=["POST"]) for path, act in _ACTIONS.items()]
         handlers: dict[Any, Any] = {HTTPException: self._show_problem}

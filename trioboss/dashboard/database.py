@@ -111,7 +111,7 @@ class Actor:
     """Acts as the role of its own dsn. Without one there are no actions."""
 
     def __init__(self, dsn: str | None, schema: str) -> None:
-        self.boss = None if dsn is None else SyncBoss(dsn, schema=schema, migrate=False)
+        self.boss: SyncBoss | None = None if dsn is None else SyncBoss(dsn, schema=schema, migrate=False)
 
     async def act(self, action: Callable[[SyncBoss], T]) -> T:
         """Run an action in a thread. It is not cut off when the person leaves: its transaction ends first."""

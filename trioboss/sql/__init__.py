@@ -7,6 +7,9 @@ itself includes files only between statements.)
 The schema is spelled ``trioboss`` and the table of live jobs ``trioboss.live_job_common``; a boss in another schema, or
 a queue with a table of its own, gets the same text with those two names replaced. Nothing else is ever spliced
 into SQL.
+
+plans   the migrations as SQL text, for schemas that others apply
+grants  the rights of roles, as SQL text
 """
 
 import re

@@ -33,7 +33,7 @@ class ChangeOperations:
     _context: Context
 
     def cancel(self, name: str, targets: Targets, *, own: bool) -> Operation[Settled]:
-        """Take queued or active jobs out."""
+        """Cancel queued or active jobs."""
         return (yield from self._by_id("cancel", name, targets, "queued or active", own=own, ends=True))
 
     def resume(self, name: str, targets: Targets, *, own: bool) -> Operation[Settled]:

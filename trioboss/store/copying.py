@@ -91,7 +91,7 @@ class JobRows:
         return b"".join((b"\0\x09", _UUID_LENGTH, id.bytes, _json(data), rest))
 
     def _rest(self, job: NewJob) -> bytes:
-        # The trigger place_job skips rows that have a readiness: it is computed here, as queued_readiness() does.
+        # The trigger fill_in_job skips rows that have a readiness: it is computed here, as queued_readiness() does.
         starts = start(job)
         first: datetime = starts.get("start_after") or self._now + timedelta(seconds=starts.get("delay") or 0)
         return b"".join(

@@ -173,6 +173,10 @@ def _describe_warning(
         "queue_size": f"more than {number:.0f} jobs wait",
         "oldest_age": f"a job waits for {number:.0f} s, and no worker takes it",
         "old_snapshot": f"the transaction of backend {pid} is open for {number:.0f} s: nothing can be vacuumed",
+        "late_days": (
+            f"{number / 1e6:.0f} MB of history are in archive_default, because no maintenance ran in time: at a quiet "
+            "time, SET history.scan_limit = '100GB' and SELECT add_days(current_date, 7) in the schema"
+        ),
         "notify_queue": f"the server's notification queue is {number:.0%} full: some session does not read",
     }
     return queue, kind, texts[kind]

@@ -3,8 +3,8 @@
 from datetime import timedelta
 from importlib.resources import files
 
-from trioboss.pipeline.page.elements import Html, raw, tag
-from trioboss.pipeline.page.numbers import instant, length
+from trioboss.charts.elements import Html, raw, tag
+from trioboss.charts.numbers import instant, length
 from trioboss.pipeline.page.report import Report
 from trioboss.pipeline.page.sections import sections, tiles
 
@@ -16,7 +16,8 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 
 def render_page(report: Report) -> str:
     """The report as one HTML document."""
-    style = files(__package__).joinpath("style.css").read_text("utf-8")
+    shared = files("trioboss.charts").joinpath("static", "charts.css").read_text("utf-8")
+    style = shared + files(__package__).joinpath("style.css").read_text("utf-8")
     head = tag(
         "head",
         raw('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from trioboss.pipeline.page.charts import Axis, Series, bars, curves, heat, times
-from trioboss.pipeline.page.elements import Html, join, tag
-from trioboss.pipeline.page.numbers import change, count, duration, instant, length, percent, short_count
+from trioboss.charts.elements import Html, join, tag
+from trioboss.charts.numbers import change, count, duration, instant, length, percent, short_count
+from trioboss.charts.svg import Axis, Series, bars, curves, heat, times
 from trioboss.pipeline.page.report import Report, Row
 from trioboss.pipeline.page.tables import (
     dead_letter_table,

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from trioboss.pipeline.page.charts import Series, share_bar
-from trioboss.pipeline.page.elements import Html, join, raw, tag
-from trioboss.pipeline.page.numbers import NONE, between, change, count, duration, instant, percent
+from trioboss.charts.elements import Html, join, raw, tag
+from trioboss.charts.numbers import NONE, between, change, count, duration, instant, percent
+from trioboss.charts.svg import Series, share_bar
 from trioboss.pipeline.page.report import Before, Report, Row
 
 __all__ = [

@@ -10,7 +10,7 @@
 --   ended     it failed, and blocks its key until it is retried or deleted
 CREATE TYPE trioboss.readiness AS ENUM ('deferred', 'blocked', 'waiting', 'ready', 'active', 'ended');
 
--- CACHE 1: numbers that are taken one after the other are in order. Order is always seq, never created_on,
+-- CACHE 1: numbers that are taken one after the other are in order, across sessions. Order is always seq, never created_on,
 -- which is the start of a transaction and the same for all jobs sent in it.
 CREATE SEQUENCE trioboss.job_seq CACHE 1;
 
@@ -22,6 +22,7 @@ LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp A
 DECLARE
     option record;
     valid boolean;
+    allowed text;
 BEGIN
     IF jsonb_typeof(options) <> 'object' THEN
         RAISE EXCEPTION 'options: % is not an object', left(options::text, 200) USING ERRCODE = 'check_violation';
@@ -43,10 +44,22 @@ BEGIN
             WHEN option.key IN ('retry_backoff', 'auto_heartbeat') THEN option.type = 'boolean'
             WHEN option.key = 'dead_letter' THEN option.type = 'string'
             WHEN option.key = 'trace' THEN option.type = 'object' AND octet_length(option.value::text) <= 4000 END;
-        IF valid IS NOT TRUE THEN
-            RAISE EXCEPTION '%: % is not a value of this option of a job', option.key, left(option.value::text, 200)
+        CONTINUE WHEN valid;
+        allowed := CASE
+            WHEN option.key IN ('retry_delay', 'retry_delay_max', 'delete_after') THEN 'a number from 0 to 6311520000'
+            WHEN option.key IN ('retry_window', 'expire_in', 'retention') THEN 'a number above 0, up to 6311520000'
+            WHEN option.key = 'heartbeat' THEN 'a number from 1 to 6311520000'
+            WHEN option.key = 'retry_jitter' THEN 'a number from 0 to 1'
+            WHEN option.key IN ('retry_limit', 'max_lease_extensions') THEN 'an integer from 0 to 1000000000'
+            WHEN option.key IN ('retry_backoff', 'auto_heartbeat') THEN 'true or false'
+            WHEN option.key = 'dead_letter' THEN 'the name of a queue'
+            WHEN option.key = 'trace' THEN 'an object of at most 4000 bytes' END;
+        IF allowed IS NULL THEN
+            RAISE EXCEPTION '%: a job has no such option; it has auto_heartbeat, dead_letter, delete_after, expire_in, heartbeat, max_lease_extensions, retention, retry_backoff, retry_delay, retry_delay_max, retry_jitter, retry_limit, retry_window, trace', left(option.key, 200)
                 USING ERRCODE = 'check_violation', CONSTRAINT = 'job_options';
         END IF;
+        RAISE EXCEPTION '%: % is out of range: it must be %', option.key, left(option.value::text, 200), allowed
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'job_options';
     END LOOP;
     RETURN true;
 END $$;
@@ -154,7 +167,7 @@ CREATE INDEX live_job_active ON trioboss.live_job (queue, id) WHERE readiness = 
 CREATE UNIQUE INDEX live_job_slot ON trioboss.live_job (queue, slot) WHERE slot IS NOT NULL;
 
 -- The policies under which jobs of a key run one at a time: a key has one owner. Only a job whose key has none is
--- admitted, under the lock of admission, so a claim never meets a violation here.
+-- admitted, under the admission lock, so a claim never meets a violation here.
 -- Also for get_blocked_keys.sql and delete_stored_jobs.sql: failed jobs that block their keys own them.
 CREATE UNIQUE INDEX live_job_owner ON trioboss.live_job (queue, owner) WHERE owner IS NOT NULL;
 
@@ -164,8 +177,8 @@ CREATE UNIQUE INDEX live_job_once ON trioboss.live_job (queue, once)
     WHERE once IS NOT NULL AND (readiness < 'active' OR (readiness = 'active' AND starts_with(once, 'ended:')));
 
 -- Backlogs to be checked. A job that joins a backlog leaves a row here with its priority; a job that no longer owns its
--- key leaves one without. Dispatchers answer these rows under the lock of admission (lock_admission.sql): nobody else
--- admits a job. Rows are only inserted, never updated, so an open transaction of a sender makes nobody wait.
+-- key leaves one without. Only claims answer these rows, under the admission lock (lock_admission.sql), and admit jobs.
+-- Rows are only inserted and deleted, never updated, so no session waits for an open transaction of a sender.
 -- Invariant: a backlog that has a waiting job and no owner has a row here, committed with the change that made it so.
 CREATE TABLE trioboss.backlog_check (
     seq       bigint,
@@ -237,7 +250,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN keyed THEN 'key:' OPERATOR(pg_catalog.||) COALESCE(key, '') END
 $$;
 
--- The order within a backlog: strict FIFO knows no priorities there.
+-- The order within a backlog: under strict FIFO priorities do not count there.
 CREATE FUNCTION trioboss.backlog_rank(policy text, priority integer) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN policy OPERATOR(pg_catalog.=) 'key_strict_fifo' THEN 0
@@ -264,11 +277,11 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
         (pg_catalog.hashtextextended(key, 0) OPERATOR(pg_catalog.&) 1023::pg_catalog.int8)::pg_catalog.text, seed)
 $$;
 
--- The owner of a key is gone, or a job that waited for something else joins a backlog, whatever statement did it: the
--- backlog has to be checked. For an owner unconditionally: a job that joins the backlog at the same moment may not be
--- visible yet, and its own check may have been answered before. (Statements that insert jobs leave the checks
--- themselves, one for all jobs of a backlog.)
-CREATE FUNCTION trioboss.leave_check() RETURNS trigger
+-- A backlog has to be checked when its key loses its owner, or when a job that waited for something else joins it,
+-- whatever statement did that. When an owner leaves, the check is added without asking whether a job waits: one that joins
+-- at the same moment may not be visible yet, and its own check may have been answered before. (Statements that insert
+-- jobs add the checks themselves, one for all jobs of a backlog.)
+CREATE FUNCTION trioboss.add_backlog_check() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF TG_OP = 'DELETE' OR (OLD.owner IS NOT NULL AND OLD.owner IS DISTINCT FROM NEW.owner) THEN
@@ -281,12 +294,12 @@ BEGIN
 END $$;
 
 CREATE TRIGGER owner_deleted AFTER DELETE ON trioboss.live_job FOR EACH ROW
-WHEN (OLD.owner IS NOT NULL) EXECUTE FUNCTION trioboss.leave_check();
+WHEN (OLD.owner IS NOT NULL) EXECUTE FUNCTION trioboss.add_backlog_check();
 
 CREATE TRIGGER backlog_changed AFTER UPDATE OF readiness, owner ON trioboss.live_job FOR EACH ROW
 WHEN ((OLD.owner IS NOT NULL AND OLD.owner IS DISTINCT FROM NEW.owner)
       OR (OLD.readiness < 'waiting' AND NEW.readiness = 'waiting'))
-EXECUTE FUNCTION trioboss.leave_check();
+EXECUTE FUNCTION trioboss.add_backlog_check();
 
 -- Plain SQL can change the readiness, the key or the queue of a job, too. Slot, backlog and owner follow, so that the policy
 -- holds or the change is refused by its unique index; the backlogs concerned are checked; and an attempt that does not
@@ -340,8 +353,8 @@ BEGIN
 END $$;
 
 -- Only for changes that the statements of trioboss do not make. They set all these columns themselves, an owner where one
--- is due, and the end of a lease exactly while there is one; a claim must not pay for a function. (The exception is a
--- job of strict FIFO that waits for a retry: it is changed to what it is.)
+-- is due, and the end of a lease exactly while there is one; a claim must not pay for a function. (A strict FIFO job that
+-- waits for a retry also fires this trigger, which leaves it unchanged.)
 CREATE TRIGGER follow_readiness BEFORE UPDATE OF readiness ON trioboss.live_job FOR EACH ROW
 WHEN ((NEW.readiness = 'active') <> (NEW.expires_on IS NOT NULL)
       OR (NEW.readiness = 'ended' AND OLD.readiness <> 'active')
@@ -356,12 +369,12 @@ WHEN ((OLD.queue, OLD.key) IS DISTINCT FROM (NEW.queue, NEW.key)) EXECUTE FUNCTI
 -- A job that is inserted without its readiness gets everything that send.sql would give it: by plain SQL through the
 -- view job, and where a statement makes jobs for another queue (dead letters, completion jobs).
 -- A role that only sends (it may not update jobs) gets the same whatever it writes: it cannot pass a policy by.
-CREATE FUNCTION trioboss.place_job() RETURNS trigger
+CREATE FUNCTION trioboss.fill_in_job() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     q trioboss.queue;
     lock bigint;
-    placed_by_statement boolean := NEW.readiness IS NOT NULL;
+    sent_by_statement boolean := NEW.readiness IS NOT NULL;
 BEGIN
     IF NOT has_table_privilege('trioboss.live_job', 'UPDATE') THEN
         NEW.notes := CASE WHEN NEW.notes ? 'singleton_on' THEN jsonb_build_object('singleton_on', NEW.notes -> 'singleton_on') END;
@@ -380,7 +393,7 @@ BEGIN
     END IF;
     IF q.policy = 'key_strict_fifo' AND q.commit_order THEN
         lock := trioboss.key_lock(NEW.queue, NEW.key, (SELECT seed FROM trioboss.lock_seed));
-        -- A worker never waits for an open transaction of somebody else: beside one, a dead letter joins without the lock.
+        -- A worker never waits for an open transaction of another session: beside one, a dead letter joins without the lock.
         IF NEW.notes ? 'source' THEN
             PERFORM pg_try_advisory_xact_lock(lock);
         ELSE
@@ -396,15 +409,15 @@ BEGIN
         INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
         VALUES (NEW.seq, NEW.priority, NEW.queue, NEW.backlog);
     END IF;
-    IF NOT placed_by_statement THEN
+    IF NOT sent_by_statement THEN
         PERFORM trioboss.notify(NEW.queue);
     END IF;
     RETURN NEW;
 END $$;
 
-CREATE TRIGGER place_job BEFORE INSERT ON trioboss.live_job FOR EACH ROW
+CREATE TRIGGER fill_in_job BEFORE INSERT ON trioboss.live_job FOR EACH ROW
 WHEN (NEW.readiness IS NULL OR NOT has_table_privilege('trioboss.live_job'::regclass, 'UPDATE'))
-EXECUTE FUNCTION trioboss.place_job();
+EXECUTE FUNCTION trioboss.fill_in_job();
 
 -- The live jobs of all queues that have no table of their own.
 CREATE TABLE trioboss.live_job_common (LIKE trioboss.live_job INCLUDING DEFAULTS)
@@ -432,12 +445,12 @@ BEGIN
     END LOOP;
 END $$;
 
--- Run a command that needs a table for itself. Whoever waits for such a lock keeps out everybody who comes later, so it
--- waits in short bites, between which the others go on. It gives up when its patience is at an end.
-CREATE FUNCTION trioboss.run_between_others(command text, patience interval) RETURNS void
+-- Run a command that needs an exclusive lock. A session that waits for an exclusive lock blocks all later ones, so this
+-- waits at most 50 ms at a time and lets others run in between, until `timeout`.
+CREATE FUNCTION trioboss.run_between_others(command text, timeout interval) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '50ms' AS $$
 DECLARE
-    deadline timestamptz := clock_timestamp() + coalesce(nullif(patience, interval '0'), interval '10 s');
+    deadline timestamptz := clock_timestamp() + coalesce(nullif(timeout, interval '0'), interval '10 s');
 BEGIN
     LOOP
         BEGIN
@@ -452,7 +465,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- A table of its own for a queue. Attaching looks through job_common for jobs of that name, so a queue gets
+-- A table of its own for a queue. Attaching scans live_job_common for jobs of that name, so a queue gets
 -- its table when it is created and never later. It waits for as long as the session's lock_timeout says, or 10 s.
 -- Jobs of that name are those of a queue that was deleted while their sends were open: they are gone with it.
 CREATE FUNCTION trioboss.add_job_table(queue text, table_name text) RETURNS void
@@ -499,6 +512,6 @@ REVOKE ALL ON FUNCTION trioboss.check_job_options(jsonb), trioboss.check_job_not
     trioboss.queued_readiness(timestamptz, timestamptz, text),
     trioboss.queued_slot(text, text, integer), trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer),
     trioboss.retry_delay(double precision, boolean, double precision, double precision, integer, double precision),
-    trioboss.key_lock(text, text, bigint), trioboss.leave_check(), trioboss.follow_change(), trioboss.place_job(),
+    trioboss.key_lock(text, text, bigint), trioboss.add_backlog_check(), trioboss.follow_change(), trioboss.fill_in_job(),
     trioboss.copy_rights(regclass, regclass), trioboss.run_between_others(text, interval),
     trioboss.add_job_table(text, text), trioboss.drop_job_table(text) FROM PUBLIC;

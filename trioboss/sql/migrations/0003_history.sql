@@ -179,6 +179,9 @@ $$;
 -- went to the default table is left there. Days are days in UTC. Returns how many tables it made.
 -- A table is made first and attached then, so that nobody who settles a job has to wait. Readers do, for a lock on the
 -- default table; where one of them is in the way for longer than a moment, the next call makes the rest.
+-- To attach a table, Postgres reads the whole default table, and keeps everybody out of it meanwhile. So no table is
+-- attached while that has more than 16 MB, because tables were made too late: history goes on there, find_warnings.sql
+-- reports it, and `SET history.scan_limit = '100GB'` before a call, at a quiet time, attaches the tables nevertheless.
 CREATE FUNCTION trioboss.add_days(today date, ahead integer) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '50ms'
 AS $$
@@ -187,8 +190,10 @@ DECLARE
     made text;
     day date;
     number integer := 0;
+    most bigint := pg_size_bytes(coalesce(nullif(current_setting('history.scan_limit', true), ''), '16MB'));
 BEGIN
     FOREACH history IN ARRAY ARRAY['archive', 'attempt'] LOOP
+        CONTINUE WHEN pg_relation_size(format('trioboss.%I', history || '_default')) > most;
         FOR day IN SELECT generate_series(today - 1, today + ahead, interval '1 day') LOOP
             made := history || to_char(day, '_YYYYMMDD');
             CONTINUE WHEN to_regclass(format('trioboss.%I', made)) IS NOT NULL;
@@ -209,7 +214,8 @@ BEGIN
     RETURN number;
 END $$;
 
--- Drop the table of one day. While it waits for that, everybody waits for it, so it gives up at once: try again later.
+-- Drop the table of one day. While it waited for its lock, all later sessions would wait, so it gives up at once: try
+-- again later.
 -- A day that never got a table is deleted from the default table.
 CREATE FUNCTION trioboss.drop_day(history text, day date) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '50ms' AS $$
@@ -231,8 +237,8 @@ BEGIN
     END IF;
 END $$;
 
--- The same id twice is one job, also when the first has ended: take back those just sent whose namesake is in the
--- archive. It acts for the owner, so that senders need no right to delete jobs: what it deletes is never another job.
+-- The same id twice is one job, also when the first has ended: take back those just sent if a job of the same id is in
+-- the archive. It acts for the owner, so that senders need no right to delete jobs: what it deletes is never another job.
 CREATE FUNCTION trioboss.drop_if_ended(queue text, ids uuid[]) RETURNS SETOF uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -14,7 +14,7 @@ CREATE TABLE trioboss.schedule (
     PRIMARY KEY (queue, key)
 );
 
--- The ledger of cron: the boss that inserts the row of a tick fires it, so it is fired once.
+-- The ticks of cron: the boss that inserts the row of a tick fires it, so it is fired once.
 CREATE TABLE trioboss.tick (
     queue    text COLLATE "C" NOT NULL,
     key      text COLLATE "C" NOT NULL,
@@ -32,7 +32,7 @@ CREATE TABLE trioboss.subscription (
     PRIMARY KEY (event, queue)
 );
 
--- Idle markers: dispatchers that want a notification when a job of the queue can run. A crash of the server loses them;
+-- Idle markers: dispatchers to be notified when a job of the queue can run. A crash of the server loses them;
 -- dispatchers set them again when they reconnect.
 CREATE UNLOGGED TABLE trioboss.idle_dispatcher (
     queue   text COLLATE "C" NOT NULL,
@@ -49,7 +49,7 @@ CREATE UNLOGGED TABLE trioboss.completion_waiter (
 );
 
 -- Workers. The boss of each holds a session lock with the number `lock` in its session `pid` while it is connected; a row
--- whose lock that session does not hold belongs to a dead worker. Behind a transaction pooler there are no session locks:
+-- whose lock that session does not hold belongs to a worker that is gone, and counts as dead after the grace. Behind a transaction pooler there are no session locks:
 -- `lock` is null, and the boss keeps `seen_on` up to date instead.
 CREATE TABLE trioboss.worker (
     id          uuid PRIMARY KEY,
@@ -71,10 +71,10 @@ CREATE UNLOGGED TABLE trioboss.leader (
     until   timestamptz NOT NULL
 );
 
--- Lead for the next seconds, if nobody else does; true, or null. A part of poll.sql, which repeats it.
+-- Lead for the next seconds, if no other boss does; true, or null. A part of poll.sql, which repeats it.
 -- With a `session` of its own a leader also holds a session lock, so that another boss can follow the moment it dies. A
 -- leader that is frozen, or cut off without the server noticing, keeps that lock, possibly for ever: then its time
--- runs out. The holder of the lock goes before a boss that has only the time. Two may lead for a moment; what they do
+-- runs out. A boss with the lock takes precedence over one with only an unexpired row. Two may lead for a moment; what they do
 -- is fenced. No candidate waits: a row that is locked belongs to another boss.
 CREATE FUNCTION trioboss.lead(candidate uuid, seconds double precision, session boolean) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$

@@ -6,7 +6,7 @@ CREATE INDEX archive_xid ON trioboss.archive (xid);
 CREATE INDEX attempt_xid ON trioboss.attempt (xid);
 
 -- The lakes to which history is exported. This table decides what is exported: a batch exists once its row is updated
--- here, and whoever holds `token` may add one. An export that takes a lake raises the token, so an older one that is
+-- here, and only the export that holds `token` may add one. An export that takes a lake raises the token, so an older one that is
 -- still running can add nothing more.
 CREATE TABLE trioboss.lake (
     id           uuid PRIMARY KEY,                   -- as its manifest has it
@@ -60,13 +60,13 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     RETURNING reader.snapshot, reader.files
 $$;
 
--- The ledger of bulk loads: a load is released by whoever writes its row, so it is released once.
+-- Bulk loads: the transaction that writes the row of a load releases it, so it is released once.
 CREATE TABLE trioboss.load (
     id        text COLLATE "C" PRIMARY KEY,
     name      text COLLATE "C" NOT NULL,         -- the queue
     state     text COLLATE "C" NOT NULL CHECK (state IN ('released', 'refused', 'checked')),
     staged    bigint NOT NULL,
-    released  bigint NOT NULL,                   -- the others of the staged ones had no place under the policy
+    released  bigint NOT NULL,                   -- the policy refused the other staged ones
     rejected  bigint NOT NULL,
     ended_on  timestamptz NOT NULL DEFAULT now()
 );

@@ -1,6 +1,6 @@
 -- The claim of a keyed queue: lease up to `limit` of the jobs that are ready, or first in a backlog without an owner,
 -- highest priority first, then in order of sending. A claimed job owns its key. Runs after lock_admission.sql in the
--- same short transaction, so nobody else admits jobs of this queue, and the snapshot is newer than the lock.
+-- same short transaction, so no other session admits jobs of this queue, and the snapshot is newer than the lock.
 --
 -- A check is answered, and deleted, if its backlog is empty or owned: a change of that leaves a new check. A backlog
 -- that could go on, but is not wanted yet, keeps one check with the priority of its first job.

@@ -1,4 +1,4 @@
--- Take jobs out: queued ones will not run, and the worker of an active one is told to stop. Their throttle slots become
+-- Cancel jobs: queued ones will not run, and the worker of an active one is notified to stop it. Their throttle slots become
 -- free. An end is never before its start, which may be later than this statement's own. Returns the ids cancelled here.
 WITH cancelled AS (
     DELETE FROM trioboss.live_job_common

@@ -1,8 +1,8 @@
 -- Lease up to `limit` ready jobs of a queue to a worker, highest priority first, then in order of sending.
 -- Two claims never get the same job, never wait for each other, and never read more entries than they take.
--- Jobs start by the clock, not when the statement reached the server: that may be before the end of the attempt that
--- they had to wait for, which the statement sees a moment later, with its snapshot.
--- `again`: a job was changed under our hands, and may be claimed now. find_next_due.sql finds what waits for time.
+-- started_on is clock_timestamp(), not statement_timestamp(): the statement may have begun before the previous attempt
+-- ended.
+-- `again`: a job was changed by another session meanwhile, and may be claimed now. find_next_due.sql finds what waits for time.
 -- `async_commit`: a claim that a crash of the server loses is a job that is still ready.
 WITH
 \ir fragments/lease_terms.sql

@@ -1,4 +1,4 @@
--- End jobs well. Fenced: a lease that is not the active one changes nothing. `outputs` maps ids to outputs, where there
+-- Complete jobs. Fenced: a lease that is not the active one changes nothing. `outputs` maps ids to outputs, where there
 -- are any. A job leaves the live table for the archive; without keep_completed it leaves no row.
 --
 -- At least one row if the queue exists: the ids that ended here. Nothing ends while `on_complete` is true: the

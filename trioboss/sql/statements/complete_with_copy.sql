@@ -1,5 +1,5 @@
 -- complete.sql for a queue with on_complete: every job that ends here leaves a completion job in the queue named after
--- it. Completion jobs are placed by the trigger place_job, which also notifies their workers.
+-- it. The trigger fill_in_job fills in the columns of completion jobs, and notifies their workers.
 WITH terms AS MATERIALIZED (
     SELECT on_complete, keep_completed FROM trioboss.queue WHERE name = :queue::text
 ), ended AS (

@@ -8,7 +8,7 @@ WITH asked AS (
     INSERT INTO trioboss.queue (name) SELECT '__state__completed__' || name FROM asked
     ON CONFLICT DO NOTHING
 ), past AS (
-    -- With its readiness: the trigger place_job would not find a queue that this very statement makes.
+    -- With its readiness: the trigger fill_in_job would not find a queue that this very statement makes.
     INSERT INTO trioboss.live_job (queue, data, created_on, start_after, readiness)
     SELECT '__state__completed__' || a.name,
            trioboss.completion_of(a.id, a.name, a.data, a.state, a.output, a.created_on, a.started_on, a.completed_on, a.retry_count),

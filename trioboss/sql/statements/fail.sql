@@ -1,7 +1,7 @@
--- End attempts badly whose jobs are not tried again, after retry_failed.sql in the same transaction: the jobs fail for
--- good, and leave a copy in their dead letter queue, with the retention and the retries they had. A failed job of strict
+-- Fail attempts whose jobs are not tried again, after retry_failed.sql in the same transaction: the jobs fail for good,
+-- and leave a copy in their dead letter queue, with the retention and the retries they had. A failed job of strict
 -- FIFO stays, and blocks its key.
--- Fenced, locked and called as there. Returns the ids.
+-- Fenced, locked and called as retry_failed.sql. Returns the ids.
 WITH terms AS MATERIALIZED (
     SELECT *, coalesce(:now::timestamptz, statement_timestamp()) AS now FROM trioboss.queue WHERE name = :queue::text
 ), lease AS MATERIALIZED (

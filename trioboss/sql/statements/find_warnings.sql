@@ -25,4 +25,8 @@ WHERE s.datname = current_database() AND s.backend_xmin IS NOT NULL
   AND s.state IS DISTINCT FROM 'idle'  -- an idle session that receives a notification shows its last statement's age
   AND s.backend_type = 'client backend' AND s.xact_start < clock_timestamp() - interval '5 minutes'
 UNION ALL
-SELECT NULL, 'notify_queue', NULL, NULL, pg_notification_queue_usage() WHERE pg_notification_queue_usage() > 0.1;
+SELECT NULL, 'notify_queue', NULL, NULL, pg_notification_queue_usage() WHERE pg_notification_queue_usage() > 0.1
+UNION ALL
+-- Tables of days that were made too late: see add_days.
+SELECT NULL, 'late_days', NULL, NULL, pg_relation_size('trioboss.archive_default')::float8
+WHERE pg_relation_size('trioboss.archive_default') > 16777216;

@@ -1,4 +1,4 @@
--- Write a tick into the ledger, once it is due by the database's clock. One row: `ours` if this call wrote it, and the
+-- Write a tick into the table tick, once it is due by the database's clock. One row: `ours` if this call wrote it, and the
 -- seconds to wait if it came too early. No row: the schedule is gone or paused, or was changed after the tick.
 WITH asked AS MATERIALIZED (
     SELECT s.queue, s.key, coalesce(:now::timestamptz, statement_timestamp()) AS now

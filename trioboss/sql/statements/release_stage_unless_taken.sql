@@ -1,4 +1,4 @@
--- Turn the rows of a stage into jobs, except those whose place is taken: under the queue's policy, or because their id
+-- Turn the rows of a stage into jobs, except those that are refused: by the queue's policy, or because their id
 -- was sent before. To find that out costs nearly as much as to write the row: release_stage.sql does not.
 -- Order is the order of the load, except where keys are unique: there it is the order of keys, so that two loads never
 -- wait for each other in a cycle.

@@ -1,4 +1,4 @@
--- Turn staged rows into jobs, except those whose place is taken: under the queue's policy, or because their id was sent
+-- Turn staged rows into jobs, except those that are refused: by the queue's policy, or because their id was sent
 -- before. Order is the order of the load, except where keys are unique: there it is the order of keys, so that two
 -- loads never wait for each other in a cycle. Returns how many there are now, and their ids if asked for.
 WITH target AS MATERIALIZED (

@@ -1,13 +1,13 @@
 -- Examine all leases, in one statement. Rows, by `kind`:
 --   ended    an attempt to be ended: `outcome` lost (its worker is gone, or its heartbeats stopped) or expired
---   dead     a worker that is gone for good
+--   dead     a worker that is gone for `grace` seconds: a later examination has to find it gone again
 --   active   how many jobs are active, and in how many seconds the first lease runs out
 --
 -- A worker is gone if its session does not hold its lock, or, behind a pooler, if it was not seen for `grace` seconds.
 -- gone_since says since when: a boss that merely reconnects takes its lock again within the grace and loses nothing.
 -- pg_locks is read instead of trying the locks: neither can another session with the same lock hide a death, nor can the
 -- rows of many dead workers fill the server's table of locks.
--- Unless `certain`, nobody counts as gone and no heartbeat as missed: the server was out of reach for everybody.
+-- Unless `certain`, no worker counts as gone and no heartbeat as missed: the server was out of reach for all bosses.
 -- `margin` seconds are left to a worker to end an expired attempt itself.
 WITH clock AS MATERIALIZED (
     SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now

@@ -1,4 +1,4 @@
--- Queue cancelled jobs again, in their old place. A job whose place is taken under the queue's policy stays
+-- Queue cancelled jobs again, in their old position. A job whose policy slot is taken stays
 -- cancelled. Returns the ids that were resumed here.
 WITH cancelled AS MATERIALIZED (
     SELECT a.*, t.now, t.policy AS rule, trioboss.key_backlog(t.keyed, a.key) AS backlog, greatest(a.start_after, t.now) AS starts

@@ -1,13 +1,13 @@
--- End attempts badly whose jobs may be tried again: they are queued again, after their retry delay. The first half of
+-- Fail attempts whose jobs may be tried again: they are queued again, after their retry delay. The first half of
 -- failing; fail.sql follows in the same transaction and ends what this leaves.
 --
 -- Fenced as in complete.sql. `failures` maps ids to [error, delay, dead, outcome]: `delay` overrides the retry delay,
 -- `dead` skips the retries, `outcome` is what the history calls this end.
--- A job is left if its retries are used up, or if its place in the queue is taken: stately allows one retry of a key,
+-- A job is left if its retries are used up, or if its policy slot is taken: stately allows one retry of a key,
 -- send_singleton one queued job. A job whose worker is gone (`lost`) has not failed: as in release.sql it is queued
 -- beside the other. A job of strict FIFO keeps its key.
 -- `elsewhere` as in complete.sql.
--- Rows are locked first and written by id: a heartbeat since our snapshot gave a row another ctid.
+-- Rows are locked first and updated by id, because a heartbeat since our snapshot may have moved the row.
 WITH terms AS MATERIALIZED (
     SELECT *, coalesce(:now::timestamptz, statement_timestamp()) AS now FROM trioboss.queue WHERE name = :queue::text
 ), lease AS MATERIALIZED (

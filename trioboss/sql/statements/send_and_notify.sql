@@ -4,7 +4,7 @@
 -- No row: it is no such queue. Else whether the notification was sent. If not, notify_idle.sql has to follow the commit:
 -- a dispatcher may become idle before we commit; or another sender is doing the same. A NOTIFY holds a lock of the whole
 -- database until the commit is on disk, and all other notifications wait for it: so only one sender at a time may.
--- No sender relies on ours for its own notification, as with notify_idle.sql: this transaction may still fail.
+-- Unlike notify_idle.sql, no other sender may rely on this notification: this transaction may still fail.
 INSERT INTO trioboss.live_job_common (id, queue, created_on, start_after, readiness, data)
 SELECT :id::uuid, q.name, t.sent_on, t.sent_on, 'ready', :data::jsonb
 FROM trioboss.queue q, (SELECT coalesce(:now::timestamptz, statement_timestamp()) AS sent_on) t
