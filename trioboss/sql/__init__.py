@@ -9,6 +9,7 @@ a queue with a table of its own, gets the same text with those two names replace
 into SQL.
 
 plans   the migrations as SQL text, for schemas that others apply
+parts   the migrations as single statements, found by the object that each makes
 grants  the rights of roles, as SQL text
 """
 
