@@ -4,10 +4,12 @@ import io
 import json
 import logging
 import re
+from datetime import UTC, datetime
 
 import pytest
 
 import trioboss
+from trioboss import events
 from trioboss.cli.logs import LogHandler, set_up_logging
 from trioboss.events import JobCompleted, JobFailed
 
@@ -76,6 +78,27 @@ async def test_a_cancelled_job_has_a_line(boss, workers):
     assert re.search(r"#1 cancelled, ran [\d.]+ (ms|s)$", await worker.prints(id, "cancelled, ran"))
 
 
+async def test_a_failure_has_the_stack(boss, workers):
+    worker = await workers.start("-q", "failing")
+    id = await boss.send("failing")
+    await worker.prints(id, "failed: ValueError: it went")
+    await worker.prints("    ValueError: it went")
+
+    assert worker.matching("    Traceback (most recent call last):")
+    assert worker.matching('worker_apps.py", line')
+
+
+async def test_a_failure_has_the_stack_as_a_field_in_json(boss, workers):
+    worker = await workers.start("-q", "failing", "--json-logs")
+    id = await boss.send("failing")
+
+    line = json.loads(await worker.prints(id, "JobFailed"))
+
+    assert line["stack"].startswith("Traceback (most recent call last):")
+    assert line["stack"].endswith("ValueError: it went\nwrong")
+    assert line["error"] == "ValueError: it went"
+
+
 async def test_the_parent_of_several_processes_logs_in_the_same_format(boss, workers):
     supervisor = await workers.start("-q", "short", "--processes", "2", "--json-logs")
     await supervisor.prints("WorkerStarted", times=2)
@@ -108,6 +131,19 @@ def log(capsys):
     root.setLevel(level)
 
 
+EVENTS = [
+    events.JobCancelled("q", "id", None),
+    events.JobCancelled("q", "id", 1, 0.5),
+    events.JobReleased("q", "id", 1),
+    events.JobsRecovered("q", ("id",), "lost"),
+    events.LeaseExtended("q", "id", 1, 60.0),
+    events.LeaseLostEvent("q", "id", 1, "gone"),
+    events.LoopBlocked(1.5),
+    events.ListenerDown("gone"),
+    events.QueueWarning(None, "kind", "text"),
+    events.TickFired("q", "", datetime(2026, 1, 1, tzinfo=UTC), None),
+    events.Stopped(),
+]
 ID = "01920000-0000-7000-8000-000000000001"
 
 
@@ -115,6 +151,13 @@ def test_times_are_in_human_units(log):
     event = JobCompleted("q", ID, 1, 239.9402, 0.0123)
 
     assert "#1 completed, waited 4 min, ran 12 ms" in log(False, "x", extra={"event": event})
+
+
+def test_every_kind_of_event_has_a_line(log):
+    for event in EVENTS:
+        text = log(False, "%s", type(event).__name__, extra={"event": event})
+        assert json.loads(log(True, "x", extra={"event": event}))["event"] == type(event).__name__
+        assert len(text.splitlines()) == 1
 
 
 def test_an_error_stays_on_its_line_and_is_readable(log):

@@ -38,7 +38,8 @@ _TEXTS: dict[type[Event], Callable[..., str]] = {
         f"{'failed' if e.state == 'failed' else 'failed, will be retried'}: {e.error}, "
         f"waited {show_seconds(e.waited)}, ran {show_seconds(e.ran)}"
     ),
-    events.JobCancelled: lambda e: f"cancelled, ran {show_seconds(e.ran)}",
+    events.JobCancelled: lambda e: "cancelled" if e.ran is None else f"cancelled, ran {show_seconds(e.ran)}",
+    events.LeaseExtended: lambda e: f"lease extended: it expires {show_seconds(e.expire_in)} after its start",
     events.JobReleased: lambda e: "released: it is queued again, no retry is spent",
     events.LeaseLostEvent: lambda e: f"lost: {e.reason}",
     events.JobStuck: lambda e: "stuck: its handler was cancelled and does not end",
