@@ -30,6 +30,7 @@ grants         `trioboss grants`
 pipeline       `trioboss pipeline`
 """
 
+import gc
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -43,5 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:2] == ["pipeline", "archive"]:
         # Before anything else is imported: the imports alone would delay other processes.
         import_module("trioboss.pipeline.low_priority").lower_priority_early(given[2:])
+    if arguments is None:
+        # Imports make many objects and no garbage: they take a tenth less without the collector. `run` enables it.
+        gc.disable()
     code: int = import_module("trioboss.cli.commands").run(given)
     return code

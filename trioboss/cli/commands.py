@@ -1,6 +1,7 @@
 """How a command is run. A user's mistake is one sentence and exit code 1 or 2, never a traceback."""
 
 import argparse
+import gc
 import logging
 import os
 import sys
@@ -21,6 +22,9 @@ def run(arguments: Sequence[str]) -> int:
         args = parse_with_config(make_parser(), arguments)
         args.schema = args.schema or os.environ.get("TRIOBOSS_SCHEMA") or "trioboss"
         function = find_function(args.run)
+        if not gc.isenabled():
+            gc.freeze()  # what was imported stays: the collector need not examine it
+            gc.enable()
         _check(args)
         if args.command != "worker":
             # A command prints what concerns its user itself.
