@@ -1,6 +1,7 @@
 """A dashboard on a real server, with queues of every kind and a worker that runs, in a thread of its own."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -108,12 +109,26 @@ def open_site(dsn: str, **options: Any) -> Iterator[Site]:
         try:
             if "error" in shared:
                 raise shared["error"]
+            _wait_until_settled(boss)
             yield Site(shared["url"], dsn, boss, lambda: shared["token"].run_sync_soon(finish.set))
         finally:
             if "token" in shared:
                 shared["token"].run_sync_soon(finish.set)
                 shared["token"].run_sync_soon(stop.set)
             thread.join(60)
+
+
+def _wait_until_settled(boss: trioboss.SyncBoss) -> None:
+    """Wait until the worker has run everything that it can run."""
+    deadline = time.monotonic() + 60
+    while True:
+        stats = boss.get_all_queue_stats()
+        waiting = sum(stats[queue].ready for queue in ("email", "slow", "webhooks"))
+        if not waiting and stats["orders/paid"].ready == 5 and stats["email"].active == 0:
+            return
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the worker is not done: {stats}")
+        time.sleep(0.05)
 
 
 def _run(serve: Any, ready: threading.Event, shared: dict[str, Any]) -> None:

@@ -141,6 +141,26 @@ async def test_a_database_without_the_schema_is_explained(empty_dsn):
     assert "schema" in response.text
 
 
+async def test_schedules_show_the_ticks_that_were_fired_and_those_that_were_missed(reading, dsn, sync_boss):
+    sync_boss.create_queue("q")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "insert into trioboss.schedule (queue, key, cron, updated_on) "
+            "values ('q', 'k', '0 * * * *', now() - interval '1 day'), ('q', 'odd', 'not cron', now())"
+        )
+        connection.execute(
+            "insert into trioboss.tick (queue, key, due, fired_on, job_id) "
+            "select 'q', 'k', d, d + interval '3 s', case when n = 3 then gen_random_uuid() end "
+            "from generate_series(3, 5, 2) n, lateral (select date_trunc('hour', now()) - n * interval '1 h' as d) t"
+        )
+    text = (await reading.get("/schedules")).text
+
+    assert text.count('<li class="fired">') == 2
+    assert text.count('<li class="missed">') in (3, 4)  # the last one may be of this minute
+    assert "+3 s" in text
+    assert "not cron" in text
+
+
 # -- who may see it
 
 

@@ -62,7 +62,7 @@ def executors_of(worker):
 
 
 @contextmanager
-def daemon(folder, name, *arguments):
+def daemon(folder, name, *arguments, host="127.0.0.1"):
     """A master or a worker: as spark-class starts it, but without the Java that makes up its command."""
     java = prepare_java()
     environment = {
@@ -79,7 +79,7 @@ def daemon(folder, name, *arguments):
         *run,
         f"org.apache.spark.deploy.{name}",
         "--host",
-        "127.0.0.1",
+        host,
         "--webui-port",
         "0",
         *arguments,
@@ -118,9 +118,18 @@ def outcome(server_dsn, template, tmp_path_factory):
         until(lambda: listens(port), "the master")
         master = f"spark://127.0.0.1:{port}"
         resources = ("--cores", "2", "--memory", "600m")
+        # Two hosts: Spark starts no copy of a task on the host of the first.
         workers = [
             stack.enter_context(
-                daemon(folder, "worker.Worker", *resources, "--work-dir", str(folder / f"work{n}"), master)
+                daemon(
+                    folder,
+                    "worker.Worker",
+                    *resources,
+                    "--work-dir",
+                    str(folder / f"work{n}"),
+                    master,
+                    host=f"127.0.0.{n + 1}",
+                )
             )
             for n in range(2)
         ]

@@ -82,9 +82,6 @@ class _Call:
             span.set_attribute("messaging.batch.message_count", len(answer))
         return answer
 
-    def _count_sent(self, span: Span, queue: str, count: int) -> None:
-        self._instruments.sent.add(count, common_attributes("send", "send", queue))
-
 
 class _SendCall(_Call):
     """A method that sends one job, with the context of its span."""
@@ -102,10 +99,10 @@ class _SendCall(_Call):
         sent = await method(queue, *args, **kwargs)
         if isinstance(sent, list):  # publish: to any number of queues
             span.set_attribute("messaging.batch.message_count", len(sent))
-            self._count_sent(span, queue, len(sent))
+            self._instruments.sent.add(len(sent), queue)
         elif sent is not None:
             span.set_attribute("messaging.message.id", str(sent))
-            self._count_sent(span, queue, 1)
+            self._instruments.sent.add(1, queue)
         return sent
 
 
@@ -125,7 +122,7 @@ class _InsertCall(_Call):
         sent = await method(queue, _with_trace(jobs, carrier) if carrier else jobs, *rest, **kwargs)
         count = sent if isinstance(sent, int) else len(sent)
         span.set_attribute("messaging.batch.message_count", count)
-        self._count_sent(span, queue, count)
+        self._instruments.sent.add(count, queue)
         return sent
 
 

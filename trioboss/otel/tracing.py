@@ -35,17 +35,18 @@ class Tracing:
         first = jobs[0]
         attributes = common_attributes("process", "process", first.queue)
         span = self._start(jobs, attributes)
+        kind: str | None = None
         started = perf_counter()
         # The exception is recorded here, and not by use_span: a cancellation is no error of the handler.
         with trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
             try:
                 return await call_next(job)
             except BaseException as error:
-                attributes = {**attributes, "error.type": self._note_error(span, error)}
+                kind = attributes["error.type"] = self._note_error(span, error)
                 raise
             finally:
                 self._instruments.process_duration.record(perf_counter() - started, attributes)
-                self._instruments.consumed.add(len(jobs), attributes)
+                self._instruments.consumed.add(len(jobs), first.queue, kind)
 
     def _start(self, jobs: Sequence[RunningJob[Any]], attributes: dict[str, Any]) -> Span:
         first = jobs[0]

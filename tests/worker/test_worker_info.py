@@ -1,0 +1,48 @@
+"""What operators see of a worker in the database: where it runs, its version and slots, and a blocked event loop."""
+
+import os
+import platform
+
+import psycopg
+import trio
+
+import trioboss
+from trioboss.events import LoopBlocked
+from trioboss.runtime import runtime
+
+
+async def handle(job):
+    pass
+
+
+def read_info(dsn):
+    with psycopg.connect(dsn) as connection:
+        ((info,),) = connection.execute("select info from trioboss.worker").fetchall()
+    return info
+
+
+async def test_a_worker_tells_where_it_runs(boss):
+    await boss.create_queue("q")
+    await boss.work("q", handle, concurrency=7)
+
+    assert read_info(boss.dsn) == {
+        "host": platform.node(),
+        "pid": os.getpid(),
+        "version": trioboss.__version__,
+        "slots": 7,
+    }
+
+
+async def test_a_blocked_event_loop_is_written_to_the_rows_of_its_workers(boss, monkeypatch):
+    monkeypatch.setattr(runtime, "_LAG_INTERVAL", 0.05)
+    await boss.create_queue("q")
+    await boss.work("q", handle)
+    for seconds in (1.5, 2.5, 1.25):
+        boss._runtime.reporter.report(LoopBlocked(seconds))
+    with trio.fail_after(30):
+        while True:
+            if "lag" in read_info(boss.dsn):
+                break
+            await trio.sleep(0.05)
+
+    assert read_info(boss.dsn)["lag"] == 2.5
