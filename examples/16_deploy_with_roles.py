@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
 import trioboss
 
@@ -20,7 +21,7 @@ async def write_invoice(job: trioboss.RunningJob) -> object:
 def run(user: str, *command: str) -> str:
     """Run `trioboss` as a database role; return its last line."""
     folder, module = os.path.split(os.path.splitext(__file__)[0])
-    dsn = psycopg.conninfo.make_conninfo(os.environ["TRIOBOSS_DSN"], user=user)
+    dsn = make_conninfo(os.environ["TRIOBOSS_DSN"], user=user)
     words = [sys.executable, "-m", "trioboss", command[0], f"{module}:app", *command[1:], "--dsn", dsn]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
     return (done.stdout + done.stderr).strip().splitlines()[-1]

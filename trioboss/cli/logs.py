@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import TextIO
 
 import attrs
 
@@ -142,7 +143,7 @@ class _LineFormatter(logging.Formatter):
         return f"\x1b[{code}m{text}\x1b[0m" if self._color else text
 
 
-class LogHandler(logging.StreamHandler):  # type: ignore[type-arg]
+class LogHandler(logging.StreamHandler[TextIO]):
     """A log, and on a terminal a line below it that is kept up to date.
 
     Errors are ignored: a log that cannot be written, to a closed pipe or a full disk, must not stop the work.
