@@ -154,3 +154,12 @@ def test_a_boss_without_the_schema_names_what_is_missing(empty_dsn, dsn):
         boss.create_queue("q")
         with pytest.raises(trioboss.StatementFailed, match="does not exist"):
             boss.send("q", conn=elsewhere)
+
+
+async def test_a_job_whose_send_outlived_its_queue_keeps_no_table_from_being_made(boss, database):
+    database.execute("insert into trioboss.live_job (queue, readiness) values ('q', 'ready')")
+
+    await boss.create_queue("q", partition=True)
+
+    assert await boss.send("q", "new") is not None
+    assert [job.data for job in await boss.fetch("q", batch_size=9)] == ["new"]
