@@ -149,7 +149,7 @@ class LogHandler(logging.StreamHandler[TextIO]):
     Errors are ignored: a log that cannot be written, to a closed pipe or a full disk, must not stop the work.
     """
 
-    status = ""
+    status: str = ""
 
     @property
     def is_terminal(self) -> bool:
