@@ -76,6 +76,7 @@ def test_an_unknown_row_is_refused():
         compare.main(["--only", "nonsense"])
 
 
+@pytest.mark.soak
 def test_this_checkout_is_compared_with_itself(server_dsn: str, tmp_path: Path):
     options = ["--quick", "--only", "bulk,nothing else", "--dsn", server_dsn, "--results", str(tmp_path)]
     assert compare.main([str(THIS_ROOT), "--other-python", sys.executable, *options]) == 0

@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 
 import trioboss
-from trioboss.cli.doctor import _check_vacuum
+from trioboss.cli.findings import check_vacuum
 from trioboss.events import ErrorEvent, JobStarted, ListenerDown, ListenerUp
 from trioboss.model.job import make_id
 from trioboss.testing import record, temporary_database, temporary_server
@@ -202,9 +202,9 @@ async def test_E9_sessions_that_the_server_ends_when_idle_are_replaced(own_dsn, 
 
 
 def test_E13_doctor_reports_disabled_autovacuum_and_old_snapshots():
-    assert _check_vacuum("off", 0).status == "failure"
-    assert _check_vacuum("on", 1000).status == "warning"
-    assert _check_vacuum("on", 1).status == "ok"
+    assert check_vacuum("off", 0).status == "failure"
+    assert check_vacuum("on", 1000).status == "warning"
+    assert check_vacuum("on", 1).status == "ok"
 
 
 async def test_E16_truncated_jobs_are_lost_leases_and_crash_nothing(own_dsn):

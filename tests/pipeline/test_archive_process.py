@@ -74,6 +74,7 @@ def follow(dsn, tmp_path):
         process.communicate()
 
 
+@pytest.mark.soak
 def test_at_rest_it_costs_next_to_nothing_and_sigterm_ends_it_well(dsn, tmp_path, follow):
     with psycopg.connect(dsn, autocommit=True) as database:
         end_jobs(database, 5)

@@ -48,6 +48,7 @@ def found(spark, lake):
     return {queue.queue: queue for queue in capacity(Source(lake=lake), target=1.0, spark=spark)}
 
 
+@pytest.mark.soak
 def test_the_slots_that_were_there_are_seen_and_the_model_fits_the_waits(found):
     even = found["even"]
 

@@ -185,18 +185,21 @@ def kill_executor(worker):
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.soak
 def test_an_export_whose_executor_is_killed_has_each_row_once(outcome):
     assert outcome.said["archived"] == 400
     assert outcome.lake == outcome.history
     assert len(outcome.lake) == 400
 
 
+@pytest.mark.soak
 def test_a_load_whose_executor_is_killed_has_each_row_once(outcome):
     assert "1000 rows, 1000 jobs in email, 0 rejected" in outcome.said["loaded"]
     assert outcome.jobs == list(range(1000))
     assert outcome.stages == []
 
 
+@pytest.mark.soak
 def test_a_load_with_two_copies_of_a_task_at_once_has_each_row_once(outcome):
     events = "".join(path.read_text() for path in outcome.folder.rglob("*") if is_event_log(path))
 
@@ -210,16 +213,19 @@ def is_event_log(path):
     return path.is_file() and b"SparkListenerSQLExecutionStart" in path.read_bytes()
 
 
+@pytest.mark.soak
 def test_what_was_loaded_is_read_and_a_refusal_arrives(outcome):
     assert outcome.said["read"] == 1000
     assert "1 of 1 rows cannot be jobs" in outcome.said["refused"]
 
 
+@pytest.mark.soak
 def test_an_executor_was_really_killed(outcome):
     logs = "".join(path.read_text() for path in outcome.folder.glob("*.log"))
     assert "exitStatus 137" in logs
 
 
+@pytest.mark.soak
 def test_no_password_is_in_any_plan_event_or_log(outcome):
     files = [path for path in outcome.folder.rglob("*") if path.is_file()]
     with_events = [path for path in files if b"SparkListenerSQLExecutionStart" in path.read_bytes()]

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import psycopg
+import pytest
 from pipeline_helpers import end_jobs
 from small_spark import preloading_path, small_environment
 
@@ -15,6 +16,7 @@ from trioboss.pipeline.java import prepare_java
 LIMIT = 400  # seconds after which something hangs
 
 
+@pytest.mark.soak
 def test_every_job_runs_on_a_server_of_spark_connect(dsn, sync_boss, tmp_path):
     sync_boss.create_queue("orders")
     with psycopg.connect(dsn, autocommit=True) as database:

@@ -94,6 +94,7 @@ def test_an_export_killed_before_any_step_and_run_again_has_each_row_once(
     assert len(killed_at) >= 10
 
 
+@pytest.mark.soak
 def test_an_export_overtaken_before_any_step_loses_and_doubles_nothing(
     spark, dsn, database, tmp_path, quick, monkeypatch
 ):

@@ -147,6 +147,7 @@ def test_compaction_leaves_one_file_a_day_with_the_same_rows(spark, dsn, databas
     assert_same(tmp_path, database)
 
 
+@pytest.mark.soak
 def test_a_compaction_killed_before_any_step_loses_and_doubles_nothing(
     spark, dsn, database, tmp_path, quick, monkeypatch
 ):
@@ -216,6 +217,7 @@ def test_old_days_are_dropped_and_files_are_deleted_after_the_time_for_readers(
 # -- Delta
 
 
+@pytest.mark.soak
 def test_a_delta_lake_has_each_batch_once_wherever_an_export_is_killed(
     spark, dsn, database, tmp_path, quick, monkeypatch
 ):

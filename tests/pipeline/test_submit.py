@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pyspark
+import pytest
 from small_spark import small_environment
 
 from trioboss.pipeline.java import prepare_java
@@ -25,6 +26,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.soak
 def test_a_job_runs_under_spark_submit_where_that_says(tmp_path):
     (tmp_path / "job.py").write_text(SCRIPT)
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"

@@ -34,6 +34,10 @@ class Changes:
         await boss.send("q", "active")
         (self.active,) = await boss.fetch("q")
         self.queued = await boss.send("q", "queued")
+        await boss.create_queue("dead")
+        await boss.create_queue("failing", dead_letter="dead", retry_limit=0)
+        await boss.send("failing")
+        await boss.fail("failing", await boss.fetch("failing"), "no")
 
     def calls(self):
         boss = self.boss
@@ -63,6 +67,7 @@ class Changes:
             "cancel": lambda conn: boss.cancel("q", self.queued, conn=conn),
             "resume": lambda conn: boss.resume("q", self.cancelled, conn=conn),
             "retry": lambda conn: boss.retry("q", self.failed, conn=conn),
+            "redrive": lambda conn: boss.redrive("dead", conn=conn),
             "delete_job": lambda conn: boss.delete_job("q", self.queued, conn=conn),
             "delete_queued_jobs": lambda conn: boss.delete_queued_jobs("q", conn=conn),
             "delete_stored_jobs": lambda conn: boss.delete_stored_jobs("q", conn=conn),

@@ -241,15 +241,3 @@ async def test_a_job_fails_beside_an_open_transaction_that_sends_to_its_dead_let
         caller.commit()
 
     assert await read_in_order(boss, "dead") == ["open"]
-
-
-async def test_a_failed_job_shows_the_terms_that_applied_when_it_failed(boss):
-    await boss.create_queue("dead")
-    await boss.create_queue("q", dead_letter="dead", retry_limit=0)
-    id = await boss.send("q")
-    await boss.fail("q", await boss.fetch("q"), "no")
-    await boss.update_queue("q", retry_limit=7, dead_letter=None)
-
-    job = await boss.get_job_by_id("q", id)
-
-    assert (job.retry_limit, job.dead_letter) == (0, "dead")

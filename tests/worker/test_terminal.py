@@ -3,6 +3,7 @@
 import asyncio
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import trio
@@ -150,5 +151,7 @@ def test_open_boss_under_asyncio_says_what_to_do(dsn):
         async with trioboss.open_boss(dsn):
             pass
 
-    with pytest.raises(trioboss.UsageError, match=r"open_boss needs trio: .* trio\.run\(main\).*SyncBoss"):
-        asyncio.run(main())
+    # In a thread: a browser test in this process may have left an event loop in the main one.
+    message = r"open_boss needs trio: .* trio\.run\(main\).*SyncBoss"
+    with ThreadPoolExecutor(1) as pool, pytest.raises(trioboss.UsageError, match=message):
+        pool.submit(lambda: asyncio.run(main())).result()

@@ -116,13 +116,14 @@ class JobsMixin(ApiBase):
         """Cancel queued or active jobs; the handler of a running one is cancelled, wherever it runs. A thread runs on;
         its result is ignored.
         """
+        # Before the cancellation: the worker of a running one reports it, and may have done so when the call returns.
+        workers = self._runtime.router.workers.values()
+        running = {running.job.id for worker in workers for running in worker.slots.running}
         settled = await self._execute_with(
             lambda own: self._store.changing.cancel(queue, id_or_ids, own=own), conn
         )
-        workers = self._runtime.router.workers.values()
-        running = {running.job.id for worker in workers for running in worker.slots.running}
         for id in settled.ids:
-            if id not in running:  # the worker of a running one reports when its handler has ended
+            if id not in running:
                 self._runtime.reporter.report(JobCancelled(queue, id, None))
         return settled
 

@@ -62,7 +62,7 @@ CREATE TABLE trioboss.attempt_default PARTITION OF trioboss.attempt DEFAULT;
 -- `live` is a constant of each half, so that a query for one of them never touches the other.
 CREATE VIEW trioboss.all_jobs AS
 SELECT j.id, j.queue AS name, j.data, j.state, j.readiness, j.priority, j.attempt::int AS attempt, j.retry_count::int AS retry_count,
-       coalesce((j.options ->> 'retry_limit')::int, (j.notes ->> 'retry_limit')::int, q.retry_limit) AS retry_limit,
+       coalesce((j.options ->> 'retry_limit')::int, q.retry_limit) AS retry_limit,
        coalesce((j.options ->> 'retry_delay')::float8, q.retry_delay) AS retry_delay,
        coalesce((j.options ->> 'retry_backoff')::boolean, q.retry_backoff) AS retry_backoff,
        coalesce((j.options ->> 'retry_delay_max')::float8, q.retry_delay_max) AS retry_delay_max,
@@ -84,7 +84,7 @@ SELECT j.id, j.queue AS name, j.data, j.state, j.readiness, j.priority, j.attemp
        greatest(j.start_after, j.created_on)
            + coalesce((j.options ->> 'retention')::float8, q.retention) * interval '1 s' AS keep_until,
        coalesce((j.options ->> 'delete_after')::float8, q.delete_after) * interval '1 s' AS delete_after,
-       j.output, j.notes -> 'progress' AS progress, coalesce(j.notes ->> 'dead_letter', j.options ->> 'dead_letter', q.dead_letter) AS dead_letter,
+       j.output, j.notes -> 'progress' AS progress, coalesce(j.options ->> 'dead_letter', q.dead_letter) AS dead_letter,
        coalesce(j.policy, q.policy) AS policy, j.worker, j.notes #>> '{source,queue}' AS source_name,
        (j.notes #>> '{source,id}')::uuid AS source_id,
        (j.notes #>> '{source,created_on}')::timestamptz AS source_created_on,

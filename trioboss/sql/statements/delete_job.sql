@@ -6,7 +6,8 @@ WITH live AS (
 ), ended AS (
     DELETE FROM trioboss.archive WHERE queue = :queue AND id = ANY (:ids) RETURNING id, false AS active
 ), slots AS (
-    DELETE FROM trioboss.throttle WHERE queue = :queue AND job_id = ANY (:ids)
+    DELETE FROM trioboss.throttle
+    WHERE queue = :queue AND job_id = ANY (ARRAY (SELECT id FROM live UNION ALL SELECT id FROM ended))
 )
 SELECT id, CASE WHEN active THEN trioboss.notify('*cancel ' || id) END
 FROM (SELECT * FROM live UNION ALL SELECT * FROM ended) gone;
