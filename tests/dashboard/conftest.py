@@ -74,9 +74,12 @@ def filled(sync_boss: trioboss.SyncBoss) -> trioboss.SyncBoss:
 # -- a browser
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A browser, if the system has one."""
+    """A browser, if the system has one.
+
+    Of one module: while Playwright is open, no other test of this process may start an asyncio loop.
+    """
     if find_browser() is None:
         message = "there is no Chromium here: the tests of the dashboard in a browser need one (apt install chromium)"
         if REQUIRED:

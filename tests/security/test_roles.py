@@ -122,7 +122,6 @@ HARMLESS = {
         "examine",
         "examine_tables",
         "explain_refusal",
-        "find_live",
         "find_long_queues",
         "find_next_due",
     ),
@@ -138,7 +137,7 @@ HARMLESS = {
     *("get_version", "hold_presence", "is_installed", "list_history", "lock_admission", "lock_lake"),
     *("lock_lake_creation", "notify", "notify_ended", "notify_idle", "notify_leftover"),
     *("notify_queue", "poll", "prepare_release", "read_clock", "read_horizon", "read_snapshot"),
-    *("take_key_locks", "take_read_permit"),
+    "take_read_permit",
     *("describe_rights", "describe_schema", "examine_role", "examine_sessions", "get_compatible"),
     *("find_long_queues", "schema_exists"),
 }
@@ -187,7 +186,7 @@ OWNING = {
         "erase_jobs",
         "drop_stage",
     ),
-    *("find_key_locks", "gather_stage", "get_load", "get_rejected", "keep_rejected", "list_stages"),
+    *("gather_stage", "get_load", "get_rejected", "keep_rejected", "list_stages"),
     *(
         "lock_keys_of_stage",
         "commit_batch",
