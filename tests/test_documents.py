@@ -14,7 +14,11 @@ SQL = Path(trioboss.__file__).parent / "sql"
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
 DOCUMENTS = [
     *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "CHANGELOG.md")),
-    *(ROOT / "tests" / "README.md", ROOT / "docs" / "glossary.md", ROOT / "docs" / "decisions" / "README.md"),
+    *(
+        ROOT / "tests" / "README.md",
+        ROOT / "docs" / "reference" / "glossary.md",
+        ROOT / "docs" / "decisions" / "README.md",
+    ),
     *DECISIONS,
     *(ROOT / ".github").glob("*.md"),
 ]

@@ -11,7 +11,7 @@ import pytest
 import trioboss
 
 ROOT = Path(trioboss.__file__).parent
-GLOSSARY = (ROOT.parent / "docs" / "glossary.md").read_text("utf-8")
+GLOSSARY = (ROOT.parent / "docs" / "reference" / "glossary.md").read_text("utf-8")
 
 # Words that were given up, and what to write instead.
 INSTEAD = [

@@ -1,0 +1,73 @@
+"""The commands of `trioboss`, from their parser."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+
+from trioboss.cli.parser import make_parser
+
+__all__ = ["describe_commands", "find_commands"]
+
+_SHARED = ("help", "dsn", "schema", "config", "json")
+"""Options that many commands have; the page describes them once."""
+
+
+def find_commands() -> Mapping[str, argparse.ArgumentParser]:
+    """The parser of each command, by its name."""
+    for action in make_parser()._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found: Mapping[str, argparse.ArgumentParser] = action.choices
+            return found
+    raise AssertionError
+
+
+def describe_commands() -> str:
+    """A section for each command: what it does, how it is called, and its arguments."""
+    return "\n".join(line for name, parser in find_commands().items() for line in _describe(name, parser))
+
+
+def _describe(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    yield f"## trioboss {name}\n"
+    yield f"{parser.description}\n"
+    yield f"```text\n{_usage(name, parser)}\n```\n"
+    shown = [action for action in parser._actions if action.dest not in _SHARED and _is_shown(action)]
+    if shown:
+        yield "| argument | default | meaning |"
+        yield "|---|---|---|"
+        for action in shown:
+            yield f"| {_name(action)} | {_default(action)} | {_escape(action.help or '')} |"
+        yield ""
+    if parser.epilog:
+        yield f"```text\n{parser.epilog.rstrip()}\n```\n"
+
+
+def _usage(name: str, parser: argparse.ArgumentParser) -> str:
+    """The arguments that have to be given, and whether there are others."""
+    positional = [action for action in parser._actions if not action.option_strings]
+    words = []
+    for action in positional:
+        word = str(action.metavar or action.dest).upper()
+        optional = action.nargs in ("?", "*", argparse.REMAINDER)
+        more = " …" if action.nargs == "*" else ""
+        words.append(f"[{word}{more}]" if optional else word)
+    return " ".join(["trioboss", name, *words, "[options]"])
+
+
+def _is_shown(action: argparse.Action) -> bool:
+    return action.help is not argparse.SUPPRESS
+
+
+def _name(action: argparse.Action) -> str:
+    if not action.option_strings:
+        return f"`{str(action.metavar or action.dest).upper()}`"
+    value = "" if action.nargs == 0 else f" {action.metavar or action.dest.upper()}"
+    return ", ".join(f"`{option}{value}`" for option in action.option_strings)
+
+
+def _default(action: argparse.Action) -> str:
+    if action.default is None or action.default in ("", [], argparse.SUPPRESS) or action.default is False:
+        return ""
+    return f"`{action.default}`"
+
+
+def _escape(text: str) -> str:
+    return text.replace("|", r"\|").replace("%%", "%").replace("<", r"\<")

@@ -1,0 +1,123 @@
+"""Every snippet of the documentation runs, and prints what the documentation shows. CONTRIBUTING has the rules."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from snippet_runner import run_program
+
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+SNIPPETS = DOCS / "snippets"
+PAGES = sorted(page for page in DOCS.rglob("*.md") if "_generated" not in page.parts)
+FILES = sorted(file for file in SNIPPETS.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+PROGRAMS = [file for file in FILES if file.suffix == ".py" and not file.name.startswith("test_")]
+TESTS = [file for file in FILES if file.name.startswith("test_") and file.suffix == ".py"]
+SCRIPTS = [file for file in FILES if file.suffix == ".sh"]
+UPDATE = "TRIOBOSS_UPDATE_SNIPPETS"
+
+# What differs from run to run. A page shows what was printed once, and a test compares the rest.
+VARYING = [
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "<id>"),
+    (re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?(?:Z|[+-]\d\d:\d\d)?"), "<time>"),
+    (re.compile(r"\b\d\d:\d\d:\d\d(?:\.\d+)?\b"), "<time>"),
+    (re.compile(r"\b\d+(?:\.\d+)? (s|ms|seconds)\b"), r"<n> \1"),
+]
+
+
+def named(file: Path) -> str:
+    return file.relative_to(SNIPPETS).as_posix()
+
+
+def settled(text: str) -> str:
+    """A text without what differs from run to run."""
+    for pattern, instead in VARYING:
+        text = pattern.sub(instead, text)
+    return text.rstrip()
+
+
+def compare(snippet: Path, printed: str) -> None:
+    """Compare what a snippet has printed with the text beside it, if there is one; or write it."""
+    kept = snippet.with_suffix(".txt")
+    if os.environ.get(UPDATE):
+        kept.write_text(printed, "utf-8")
+    if kept.exists():
+        assert settled(printed) == settled(kept.read_text("utf-8")), f"{UPDATE}=1 writes it again"
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=named)
+def test_a_program_runs_and_prints_what_is_shown(program, dsn, tmp_path):
+    output = tmp_path / "output"
+
+    code = run_program(program, dsn, output)
+
+    printed = output.read_text("utf-8")
+    assert code == 0, printed
+    compare(program, printed)
+
+
+def run(arguments: list[object], folder: Path, dsn: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    environment = os.environ | {
+        "TRIOBOSS_DSN": dsn,
+        "PATH": path,
+        "PYTHONPATH": str(folder),
+        "COLUMNS": "100",
+    }
+    command = [str(argument) for argument in arguments]
+    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=named)
+def test_the_commands_of_a_script_print_what_is_shown(script, dsn):
+    done = run(["bash", "-eu", script], script.parent, dsn)
+
+    assert done.returncode == 0, done.stderr
+    compare(script, done.stdout)
+
+
+@pytest.mark.parametrize("file", TESTS, ids=named)
+def test_the_tests_that_are_shown_pass(file, dsn):
+    done = run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", file], file.parent, dsn)
+
+    assert done.returncode == 0, done.stdout
+
+
+# -- what is shown comes from files, and every file is shown
+
+INCLUDED = re.compile(r"\{(?:literalinclude|include)\} *(\S+)")
+FENCE = re.compile(r"^ *(?:```|:::)(?:python|py|sql)\b", re.MULTILINE)
+
+
+def included(page: Path) -> set[Path]:
+    return {(page.parent / name).resolve() for name in INCLUDED.findall(page.read_text("utf-8"))}
+
+
+def inline_code(text: str) -> list[str]:
+    """The beginnings of blocks of code that are written in the page itself."""
+    return FENCE.findall(text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_a_page_shows_only_code_that_is_run(page):
+    assert inline_code(page.read_text("utf-8")) == []
+
+
+def test_code_that_is_not_run_is_noticed():
+    assert inline_code("x\n```python\nimport trio\n```\n")
+    assert not inline_code("x\n```{literalinclude} snippets/a.py\n```\n```sh\nls\n```\n")
+
+
+def test_every_snippet_is_shown():
+    shown = {file for page in PAGES for file in included(page)}
+    imported = {  # a module of another snippet
+        file.parent / f"{name}.py"
+        for file in FILES
+        if file.suffix == ".py"
+        for name in re.findall(r"^(?:from|import) (\w+)", file.read_text("utf-8"), re.MULTILINE)
+    }
+
+    assert [named(file) for file in FILES if file not in shown | imported] == []
