@@ -1,17 +1,27 @@
 """The configuration of Sphinx. The build command is in CONTRIBUTING.md; warnings are errors."""
 
+import inspect
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.util import logging
+from sphinx.util.typing import stringify_annotation
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))  # for docs.pages, which is not installed
 
+import trioboss  # noqa: E402
 from docs.pages import write_pages  # noqa: E402
+from docs.pages.api import ALIASES  # noqa: E402
+from docs.pages.llms import describe_site  # noqa: E402
 from trioboss import __version__  # noqa: E402
+from trioboss.api.blocking import AnyConn  # noqa: E402
+from trioboss.model.described_error import Redact  # noqa: E402
+from trioboss.postgres.foreign import CallerConnection  # noqa: E402
+from trioboss.store import Targets  # noqa: E402
 
 project = "trioboss"
 author = "the trioboss authors"
@@ -19,7 +29,7 @@ copyright = f"2026, {author}"
 version = release = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
-exclude_patterns = ["_generated", "snippets", "drawings", "pages"]
+exclude_patterns = ["_extra", "_generated", "snippets", "drawings", "pages"]
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 
@@ -30,13 +40,12 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 80
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_class_signature = "separated"
 autodoc_preserve_defaults = True
-autodoc_type_aliases = {"JsonInput": "JsonInput", "Json": "Json"}
 
 html_theme = "furo"
 html_title = f"trioboss {release}"
 html_copy_source = True
+html_extra_path = ["_extra"]
 html_show_sphinx = False
 html_theme_options = {
     "source_repository": "https://github.com/trioboss/trioboss/",
@@ -75,8 +84,52 @@ def _on_include_read(app: Sphinx, path: Path, name: str, source: list[str]) -> N
     source[0] = _link_to_repository(source[0], (Path(app.srcdir) / path).resolve().parent, name)
 
 
+# Annotations are evaluated, so that autodoc shows what an alias stands for: a signature of one line becomes five.
+_NAMES = {
+    **{name: getattr(trioboss, name) for name in ALIASES},
+    "CallerConnection": CallerConnection,
+    "AnyConn": AnyConn,
+    "Targets": Targets,
+    "Redact": Redact,
+}
+_SPELLED = sorted(
+    (
+        (stringify_annotation(alias, mode), name)
+        for name, alias in _NAMES.items()
+        for mode in ("smart", "fully-qualified")
+    ),
+    key=lambda pair: -len(pair[0]),
+)
+
+
+def _shorten_signature(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None]:
+    """Names of types in a signature, and context managers as what they are."""
+
+    def shorten(text: str) -> str:
+        for long, short in _SPELLED:
+            # An optional alias is written as one union.
+            text = text.replace(long, short).replace(long.removesuffix(" | None"), short)
+        return text
+
+    if returns is not None:
+        inner = getattr(obj, "__wrapped__", None)
+        if inspect.isasyncgenfunction(inner):
+            returns = re.sub(
+                r"^[~\w.]*AsyncIterator\[(.*)\]$", r"~contextlib.AbstractAsyncContextManager[\1]", returns
+            )
+        elif inspect.isgeneratorfunction(inner):
+            returns = re.sub(r"^[~\w.]*Iterator\[(.*)\]$", r"~contextlib.AbstractContextManager[\1]", returns)
+    return signature and shorten(signature), returns and shorten(returns)
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx: generates the pages that come from the code, and registers the hooks."""
     write_pages(ROOT / "docs" / "_generated")
+    extra = ROOT / "docs" / "_extra"
+    extra.mkdir(exist_ok=True)
+    (extra / "llms.txt").write_text(describe_site(ROOT / "docs"), "utf-8")
+    app.connect("autodoc-process-signature", _shorten_signature)
     app.connect("source-read", _on_source_read)
     app.connect("include-read", _on_include_read)

@@ -1,17 +1,38 @@
 """Parts of pages that are generated from the code, as Markdown. Sphinx includes them from docs/_generated.
 
-commands  the commands of `trioboss`, from their parser
+commands    the commands of `trioboss`, from their parser
+errors      the tree of errors
+events      the events, with their levels in the log
+llms        llms.txt: the pages of the site, for programs that read it
+options     the options of queues, jobs and workers
+sessions    the settings of database sessions
+api         the methods of Boss and SyncBoss by subject, and names of types
+docstrings  reads the texts below attributes and names
 """
 
 from collections.abc import Callable
 from pathlib import Path
 
+from docs.pages.api import describe_aliases, describe_boss, describe_sync_boss
 from docs.pages.commands import describe_commands
+from docs.pages.errors import describe_errors
+from docs.pages.events import describe_events
+from docs.pages.options import describe_queue_options, describe_send_options, describe_work_options
+from docs.pages.sessions import describe_sessions
 
 __all__ = ["PAGES", "write_pages"]
 
 PAGES: dict[str, Callable[[], str]] = {
+    "aliases": describe_aliases,
+    "boss": describe_boss,
     "commands": describe_commands,
+    "errors": describe_errors,
+    "events": describe_events,
+    "queue_options": describe_queue_options,
+    "send_options": describe_send_options,
+    "sessions": describe_sessions,
+    "sync_boss": describe_sync_boss,
+    "work_options": describe_work_options,
 }
 """By the name of the file: the function that returns its text."""
 

@@ -96,22 +96,27 @@ async def open_boss(
 ) -> AsyncIterator[Boss]:
     """Open a boss for the length of a block.
 
-    Without a ``dsn`` it is TRIOBOSS_DSN, then DATABASE_URL, then an embedded Postgres whose data is in TRIOBOSS_HOME:
-    started on first use, shared by all processes that ask for it, stopped by the last one. ``connect_wait``: how many
-    seconds to wait for a database that cannot be reached yet. ``migrate=False`` never changes the schema; a missing or
-    old one raises SchemaOutOfDate, a newer one that is declared compatible is accepted. ``create_schema=False``: the
-    schema is installed only where it exists already.
-
-    ``supervise`` and ``schedule``: whether this boss does maintenance and fires schedules, if its role may.
-    ``monitor_interval``: seconds between events that count jobs by state. ``app``: workers and schedules to start.
-    ``maintenance_interval``, ``prune_interval`` and ``warning_interval``: seconds between rounds over all leases while
-    no jobs are active, between deletions of what has outlived its time, and between checks of warning_queue_size.
-    ``redact``: gets the description of each error, a dict with name, message, stack and so on, and returns the one that
-    is stored with the job; if it raises, only the name is stored.
-
     Leaving the block is the graceful stop: no new claims, running jobs have ``grace`` seconds, jobs that still run are
-    cancelled and released, which spends no retry. The jobs of a process that dies are taken by others after
-    ``presence_grace`` seconds.
+    cancelled and released, which spends no retry.
+
+    - ``dsn``: the database; without it TRIOBOSS_DSN, then DATABASE_URL, then an embedded Postgres whose data is in
+      TRIOBOSS_HOME: started on first use, shared by all processes that ask for it, stopped by the last one.
+    - ``schema``: where everything is, a name of at most 50 characters.
+    - ``pool_size``: connections for the caller; the actors of the boss have up to five of their own.
+    - ``migrate``: False never changes the schema; a missing or old one raises SchemaOutOfDate, a newer one that is
+      declared compatible is accepted. ``create_schema``: False installs only into a schema that exists.
+    - ``supervise`` and ``schedule``: whether this boss does maintenance and fires schedules, if its role may.
+    - ``worker_name``: how operators see this process; by default host and process id.
+    - ``grace``: seconds that running jobs have at the end of the block.
+    - ``presence_grace``: seconds, at least 2, after which others take the jobs of a process that has died.
+    - ``monitor_interval``: seconds between events that count jobs by state; None: no such events.
+    - ``maintenance_interval``: seconds between rounds over all leases while no jobs are active. ``prune_interval``:
+      between deletions of what has outlived its time. ``warning_interval``: between checks of warning_queue_size.
+    - ``max_payload``: bytes of JSON that data, output or progress may have (10 MB).
+    - ``connect_wait``: seconds to wait for a database that cannot be reached yet.
+    - ``redact``: a function that gets the description of each error, a dict with name, message, stack and so on, and
+      returns the one that is stored with the job; if it raises, only the name is stored.
+    - ``app``: workers and schedules to start.
     """
     settings = RuntimeSettings(
         supervise=supervise,

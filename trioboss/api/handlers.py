@@ -54,19 +54,23 @@ class WorkOptions(TypedDict, total=False):
     """The options of `work` that are the same for every kind of handler."""
 
     concurrency: int
-    """How many calls of the handler run at once (1)."""
+    """How many calls of the handler run at once. Example: ``concurrency=20``."""
     prefetch: int | None
-    """How many jobs are leased ahead of free slots (none)."""
+    """How many jobs are leased ahead of free slots. None: none. Example: ``prefetch=10``."""
     min_priority: int | None
-    """Only jobs of at least this priority."""
+    """Only jobs of at least this priority are claimed. None: of any. Example: ``min_priority=10``."""
     max_priority: int | None
-    """Only jobs of at most this priority."""
+    """Only jobs of at most this priority are claimed. None: of any. Example: ``max_priority=9``."""
     priority: bool
-    """False: by order of sending alone (True)."""
+    """False: jobs are claimed in the order of sending alone. Example: ``priority=False``."""
     middleware: Sequence[Middleware]
-    """Around every call, inside of the middleware of the app and of the boss."""
+    """Async functions ``(job, call_next)`` around every call, inside of the middleware of the app and of the boss.
+    Example: ``middleware=[log_jobs]``.
+    """
     lifespan: Lifespan | None
-    """Opened for this worker alone; its value is `job.context`."""
+    """An async context manager that is open while this worker runs; its value is `job.context`. None: none. Example:
+    ``lifespan=open_clients``.
+    """
 
 
 def check_middleware(middleware: object) -> AnyMiddleware:

@@ -21,17 +21,30 @@ class QueuesMixin(ApiBase):
     async def create_queue(
         self, name: str, *, conn: CallerConnection | None = None, **options: Unpack[QueueOptions]
     ) -> None:
-        """Create a queue. Creating the same queue again does nothing; with other options it raises QueueExists."""
+        """Create a queue. Creating the same queue again does nothing; with other options it raises QueueExists.
+
+        ``name``: 1 to 200 ASCII letters, digits and any of ``_ . - /``. The options are those of `QueueOptions`:
+        policy, partition; dead_letter, retry_limit (2), retry_delay (0 s), retry_backoff, retry_delay_max,
+        retry_jitter, retry_window; expire_in (900 s), heartbeat, auto_heartbeat, max_lease_extensions (3);
+        commit_order; warning_queue_size; retention (14 days), delete_after (7 days), keep_completed.
+        """
         await self._execute(self._store.queues.create(name, options), conn)
 
     async def update_queue(
         self, name: str, *, conn: CallerConnection | None = None, **options: Unpack[QueueOptions]
     ) -> None:
-        """Change the given options. Jobs that were sent before keep theirs. Policy and partition cannot be changed."""
+        """Change the given options of a queue, all but policy and partition. Other options stay as they are.
+
+        The changes apply to queued jobs, too, except for options that a job overrides. Attempts that are running keep
+        their expire_in and heartbeat.
+        """
         await self._execute(self._store.queues.update(name, options), conn)
 
     async def delete_queue(self, name: str, *, conn: CallerConnection | None = None) -> None:
-        """Delete a queue and its live jobs; the archive keeps its ended ones. A missing queue is no error."""
+        """Delete a queue and its live jobs; the archive keeps its ended ones. A missing queue is no error.
+
+        A queue that others name as their dead letter queue raises QueueInUse.
+        """
         await self._execute(self._store.queues.delete(name), conn)
 
     async def get_queue(self, name: str) -> Queue | None:
@@ -70,11 +83,13 @@ class QueuesMixin(ApiBase):
         return await self._execute(self._store.statistics.get_warnings(queue, since, limit))
 
     async def get_queue_size(self, name: str, before: str = "active") -> int:
-        """Count the jobs in the states before the given one."""
+        """Count the jobs in the states before the given one; the order is created, retry, active, completed, cancelled,
+        failed. By default those that are queued.
+        """
         return await self._execute(self._store.queues.get_size(name, before))
 
     async def get_blocked_keys(self, name: str) -> list[str]:
-        """The keys of a strict FIFO queue that a failed job blocks."""
+        """The keys of a key_strict_fifo queue that a failed job blocks, until it is retried or deleted."""
         return await self._execute(self._store.queues.get_blocked_keys(name))
 
     async def pause(self, name: str, *, conn: CallerConnection | None = None) -> None:
@@ -99,8 +114,9 @@ class QueuesMixin(ApiBase):
     ) -> None:
         """Send a job at every tick of a cron expression (five fields, or six with seconds first).
 
-        The schedule of the same queue and key is replaced. ``missed``: what happens to ticks that were due while no
-        boss was running: none, the latest or all of them are fired.
+        The schedule of the same queue and key is replaced. ``tz``: the time zone of the expression, as
+        ``"Europe/Berlin"``. ``missed``: which ticks are fired that were due while no boss was running: none ("skip"),
+        the "latest", or "all". Further options are those of `send`, for the job of each tick.
         """
         operation = self._store.schedules.schedule(queue, cron, data, tz, key, missed, send_options)
         await self._execute(operation, conn)

@@ -42,7 +42,12 @@ class SendingMixin(ApiBase):
         """Send a job and return its id, or None if the queue's policy or a throttle refused it.
 
         With ``conn`` the job is part of your transaction: it exists if and when that commits. Sending the same ``id``
-        twice makes one job.
+        twice makes one job. ``data`` is what JSON can hold exactly, at most ``max_payload`` bytes.
+
+        The options are those of `SendOptions`: id, priority (0), start_after; singleton_key, singleton_seconds,
+        singleton_next_slot; and, where the job differs from its queue, dead_letter, retry_limit, retry_delay,
+        retry_backoff, retry_delay_max, retry_jitter, retry_window, expire_in, heartbeat, auto_heartbeat,
+        max_lease_extensions, retention and delete_after.
         """
         if conn is None and not options and self._store.sending.is_plain(queue):
             self._check_open()

@@ -14,6 +14,7 @@ __all__ = ["make_parser"]
 
 Add = Callable[..., argparse.ArgumentParser]
 
+_QUEUE = "the name of the queue"
 _STATES = "created, retry, active, completed, cancelled or failed"
 _TIME = "a time (2026-11-17 or 2026-11-17T08:00Z), or how long ago (90s, 15m, 1h, 2d)"
 _EPILOG = """\
@@ -58,7 +59,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _add_worker(add: Add) -> None:
     parser = add("worker", "run the workers of an app", "worker:run_worker")
-    parser.add_argument("app", metavar="MODULE:APP")
+    parser.add_argument("app", metavar="MODULE:APP", help="the app, as module:variable")
     parser.add_argument("--queue", "-q", action="append", help="only these queues (may be repeated)")
     parser.add_argument(
         "--concurrency", "-c", type=int, help="how many jobs run at once (default: as the app declares)"
@@ -92,7 +93,12 @@ def _add_worker(add: Add) -> None:
         help="use the embedded Postgres if no database is named (on a terminal it is used without asking)",
     )
     parser.add_argument("--json-logs", action="store_true", help="log JSON lines")
-    parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
+    parser.add_argument(
+        "--log-level",
+        default="info",
+        choices=("debug", "info", "warning", "error"),
+        help="the lowest level that is logged (default: info)",
+    )
     parser.add_argument(
         "--color",
         default="auto",
@@ -137,7 +143,7 @@ def _add_dashboard(add: Add) -> None:
         "--act-dsn", help="the database as a role that may act; without it, the dashboard only reads"
     )
     parser.add_argument("--act", action="store_true", help="act as the role that reads")
-    parser.add_argument("--port", type=int, default=8020)
+    parser.add_argument("--port", type=int, default=8020, help="the port (default: 8020)")
     parser.add_argument(
         "--host",
         default="127.0.0.1",
@@ -150,23 +156,23 @@ def _add_dashboard(add: Add) -> None:
 
 def _add_jobs(add: Add) -> None:
     parser = add("send", "send a job", "admin:send")
-    parser.add_argument("queue")
-    parser.add_argument("data", nargs="?", metavar="JSON")
-    parser.add_argument("--option", "-o", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("queue", help=_QUEUE)
+    parser.add_argument("data", nargs="?", metavar="JSON", help="the data of the job (default: null)")
+    _add_send_options(parser)
     parser = add("jobs", "list jobs of a queue, live and ended", "admin:jobs", json=True)
-    parser.add_argument("queue")
+    parser.add_argument("queue", help=_QUEUE)
     _add_filters(parser)
     parser.add_argument("--newest", action="store_true", help="the newest first")
     parser.add_argument("--after", metavar="ID", help="the next page: the jobs after this one")
     parser.add_argument("--limit", type=int, default=50, help="how many at most (default: 50)")
     parser.add_argument("--data", action="store_true", help="also show payloads and outputs")
     parser = add("show", "show everything about one job", "inspecting:show", json=True)
-    parser.add_argument("queue")
-    parser.add_argument("id")
+    parser.add_argument("queue", help=_QUEUE)
+    parser.add_argument("id", help="the id of the job")
     parser.add_argument("--data", action="store_true", help="also show the payload and the output")
     parser = add("why", "explain why a job is not running", "admin:why", json=True)
-    parser.add_argument("queue")
-    parser.add_argument("id")
+    parser.add_argument("queue", help=_QUEUE)
+    parser.add_argument("id", help="the id of the job")
     for name, text in (
         ("retry", "retry failed jobs: some, or all that match"),
         ("cancel", "cancel queued or active jobs: some, or all that match"),
@@ -174,7 +180,7 @@ def _add_jobs(add: Add) -> None:
         ("delete", "delete jobs: some, or all that match"),
     ):
         parser = add(name, text, "acting:act")
-        parser.add_argument("queue")
+        parser.add_argument("queue", help=_QUEUE)
         parser.add_argument("id", nargs="*", help="the jobs; or a filter:")
         _add_filters(parser)
         parser.add_argument("--limit", type=int, help="how many at most")
@@ -183,11 +189,22 @@ def _add_jobs(add: Add) -> None:
     parser = add(
         "redrive", "send jobs of a dead letter queue back to where they failed", "acting:redrive", json=True
     )
-    parser.add_argument("queue", metavar="DEAD_LETTER_QUEUE")
+    parser.add_argument("queue", metavar="DEAD_LETTER_QUEUE", help="the name of the dead letter queue")
     parser.add_argument("--to", metavar="QUEUE", help="send them to this queue instead")
     parser.add_argument("--source", metavar="QUEUE", help="only jobs that failed in this queue")
     parser.add_argument("--limit", type=int, help="how many at most, the oldest first")
     _add_confirmation(parser)
+
+
+def _add_send_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--option",
+        "-o",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of send, as priority=5 (may be repeated)",
+    )
 
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:
@@ -204,24 +221,24 @@ def _add_confirmation(parser: argparse.ArgumentParser) -> None:
 
 def _add_queues(add: Add) -> None:
     parser = add("create-queue", "create a queue", "queue_admin:create_queue")
-    parser.add_argument("name")
+    parser.add_argument("name", help=_QUEUE)
     add_queue_options(parser, QUEUE_OPTIONS)
     parser = add("update-queue", "change options of a queue; queued jobs follow", "queue_admin:update_queue")
-    parser.add_argument("name")
+    parser.add_argument("name", help=_QUEUE)
     changeable = {name: kind for name, kind in QUEUE_OPTIONS.items() if name not in ("policy", "partition")}
     add_queue_options(parser, changeable)
     parser = add("delete-queue", "delete a queue with its live jobs", "queue_admin:delete_queue")
-    parser.add_argument("name")
+    parser.add_argument("name", help=_QUEUE)
     parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
     for name, text in (
         ("pause", "let no worker claim jobs of a queue"),
         ("unpause", "let workers claim jobs of a queue again"),
     ):
-        add(name, text, "admin:pause").add_argument("queue")
+        add(name, text, "admin:pause").add_argument("queue", help=_QUEUE)
     parser = add("schedule", "send a job at every tick of a cron expression", "queue_admin:schedule")
-    parser.add_argument("queue")
+    parser.add_argument("queue", help=_QUEUE)
     parser.add_argument("cron", help="five fields, or six with seconds first: '0 3 * * *'")
-    parser.add_argument("data", nargs="?", metavar="JSON")
+    parser.add_argument("data", nargs="?", metavar="JSON", help="the data of the job (default: null)")
     parser.add_argument("--tz", default="UTC", help="the time zone (default: UTC)")
     parser.add_argument("--key", default="", help="a queue has one schedule for each key")
     parser.add_argument(
@@ -230,9 +247,9 @@ def _add_queues(add: Add) -> None:
         choices=("skip", "latest", "all"),
         help="ticks that were due while no worker ran",
     )
-    parser.add_argument("--option", "-o", action="append", default=[], metavar="NAME=VALUE")
+    _add_send_options(parser)
     parser = add("unschedule", "remove a schedule", "queue_admin:unschedule")
-    parser.add_argument("queue")
+    parser.add_argument("queue", help=_QUEUE)
     parser.add_argument("--key", default="", help="the key of the schedule")
 
 
@@ -310,6 +327,6 @@ def _add_pipeline(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
         epilog=f"jobs:\n{jobs}\n\n`trioboss pipeline JOB -h` lists its arguments.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("job", choices=PIPELINE_JOBS, metavar="JOB")
+    parser.add_argument("job", choices=PIPELINE_JOBS, metavar="JOB", help="one of those below")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…", help="what the job takes")
     parser.set_defaults(dsn=None, schema=None, config=None, run="pipeline:run_pipeline")

@@ -186,10 +186,14 @@ def check_trace(field: str, value: object) -> dict[str, str]:
 def checked(
     check: Callable[..., object], *, default: Any = None, optional: bool = True, **limits: Any
 ) -> Any:
-    """An attrs field whose value is converted by ``check``, which gets the name of the field for its message."""
+    """An attrs field whose value is converted by ``check``, which gets the name of the field for its message.
+
+    The check and its limits are also the metadata of the field: the documentation lists them.
+    """
 
     def convert(value: object, _: Any, field: "attrs.Attribute[Any]") -> object:
         return None if value is None and optional else check(field.name, value, **limits)
 
     converter = attrs.Converter(convert, takes_self=True, takes_field=True)
-    return attrs.field(default=default, kw_only=True, converter=converter)
+    metadata = {"check": check, "limits": limits}
+    return attrs.field(default=default, kw_only=True, converter=converter, metadata=metadata)

@@ -68,26 +68,57 @@ class SendOptions(TypedDict, total=False):
     """The options of `send`. An option that is left out is that of the queue."""
 
     id: UUID | str | None
+    """An id of your own: the same id twice is one job. None: a new UUIDv7. Example:
+    ``id="0193a5d2-5c1e-7d4c-9c43-8f5be0a1c2d3"``.
+    """
     priority: int | None
+    """Jobs of a higher priority are claimed first. None: 0. Example: ``priority=10``."""
     start_after: Start | None
+    """When the job may start. None: at once. Example: ``start_after=60``."""
     singleton_key: str | None
+    """The key by which policies, throttles, `send_once` and `send_singleton` tell jobs apart. key_strict_fifo queues
+    require one. Example: ``singleton_key="customer-7"``.
+    """
     singleton_seconds: Duration | None
+    """The length of a throttle slot in seconds: the queue takes one job of a key in each slot. Slots are counted from
+    the beginning of 1970, in UTC. Example: ``singleton_seconds=3600``.
+    """
     singleton_next_slot: bool | None
+    """True: a job whose throttle slot is taken gets the next one, if that is free, and starts when that begins. Needs
+    ``singleton_seconds``. Example: ``singleton_seconds=3600, singleton_next_slot=True``.
+    """
     dead_letter: str | None
+    """The queue that gets a copy if the job fails for good. Example: ``dead_letter="failed-payments"``."""
     retry_limit: int | None
+    """How often it is tried again after a failure. Example: ``retry_limit=0``."""
     retry_delay: Duration | None
+    """Seconds from a failure to the next attempt. Example: ``retry_delay=30``."""
     retry_backoff: bool | None
+    """Whether the delay doubles with each failure. Example: ``retry_backoff=True``."""
     retry_delay_max: Duration | None
+    """The longest delay with ``retry_backoff``, in seconds. Example: ``retry_delay_max=3600``."""
     retry_jitter: float | None
+    """The part of a delay that is random. Example: ``retry_jitter=0.2``."""
     retry_window: Duration | None
+    """Seconds after which a failure starts the backoff again. Example: ``retry_window=86400``."""
     expire_in: Duration | None
+    """Seconds that an attempt may run. Example: ``expire_in=60``."""
     heartbeat: Duration | None
+    """Seconds within which a running job has to send a heartbeat. Example: ``heartbeat=30``."""
     auto_heartbeat: bool | None
+    """Whether the worker sends the heartbeats. Example: ``auto_heartbeat=False``."""
     max_lease_extensions: int | None
+    """How often an attempt may be extended. Example: ``max_lease_extensions=10``."""
     retention: Duration | None
+    """Seconds that the job may be queued, from the time when it may start; then it is deleted. Example:
+    ``retention=3600``.
+    """
     delete_after: Duration | None
+    """Seconds that it is kept after its end. 0: for ever. Example: ``delete_after=86400``."""
     trace: Mapping[str, str] | None
-    """The trace context of the sender, as W3C headers: ``{"traceparent": "00-…"}``. `trioboss.otel` sets it."""
+    """The trace context of the sender, as W3C headers; `trioboss.otel` sets it. Example: ``trace={"traceparent":
+    "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}``.
+    """
 
 
 class FetchOptions(TypedDict, total=False):

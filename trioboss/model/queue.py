@@ -28,23 +28,70 @@ class QueueOptions(TypedDict, total=False):
     """The options of `create_queue`."""
 
     policy: PolicyName | Policy
+    """Which jobs may exist at the same time, in the whole queue or for each ``singleton_key``: see `Policy`. It cannot
+    be changed later. Example: ``policy="key_strict_fifo"``.
+    """
     partition: bool
+    """True: the live jobs of the queue have a table of their own; else they share one with those of other queues. It
+    cannot be changed later. Example: ``partition=True``.
+    """
     dead_letter: str | None
+    """The queue, which must exist, that gets a copy of each job that has failed for good. Example:
+    ``dead_letter="failed-payments"``.
+    """
     warning_queue_size: int | None
+    """Warn while more jobs than that are queued: see `QueueWarning` and `get_warnings`. Example:
+    ``warning_queue_size=10_000``.
+    """
     retry_limit: int
+    """How often a job is tried again after an attempt that failed, expired or was lost. Example: ``retry_limit=5``."""
     retry_delay: Duration
+    """Seconds from a failure to the next attempt; with ``retry_backoff`` the delay that is doubled. Example:
+    ``retry_delay=30``.
+    """
     retry_backoff: bool
+    """True: the delay doubles with each failure: it is twice ``retry_delay`` (or twice one second, if that is 0) after
+    the first, four times after the second, and at most 65,536 times. Example: ``retry_backoff=True``.
+    """
     retry_delay_max: Duration | None
+    """The longest delay with ``retry_backoff``, in seconds. Example: ``retry_delay_max=3600``."""
     retry_jitter: float | None
+    """The part of a delay that is random: with 0.5 a delay of 10 s is one of 5 to 10 s. None: 0.5 with
+    ``retry_backoff``, else 0. Example: ``retry_jitter=0.2``.
+    """
     retry_window: Duration | None
+    """The backoff starts again with a failure that is more than so many seconds after the one before. Example:
+    ``retry_window=86400``.
+    """
     expire_in: Duration
+    """Seconds that an attempt may run. After that its handler is cancelled, and the attempt has failed. Example:
+    ``expire_in=60``.
+    """
     heartbeat: Duration | None
+    """Seconds within which a running job has to send a heartbeat. Without one the attempt is lost: a process that is
+    connected and stuck is found by that. None: no heartbeats are needed; workers that are gone are found without.
+    Example: ``heartbeat=30``.
+    """
     auto_heartbeat: bool
+    """True: the worker sends the heartbeats, four of them in each period. False: the handler does, by `job.touch`,
+    `job.progress` or `job.extend`. Example: ``auto_heartbeat=False``.
+    """
     max_lease_extensions: int
+    """How often an attempt may be extended with `job.extend`. Example: ``max_lease_extensions=10``."""
     commit_order: bool
+    """Only for key_strict_fifo. True: senders of one key wait for each other's commit, so that the order of a key is
+    that of commits. False: no sender waits, and the order is that of sending. Example: ``commit_order=False``.
+    """
     retention: Duration
+    """Seconds that a job may be queued, from the time when it may start; then it is deleted. Example:
+    ``retention=3600``.
+    """
     delete_after: Duration
+    """Seconds that an ended job is kept. 0: for ever. Example: ``delete_after=86400``."""
     keep_completed: bool
+    """False: completed jobs leave no row, so that `wait_for` and `get_job_by_id` do not find them. Example:
+    ``keep_completed=False``.
+    """
 
 
 def _parse_policy(_: str, value: object) -> Policy:

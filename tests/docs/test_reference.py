@@ -1,0 +1,177 @@
+"""The reference has every public name, option, command, setting and metric, and what it says of options is true."""
+
+import inspect
+import re
+from pathlib import Path
+
+import attrs
+import pytest
+
+import trioboss
+import trioboss.dashboard
+import trioboss.otel
+import trioboss.pipeline
+import trioboss.testing
+from docs.pages import PAGES
+from docs.pages.api import SUBJECTS, methods_of
+from docs.pages.commands import find_commands
+from docs.pages.options import queue_options, send_options, work_options
+from trioboss.cli.database_metrics import DATABASE_METRICS
+from trioboss.cli.health import _COUNTERS
+from trioboss.errors import UsageError
+from trioboss.model.job import NewJob
+from trioboss.model.queue import QueueSettings
+
+ROOT = Path(__file__).parent.parent.parent
+REFERENCE = ROOT / "docs" / "reference"
+GENERATED = "\n".join(describe() for describe in PAGES.values())
+WRITTEN = "\n".join(page.read_text("utf-8") for page in sorted(REFERENCE.glob("*.md")))
+DESCRIBED = set(
+    re.findall(
+        r"(?:auto\w+|py:\w+):: trioboss\.(?:\w+\.)*?(\w+)(?:\(\))?$", WRITTEN + GENERATED, re.MULTILINE
+    )
+)
+
+
+def test_every_public_name_is_in_the_reference():
+    assert [name for name in trioboss.__all__ if name not in DESCRIBED] == []
+
+
+@pytest.mark.parametrize("module", [trioboss.dashboard, trioboss.otel, trioboss.testing, trioboss.pipeline])
+def test_the_names_of_other_modules_are_in_the_reference(module):
+    page = (REFERENCE / "modules.md").read_text("utf-8")
+
+    assert [name for name in module.__all__ if not re.search(rf"\b{name}\b", page)] == []
+
+
+@pytest.mark.parametrize("owner", [trioboss.Boss, trioboss.SyncBoss])
+def test_every_method_is_in_the_reference(owner):
+    listed = re.findall(rf":: trioboss\.{owner.__name__}\.(\w+)", GENERATED)
+
+    assert sorted(listed) == sorted(methods_of(owner))
+
+
+def test_every_method_has_a_subject():
+    subjects = {name for names in SUBJECTS.values() for name in names.split()}
+
+    assert {*methods_of(trioboss.Boss), *methods_of(trioboss.SyncBoss)} - subjects == set()
+
+
+# -- options
+
+QUEUE, SEND, WORK = queue_options(), send_options(), work_options()
+
+
+@pytest.mark.parametrize("option", [*QUEUE, *SEND, *WORK], ids=lambda option: option.name)
+def test_an_option_has_a_meaning_a_type_a_default_limits_and_an_example(option):
+    assert all(attrs.astuple(option)), option
+    assert option.meaning.endswith(".")
+    assert f"{option.name}=" in option.example
+
+
+def evaluate(example: str) -> dict[str, object]:
+    """The keyword arguments of an example."""
+    names = ("Email", "log_jobs", "open_clients")
+    return eval(f"dict({example})", {name: name for name in names})
+
+
+def test_every_option_is_described():
+    given = inspect.signature(trioboss.Boss.work).parameters
+    kinds = {name for name, parameter in given.items() if parameter.kind is parameter.KEYWORD_ONLY}
+
+    assert {option.name for option in QUEUE} == {field.name for field in attrs.fields(QueueSettings)}
+    assert {option.name for option in SEND} == {field.name for field in attrs.fields(NewJob)} - {"data"}
+    assert {option.name for option in WORK} == kinds | set(trioboss.WorkOptions.__annotations__)
+
+
+@pytest.mark.parametrize("option", QUEUE, ids=lambda option: option.name)
+def test_the_example_of_a_queue_option_is_accepted_and_changes_it(option):
+    settings = QueueSettings(**evaluate(option.example))
+
+    assert getattr(settings, option.name) != getattr(QueueSettings(), option.name)
+
+
+@pytest.mark.parametrize("option", SEND, ids=lambda option: option.name)
+def test_the_example_of_a_send_option_is_accepted(option):
+    assert getattr(NewJob(None, **evaluate(option.example)), option.name) is not None
+
+
+def bounds(limits: str) -> list[int]:
+    """The numbers that are just outside of whole numbers from one to another."""
+    found = re.search(r"a whole number from (-?[\d,]+) to ([\d,]+)", limits)
+    low, high = (int(number.replace(",", "")) for number in found.groups()) if found else (0, 0)
+    return [low - 1, high + 1] if found else []
+
+
+@pytest.mark.parametrize(
+    ("make", "option"),
+    [
+        *((QueueSettings, option) for option in QUEUE if bounds(option.limits)),
+        *((NewJob, option) for option in SEND if bounds(option.limits)),
+    ],
+    ids=str,
+)
+def test_the_limits_of_a_number_are_those_that_are_checked(make, option):
+    below, above = bounds(option.limits)
+
+    make(**{option.name: below + 1})
+    make(**{option.name: above - 1})
+    for value in (below, above):
+        with pytest.raises(UsageError):
+            make(**{option.name: value})
+
+
+@pytest.mark.parametrize("option", ["concurrency", "prefetch", "batch_size", "min_priority", "max_priority"])
+async def test_the_limits_of_a_worker_are_those_that_are_checked(boss, option):
+    described = {each.name: each for each in WORK}[option]
+
+    for value in bounds(described.limits):
+        with pytest.raises(UsageError, match=f"^{option}: "):
+            await boss.work("queue", print, thread=True, **{option: value})
+
+
+# -- commands, settings, metrics
+
+
+@pytest.mark.parametrize(("name", "parser"), find_commands().items(), ids=lambda value: str(value)[:20])
+def test_every_argument_of_a_command_is_described(name, parser):
+    assert [action.dest for action in parser._actions if not action.help] == []
+
+
+def test_every_argument_of_open_boss_is_among_the_settings():
+    page = (REFERENCE / "settings.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", page.partition("## Environment")[0], re.MULTILINE))
+    parameters = inspect.signature(trioboss.open_boss).parameters
+
+    assert list(rows) == list(parameters)
+    for name, parameter in parameters.items():
+        if name not in ("worker_name", "max_payload"):
+            assert rows[name].strip() == f"`{parameter.default!r}`".replace("'", '"')
+    assert rows["max_payload"].strip() == f"{parameters['max_payload'].default:,}"
+
+
+def test_every_variable_of_the_environment_is_among_the_settings():
+    page = (REFERENCE / "settings.md").read_text("utf-8")
+    sources = "\n".join(path.read_text("utf-8") for path in (ROOT / "trioboss").rglob("*.py"))
+
+    assert {name for name in re.findall(r"\bTRIOBOSS_[A-Z_]+", sources) if f"`{name}`" not in page} == set()
+
+
+def test_every_metric_is_in_the_reference():
+    page = (REFERENCE / "metrics.md").read_text("utf-8")
+    health = (ROOT / "trioboss" / "cli" / "health.py").read_text("utf-8")
+    names = {f"trioboss_{name}_total" for name in _COUNTERS} | set(DATABASE_METRICS)
+    names |= set(re.findall(r'"(trioboss_[a-z_]+)"', health))
+
+    assert {name for name in names if f"`{name}`" not in page} == set()
+
+
+def test_every_kind_of_warning_is_in_the_reference():
+    page = (REFERENCE / "events.md").read_text("utf-8")
+    programs = "\n".join(path.read_text("utf-8") for path in (ROOT / "trioboss").rglob("*.py"))
+    statements = "\n".join(path.read_text("utf-8") for path in (ROOT / "trioboss" / "sql").rglob("*.sql"))
+    kinds = set(re.findall(r'QueueWarning\([^,]+, "(\w+)"', programs))
+    kinds |= set(re.findall(r"SELECT [\w.]+, '(\w+)'(?: AS warning)?, (?:NULL|s\.pid)", statements))
+
+    assert len(kinds) > 6
+    assert {kind for kind in kinds if f"`{kind}`" not in page} == set()
