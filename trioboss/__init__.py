@@ -1,6 +1,10 @@
 """trioboss: a Postgres job queue and actor runtime for structured concurrency.
 
-A module may import from its own row and from rows below it, never from above:
+Start with `open_boss` in a trio program, with `SyncBoss` in a blocking one, and with `App` to declare workers for
+`trioboss worker`. The options are described in `QueueOptions`, `SendOptions` and `WorkOptions`, all errors in
+`trioboss.errors`. The documentation is at https://github.com/trioboss/trioboss/tree/main/docs.
+
+For contributors: a module may import from its own row and from rows below it, never from above:
 
     entry points     cli   dashboard   otel   pipeline   testing
     api              boss   app   sync

@@ -21,6 +21,8 @@ TriobossError
 ├── SchemaOutOfDate                   the operator: run `trioboss migrate`
 ├── NoPostgres                        the operator: install or name a Postgres
 └── SupervisorGaveUp                  an actor crashed too often: its last crash says why
+
+docs/reference/errors.md has the causes of each, and the remedies.
 """
 
 from collections.abc import Mapping, Sequence

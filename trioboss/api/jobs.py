@@ -35,9 +35,11 @@ class JobsMixin(ApiBase):
         max_priority: int | None = None,
         conn: CallerConnection | None = None,
     ) -> list[Job]:
-        """Claim up to ``batch_size`` jobs, highest priority first; settle them before they expire.
+        """Claim up to ``batch_size`` jobs, highest priority first; settle them with `complete` or `fail` before they
+        expire (``expire_in``). Returns an empty list if there is nothing to claim: it does not wait.
 
-        ``priority=False`` claims them in the order of sending alone.
+        ``priority=False`` claims them in the order of sending alone. ``ignore_start_after=True`` claims deferred jobs,
+        too. ``min_priority`` and ``max_priority``: only jobs of such a priority.
         """
         return await self._execute_with(
             lambda own: self._store.claiming.fetch(
@@ -76,7 +78,8 @@ class JobsMixin(ApiBase):
         *,
         conn: CallerConnection | None = None,
     ) -> Settled:
-        """Complete active jobs. A `Job` settles only its own attempt: a stale one raises LeaseLost.
+        """Complete active jobs: one or several, by `Job` or by id. A `Job` settles only its own attempt: a stale one
+        raises LeaseLost. An id settles whichever attempt is active, and raises JobNotFound if none is.
 
         A handler that runs such a job elsewhere is cancelled. A handler may pass the job it was given: it goes on, and
         its return value or exception is ignored, unless it did so in a transaction (``conn``) that was rolled back.
@@ -105,7 +108,7 @@ class JobsMixin(ApiBase):
         return [job for worker in self._runtime.router.workers.values() for job in worker.find_own()]
 
     async def touch(self, queue: str, job_or_id: Targets, *, conn: CallerConnection | None = None) -> Settled:
-        """Send a heartbeat for active jobs."""
+        """Send a heartbeat for active jobs: for jobs that were fetched, and have the option ``heartbeat``."""
         return await self._execute_with(
             lambda own: self._store.settling.touch(queue, job_or_id, own=own), conn
         )
@@ -130,13 +133,15 @@ class JobsMixin(ApiBase):
     async def resume(
         self, queue: str, id_or_ids: Targets, *, conn: CallerConnection | None = None
     ) -> Settled:
-        """Queue cancelled jobs again, in their old position."""
+        """Queue cancelled jobs again, in their old position. Raises JobNotFound if none of them is cancelled."""
         return await self._execute_with(
             lambda own: self._store.changing.resume(queue, id_or_ids, own=own), conn
         )
 
     async def retry(self, queue: str, id_or_ids: Targets, *, conn: CallerConnection | None = None) -> Settled:
-        """Retry failed jobs once more. This unblocks a key of strict FIFO."""
+        """Queue failed jobs again, for one more attempt. This unblocks a key of strict FIFO. Raises JobNotFound if none
+        of them has failed.
+        """
         return await self._execute_with(
             lambda own: self._store.changing.retry(queue, id_or_ids, own=own), conn
         )

@@ -63,7 +63,10 @@ class SendingMixin(ApiBase):
         conn: CallerConnection | None = None,
         **options: Unpack[SendOptions],
     ) -> UUID | None:
-        """Send a job that starts after so many seconds, or at that time."""
+        """Send a job that starts later. Options as in `send`.
+
+        ``after``: seconds or a timedelta from now, an aware datetime, or ISO 8601 text.
+        """
         return await self._send(queue, deferred(data, after, options), conn)
 
     async def send_throttled(
@@ -76,7 +79,11 @@ class SendingMixin(ApiBase):
         conn: CallerConnection | None = None,
         **options: Unpack[SendOptions],
     ) -> UUID | None:
-        """Send a job unless one was sent in the same slot of so many seconds, for the same key."""
+        """Send a job unless one was sent in the same slot of ``seconds``, for the same ``key``: then return None.
+
+        Slots are counted from the beginning of 1970 in UTC: with 3600 they are the hours of the clock. Options as in
+        `send`.
+        """
         return await self._send(queue, throttled(data, seconds, key, False, options), conn)
 
     async def send_debounced(
@@ -89,7 +96,7 @@ class SendingMixin(ApiBase):
         conn: CallerConnection | None = None,
         **options: Unpack[SendOptions],
     ) -> UUID | None:
-        """Like `send_throttled`, but a job whose slot is taken gets the next one, if that is free."""
+        """Like `send_throttled`, but a job whose slot is taken gets the next one, if that is free, and starts then."""
         return await self._send(queue, throttled(data, seconds, key, True, options), conn)
 
     async def send_once(
@@ -158,7 +165,8 @@ class SendingMixin(ApiBase):
     ) -> int | list[UUID]:
         """Insert any number of jobs, all or none, and return how many the policy accepted, or their ids.
 
-        ``jobs`` are NewJobs, or dicts with ``data`` and the options of `send`; they are streamed.
+        ``jobs`` are NewJobs, or dicts with ``data`` and the options of `send`; they are streamed, so that a million of
+        them need no list. ``return_ids``: return the ids of those that were accepted, instead of their number.
         """
         insert = self._store.loading.insert(queue, jobs, keep_ids=return_ids, own=conn is None)
         if conn is not None:

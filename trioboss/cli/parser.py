@@ -22,6 +22,7 @@ The database is --dsn, else TRIOBOSS_DSN, else DATABASE_URL, else an embedded Po
 TRIOBOSS_SCHEMA, else trioboss. `--config FILE` reads both, and the options of a command, from a TOML file; the command
 line goes before the file, and the file before the environment.
 Exit codes: 0 done, 1 it failed or nothing matched, 2 the command cannot work as written.
+Documentation: https://github.com/trioboss/trioboss/tree/main/docs
 """
 
 
