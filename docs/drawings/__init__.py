@@ -15,7 +15,7 @@ built, and a reader of the repository sees them. tests/docs/test_drawings.py fai
 
 from collections.abc import Callable, Iterator
 
-from docs.drawings.attempts import draw_attempts
+from docs.drawings.attempts import draw_running_attempts, draw_settling_attempts
 from docs.drawings.leases import draw_lease
 from docs.drawings.policies import POLICY_DRAWINGS
 from docs.drawings.readiness import draw_readiness
@@ -28,7 +28,8 @@ __all__ = ["DRAWINGS", "make_drawings"]
 DRAWINGS: dict[str, Callable[[Theme], str]] = {
     "states": draw_states,
     "readiness": draw_readiness,
-    "attempts": draw_attempts,
+    "attempts-running": draw_running_attempts,
+    "attempts-settling": draw_settling_attempts,
     "way": draw_way,
     "lease": draw_lease,
     **POLICY_DRAWINGS,

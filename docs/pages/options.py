@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+import trioboss
 from docs.pages.docstrings import attribute_texts, attribute_types
 from trioboss.api.handlers import WorkOptions
 from trioboss.model import check
@@ -199,7 +200,21 @@ def _describe(options: list[Option], prefix: str, call: str) -> str:
 
 
 def _as_markdown(text: str) -> str:
+    """A text of a docstring: names in single backticks become links, where the reference has them."""
+    text = re.sub(r"(?<!`)`(?!`)([\w.]+)`(?!`)", _link, text)
     return text.replace("``", "`")
+
+
+def _link(found: re.Match[str]) -> str:
+    name = found[1]
+    method = name.removeprefix("job.")
+    if name in trioboss.__all__:
+        return f"{{py:obj}}``~trioboss.{name}``"
+    if name != method and hasattr(trioboss.RunningJob, method):
+        return f"{{py:obj}}``{name} <trioboss.RunningJob.{method}>``"
+    if hasattr(trioboss.Boss, name):
+        return f"{{py:obj}}``~trioboss.Boss.{name}``"
+    return f"``{name}``"
 
 
 def describe_queue_options() -> str:

@@ -8,10 +8,6 @@ import attrs
 import pytest
 
 import trioboss
-import trioboss.dashboard
-import trioboss.otel
-import trioboss.pipeline
-import trioboss.testing
 from docs.pages import PAGES
 from docs.pages.api import SUBJECTS, methods_of
 from docs.pages.commands import find_commands
@@ -37,11 +33,12 @@ def test_every_public_name_is_in_the_reference():
     assert [name for name in trioboss.__all__ if name not in DESCRIBED] == []
 
 
-@pytest.mark.parametrize("module", [trioboss.dashboard, trioboss.otel, trioboss.testing, trioboss.pipeline])
+@pytest.mark.parametrize("module", ["dashboard", "otel", "testing", "pipeline"])
 def test_the_names_of_other_modules_are_in_the_reference(module):
     page = (REFERENCE / "modules.md").read_text("utf-8")
+    names = pytest.importorskip(f"trioboss.{module}", exc_type=ImportError).__all__
 
-    assert [name for name in module.__all__ if not re.search(rf"\b{name}\b", page)] == []
+    assert [name for name in names if not re.search(rf"\b{name}\b", page)] == []
 
 
 @pytest.mark.parametrize("owner", [trioboss.Boss, trioboss.SyncBoss])
