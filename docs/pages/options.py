@@ -1,7 +1,6 @@
 """The options of queues, jobs and workers: what each means, its type, default, limits and an example."""
 
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -230,7 +229,3 @@ def describe_send_options() -> str:
 def describe_work_options() -> str:
     """The options of `work`."""
     return _describe(work_options(), "work", 'await boss.work("email", send_email, …)')
-
-
-if __name__ == "__main__":
-    sys.stdout.write("\n".join([describe_queue_options(), describe_send_options(), describe_work_options()]))
