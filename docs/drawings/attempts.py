@@ -1,5 +1,7 @@
 """The life of an attempt, as the table of trioboss/machines/attempt.py."""
 
+from collections.abc import Sequence
+
 from docs.drawings.svg import Canvas, Theme
 from trioboss.machines.attempt import TRANSITIONS, Action, AttemptState, Event
 
@@ -32,7 +34,7 @@ def _fill(theme: Theme, state: AttemptState) -> str:
     )
 
 
-def _draw(theme: Theme, events: list[Event], title: str) -> str:
+def _draw(theme: Theme, events: Sequence[Event], title: str) -> str:
     """States down, events across; a cell has the next state, and the mark of what has to be done."""
     states = [state for state in AttemptState if any(_changes(state, event) for event in events)]
     marks = {TRANSITIONS[event][state][1] for event in events for state in states if _changes(state, event)}
