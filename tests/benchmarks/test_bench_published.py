@@ -12,7 +12,7 @@ from benchmarks.harness.summary import MAX_LINES, TooLong, summarize_run
 from benchmarks.harness.tables import Spread, Table
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "GUARANTEES.md", "benchmarks/README.md")
+DOCUMENTS = ("docs/benchmarks.md", "GUARANTEES.md", "benchmarks/README.md")
 PUBLISHED = sorted(publish.PUBLISHED.iterdir())
 
 

@@ -1,0 +1,39 @@
+from uuid import UUID
+
+import trio
+
+import trioboss
+
+
+async def main() -> None:
+    async with trioboss.open_boss() as boss:
+        for queue, policy in (
+            ("invitations", "standard"),
+            ("calls", "singleton"),
+            ("moves", "key_strict_fifo"),
+        ):
+            await boss.create_queue(queue, policy=policy, retry_limit=0)
+
+        async def show(text: str, queue: str, id: UUID | None) -> None:
+            assert id is not None  # these policies refuse no job
+            print(f"{text}: {(await boss.why(queue, id)).reason}")
+
+        id = await boss.send("invitations")
+        await show("nobody works on the queue", "invitations", id)
+        await boss.pause("invitations")
+        await show("the queue is paused", "invitations", id)
+        await boss.resume_queue("invitations")
+        await show("it is due later", "invitations", await boss.send_after("invitations", None, 60))
+
+        await boss.send("calls", singleton_key="ann")
+        second = await boss.send("calls", singleton_key="ann")
+        await boss.fetch("calls")  # the first one is active now
+        await show("another job of its key runs", "calls", second)
+
+        await boss.send("moves", singleton_key="ann")
+        second = await boss.send("moves", singleton_key="ann")
+        await boss.fail("moves", await boss.fetch("moves"))
+        await show("the job before it has failed", "moves", second)
+
+
+trio.run(main)
