@@ -1,6 +1,7 @@
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 import trioboss
 from trioboss.testing import temporary_database, temporary_server
@@ -13,9 +14,18 @@ def server_dsn() -> Iterator[str]:
         yield server.dsn
 
 
-@pytest.fixture
-async def boss(server_dsn: str) -> AsyncIterator[trioboss.Boss]:
-    """A boss on a new database for each test, so that no test sees the jobs of another."""
+@pytest.fixture(scope="session")
+def template(server_dsn: str) -> Iterator[object]:
+    """The name of a database with the tables of trioboss, and of your own: the others are copies of it."""
     with temporary_database(server_dsn) as dsn:
-        async with trioboss.open_boss(dsn) as boss:
+        with trioboss.SyncBoss(dsn):
+            pass
+        yield conninfo_to_dict(dsn)["dbname"]
+
+
+@pytest.fixture
+async def boss(server_dsn: str, template: str) -> AsyncIterator[trioboss.Boss]:
+    """A boss on a database of its own, so that no test sees the jobs of another."""
+    with temporary_database(server_dsn, template) as dsn:
+        async with trioboss.open_boss(dsn, migrate=False) as boss:
             yield boss

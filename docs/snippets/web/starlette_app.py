@@ -17,7 +17,7 @@ jobs = trioboss.App()
 
 @jobs.worker("thumbnails", concurrency=10)
 async def shrink(job: trioboss.RunningJob) -> dict[str, object]:
-    return {"image": job.data["image"], "size": [100, 100]}
+    return {"thumbnail": f"small {job.data['image']}"}
 
 
 class State(TypedDict):
