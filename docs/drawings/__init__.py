@@ -8,6 +8,7 @@ attempts   the life of an attempt, from its table
 policies   how many jobs of a key may be in each state
 way        the way of one job, with the statements it meets
 leases     the times of a lease, from its machine
+crash      a crash between a commit and a message
 
 Each drawing is a file for light pages and one for dark ones. They are committed: a site must not depend on how it was
 built, and a reader of the repository sees them. tests/docs/test_drawings.py fails if one is not up to date.
@@ -16,6 +17,7 @@ built, and a reader of the repository sees them. tests/docs/test_drawings.py fai
 from collections.abc import Callable, Iterator
 
 from docs.drawings.attempts import draw_running_attempts, draw_settling_attempts
+from docs.drawings.crash import CRASH_DRAWINGS
 from docs.drawings.leases import draw_lease
 from docs.drawings.policies import POLICY_DRAWINGS
 from docs.drawings.readiness import draw_readiness
@@ -32,6 +34,7 @@ DRAWINGS: dict[str, Callable[[Theme], str]] = {
     "attempts-settling": draw_settling_attempts,
     "way": draw_way,
     "lease": draw_lease,
+    **CRASH_DRAWINGS,
     **POLICY_DRAWINGS,
 }
 """By name: the function that draws it in a theme."""

@@ -69,7 +69,7 @@ def test_a_program_runs_and_prints_what_is_shown(program, dsn, tmp_path):
     code = run_program(program, dsn, output)
 
     printed = output.read_text("utf-8")
-    assert code == 0, printed
+    assert code == 0, printed + output.with_suffix(".err").read_text("utf-8")
     compare(program, printed)
 
 
