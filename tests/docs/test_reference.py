@@ -11,6 +11,7 @@ import trioboss
 from docs.pages import PAGES
 from docs.pages.api import SUBJECTS, methods_of
 from docs.pages.commands import find_commands
+from docs.pages.jobs import describe_running_job, job_fields
 from docs.pages.options import queue_options, send_options, work_options
 from trioboss.cli.database_metrics import DATABASE_METRICS
 from trioboss.cli.health import _COUNTERS
@@ -52,6 +53,21 @@ def test_every_method_has_a_subject():
     subjects = {name for names in SUBJECTS.values() for name in names.split()}
 
     assert {*methods_of(trioboss.Boss), *methods_of(trioboss.SyncBoss)} - subjects == set()
+
+
+def test_every_field_of_a_job_is_described():
+    assert [name for name, (_, text) in job_fields().items() if not text] == []
+
+
+@pytest.mark.parametrize("job", [trioboss.RunningJob, trioboss.ThreadJob, trioboss.AsyncioJob])
+def test_everything_that_a_handler_can_do_with_its_job_is_described(job):
+    public = {name for name in methods_of(job) if name != "settled_manually"}
+    described = set(
+        re.findall(r"`(\w+)`", describe_running_job())
+        + re.findall(r":: (\w+)$", describe_running_job(), re.M)
+    )
+
+    assert public - described - {"job"} == set()
 
 
 # -- options

@@ -232,7 +232,9 @@ class Job:
     id: UUID
     queue: str
     data: Any
+    """What was sent, as JSON."""
     state: JobState
+    """Where it is in its life."""
     readiness: Readiness
     """The thing it waits for; ENDED if it has ended."""
     priority: int
@@ -250,18 +252,24 @@ class Job:
     created_on: datetime
     start_after: datetime
     started_on: datetime | None
+    """When its last attempt was claimed, by the clock of the database."""
     completed_on: datetime | None
+    """When it ended: completed, failed or cancelled."""
     expire_in: float
     heartbeat: float | None
     heartbeat_on: datetime | None
+    """When its last heartbeat came; None before the first."""
     auto_heartbeat: bool
     max_lease_extensions: int
     lease_extensions: int
     retention: float
     delete_after: float
     output: Any
+    """Its output if it is completed; the error of its last attempt if that has failed."""
     progress: Any
+    """What its handler has last reported with `job.progress`."""
     dead_letter: str | None
+    """The queue that gets a copy if it fails for good."""
     policy: str | None
     worker: UUID | None
     source_queue: str | None
