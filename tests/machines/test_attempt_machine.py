@@ -114,6 +114,10 @@ class World:
         self.unanswered += 1
         self.do(self.machine.unanswered())
 
+    def postpone(self) -> None:
+        self.outcome = "unknown"
+        self.do(self.machine.postponed())
+
     # -- what can happen, and what must be true
 
     def steps(self) -> Iterator[tuple[str, Callable[["World"], None]]]:
@@ -140,6 +144,7 @@ class World:
             yield "accept", World.accept
             yield "refuse", World.refuse
             yield "no answer", World.lose_answer
+            yield "postpone", World.postpone
 
     def check(self) -> None:
         """What holds after every step."""
@@ -225,6 +230,7 @@ def event_of(world: World, step: str) -> Event:
         "send": Event.SEND,
         "accept": Event.ACCEPT,
         "no answer": Event.NO_ANSWER,
+        "postpone": Event.POSTPONE,
     }[step]
 
 

@@ -294,6 +294,36 @@ def test_an_outcome_that_waits_for_a_claim_does_not_hurry_a_database_that_fails(
     assert machine.plan(8.0, 0, Pending(since=7.0)) == Wait(8.1)
 
 
+def test_postponed_outcomes_are_tried_again_when_their_time_has_come_and_not_with_others():
+    machine = DispatchMachine()
+    become_idle(machine)
+
+    assert machine.plan(7.0, 5, Pending(postponed_until=8.0)) == Wait(8.0, to_settle=True)
+    assert machine.plan(7.0, 5, Pending(since=7.0, postponed_until=8.0)) == Settle()
+    machine.answered(7.0)
+    assert machine.plan(8.0, 5, Pending(since=7.9, postponed_until=8.0)) == Settle(postponed=True)
+
+
+def test_a_busy_dispatcher_also_tries_postponed_outcomes_again():
+    assert DispatchMachine().plan(8.0, 5, Pending(postponed_until=8.0)) == Settle(postponed=True)
+
+
+def test_postponed_outcomes_do_not_hurry_a_database_that_fails():
+    machine = DispatchMachine()
+    become_idle(machine)
+    machine.failed(Settle(), 8.0, 1.0)
+
+    assert machine.plan(8.0, 5, Pending(postponed_until=8.0)) == Wait(8.1)
+
+
+def test_a_dispatcher_that_stops_waits_for_its_postponed_outcomes():
+    machine = DispatchMachine()
+    machine.stop()
+
+    assert machine.plan(7.0, 5, Pending(postponed_until=8.0)) == Wait(8.0, to_settle=True)
+    assert machine.plan(7.0, 5, Pending()) == Stop()
+
+
 def test_a_dispatcher_without_jobs_claims_with_an_outcome_that_may_make_one_ready():
     machine = DispatchMachine()
     become_idle(machine)

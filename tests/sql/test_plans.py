@@ -221,6 +221,30 @@ def test_a_claim_that_goes_on_after_a_position_reads_no_check_before_it(planner,
     assert plan.rows_of("backlog_check") <= 1000
 
 
+STAGE = """
+INSERT INTO trioboss.staging (load, position, id, data, singleton_key)
+SELECT %s, n, gen_random_uuid(), '1', 'new' || n %% 10 FROM generate_series(1, %s) n
+"""
+
+
+@pytest.mark.parametrize("queue", ["backlog", "keys"])
+def test_a_load_of_many_jobs_compares_none_with_each_other(early_planner, full_dsn, queue):
+    # The plan of a service that has inserted few jobs at a time, and now inserts very many.
+    planner = Planner.open(full_dsn, "few")
+    for _ in range(20):
+        planner.connection.execute(STAGE, [make_id(), 1])
+    planner.connection.execute("VACUUM ANALYZE trioboss.staging")
+    planner.prepare("release_staged")
+    load = make_id()
+    planner.connection.execute(STAGE, [load, 2000])
+    plan = planner.run("release_staged", queue=queue, load=load, keep_ids=False)
+    planner.connection.execute("TRUNCATE trioboss.staging")
+    planner.connection.close()
+
+    assert plan.discarded <= 1000
+    assert plan.rows_of("staging") <= 4 * 2000  # to lock the keys, to insert, to find the backlogs, to delete
+
+
 # -- maintenance
 
 

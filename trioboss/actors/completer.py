@@ -1,6 +1,8 @@
 """Collects the outcomes of one queue until the database has them, and reports what became of each."""
 
+import math
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Literal
 from uuid import UUID
 
@@ -9,7 +11,7 @@ import attrs
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.running import Running, superseded
-from trioboss.events import JobCancelled, JobCompleted, JobFailed, JobReleased, LeaseLostEvent
+from trioboss.events import JobCancelled, JobCompleted, JobFailed, JobReleased, LeaseLostEvent, QueueWarning
 from trioboss.machines.attempt import Action, Completed, Failed, Released
 from trioboss.machines.dispatch import Pending
 from trioboss.model.job import Lease
@@ -20,6 +22,8 @@ __all__ = ["Completer"]
 
 _NOTHING = Settlements()
 _NONE_REJECTED: Mapping[UUID, str] = {}
+# Seconds until postponed outcomes are tried again; doubled each time.
+_FIRST_DELAY, _LONGEST_DELAY = 0.25, 5.0
 # What one statement settles at most: a document of outputs is one parameter, and takes about 50 ms for each megabyte.
 _MOST_ROWS = 2_000
 _MOST_CHARACTERS = 4_000_000
@@ -43,6 +47,10 @@ class Completer:
     last_error: tuple[str, float] | None = attrs.field(default=None, init=False)
     """The last failure, and when it was."""
     _waiting: list[Running] = attrs.field(factory=list, init=False)
+    _postponed: list[Running] = attrs.field(factory=list, init=False)
+    """Those that had to wait for another transaction. They are settled apart: no other outcome waits with them."""
+    _postponed_until: float = attrs.field(default=math.inf, init=False)
+    _delay: float = attrs.field(default=_FIRST_DELAY, init=False)
     _frees_jobs: bool = attrs.field(default=False, init=False)
     """Settling may make a job ready: a failed or released one is queued again."""
     _most_characters: int = attrs.field(factory=lambda: _MOST_CHARACTERS, init=False)
@@ -51,12 +59,12 @@ class Completer:
     """Leases that were given up, although they may still be in the database."""
 
     def __iter__(self) -> Iterator[Running]:
-        return iter(self._waiting)
+        return chain(self._waiting, self._postponed)
 
     def pending(self, *, unfinished: bool) -> Pending:
         """What the dispatcher's machine has to know. ``unfinished``: further attempts will come."""
         since = self._waiting[0].ended_at if self._waiting else None
-        return Pending(since, self._frees_jobs, self._given_up, unfinished)
+        return Pending(since, self._frees_jobs, self._given_up, unfinished, self._postponed_until)
 
     def put(self, running: Running, action: Action, now: float) -> None:
         """Take an attempt about which something has to be settled, counted or reported."""
@@ -77,6 +85,15 @@ class Completer:
         fitting = self._count_fitting()
         entries, self._waiting = self._waiting[:fitting], self._waiting[fitting:]
         self._frees_jobs = any(type(running.outcome) is not Completed for running in self._waiting)
+        return entries, self._send(entries)
+
+    def take_postponed(self) -> tuple[list[Running], Settlements]:
+        """Those that were postponed, in the same form."""
+        entries, self._postponed = self._postponed, []
+        self._postponed_until = math.inf
+        return entries, attrs.evolve(self._send(entries), postponed=True)
+
+    def _send(self, entries: list[Running]) -> Settlements:
         for running in superseded(entries):
             entries.remove(running)
             self._report(running, running.refused(), None)
@@ -91,7 +108,7 @@ class Completer:
                 failed.append((running.lease, outcome.failure))
             else:
                 released.append(running.lease)
-        return entries, Settlements(completed, failed, released)
+        return Settlements(completed, failed, released)
 
     def _count_fitting(self) -> int:
         """How many of those that wait fit into one statement; at least one."""
@@ -144,6 +161,21 @@ class Completer:
                 self._report(running, running.accepted(), state)
             else:
                 self._report(running, running.refused(), None)
+
+    def postpone(self, entries: list[Running], now: float, *, again: bool) -> None:
+        """The database has not settled these: each would have to wait for another transaction. ``again``: that is no
+        news.
+        """
+        self._delay = min(2 * self._delay, _LONGEST_DELAY) if again else _FIRST_DELAY
+        self._postponed_until = min(self._postponed_until, now + self._delay)
+        for running in entries:
+            running.postponed()
+            self._postponed.append(running)
+            if not again:
+                job = running.job
+                reason = "has changed it, or is sending another job of its singleton key, and is still open"
+                message = f"job {job.id} has ended; its outcome waits for a transaction that {reason}"
+                self._reporter.report(QueueWarning(job.queue, "postponed", message))
 
     def _report(self, running: Running, action: Action, state: JobState | None) -> None:
         match action:

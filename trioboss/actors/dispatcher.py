@@ -154,7 +154,8 @@ class Dispatcher:
     def is_idle(self) -> bool:
         """Whether it has no lease, also none without a record, so that it need not claim before its doorbell rings."""
         pending = self._pending()
-        return not (self.machine.leases_unknown or pending.since is not None or self._has_running())
+        waits = pending.since is not None or pending.postponed_until < math.inf
+        return not (self.machine.leases_unknown or waits or self._has_running())
 
     @property
     def has_rest(self) -> bool:
@@ -260,7 +261,7 @@ class Dispatcher:
                 self._reserve(statement.limit)
                 await self._settle_and_claim(statement, now)
             case Settle():
-                await self._settle_and_claim(None, now)
+                await self._settle_and_claim(None, now, postponed=statement.postponed)
 
     def _shield(self, now: float) -> None:
         """From now on only the timeout cancels: a claim that is cancelled half-way may have leased jobs of which there
@@ -277,8 +278,10 @@ class Dispatcher:
 
     # -- statements
 
-    async def _settle_and_claim(self, claim: Claim | None, sent_at: float) -> None:
-        entries, settlements = self.completer.take()
+    async def _settle_and_claim(
+        self, claim: Claim | None, sent_at: float, *, postponed: bool = False
+    ) -> None:
+        entries, settlements = self.completer.take_postponed() if postponed else self.completer.take()
         try:
             answer = await self._port.settle_and_claim(
                 self.queue,
@@ -294,6 +297,10 @@ class Dispatcher:
         except BaseException:
             self.completer.unanswered(entries)
             raise
+        if answer.postponed:
+            waiting = [running for running in entries if running.job.id in answer.postponed]
+            entries = [running for running in entries if running.job.id not in answer.postponed]
+            self.completer.postpone(waiting, trio.current_time(), again=postponed)
         if entries:
             self.completer.answered(entries, answer.settled, answer.rejected)
         for id, reason in answer.rejected.items():

@@ -143,6 +143,8 @@ class Event(enum.IntEnum):
     """The same, where the handler's own settlement explains it."""
     NO_ANSWER = enum.auto()
     """The answer of the statement was lost."""
+    POSTPONE = enum.auto()
+    """Another transaction has changed the job, or what its outcome needs, and is still open."""
 
 
 class Action(enum.Enum):
@@ -201,11 +203,11 @@ RESETTLING  .        -         -          -           -            -          - 
 SETTLED     .        -         -          -           -            -          -        -         -
 LOST        .        -         -          -           -            -          -        -         -
 
-STATE       SEND        ACCEPT    REFUSE    REFUSE_MANUAL  NO_ANSWER
-KNOWN       SETTLING    .         LOST#     SETTLED*       .
-SETTLING    .           SETTLED=  LOST#     SETTLED*       UNANSWERED+
-UNANSWERED  RESETTLING  .         SETTLED?  SETTLED*       .
-RESETTLING  .           SETTLED=  SETTLED?  SETTLED*       UNANSWERED+
+STATE       SEND        ACCEPT    REFUSE    REFUSE_MANUAL  NO_ANSWER    POSTPONE
+KNOWN       SETTLING    .         LOST#     SETTLED*       .            .
+SETTLING    .           SETTLED=  LOST#     SETTLED*       UNANSWERED+  KNOWN+
+UNANSWERED  RESETTLING  .         SETTLED?  SETTLED*       .            .
+RESETTLING  .           SETTLED=  SETTLED?  SETTLED*       UNANSWERED+  UNANSWERED+
 """
 
 _Cell: TypeAlias = tuple[AttemptState, Action]
@@ -328,6 +330,11 @@ class AttemptMachine:
     def unanswered(self) -> Action:
         """The answer of the statement was lost."""
         self.state, action = _NO_ANSWER[self.state]
+        return action
+
+    def postponed(self) -> Action:
+        """It is not settled, because another transaction has changed the job and is still open."""
+        self.state, action = TRANSITIONS[_E.POSTPONE][self.state]
         return action
 
 

@@ -37,6 +37,8 @@ class Claim:
 class Settle:
     """Settle the outcomes that wait."""
 
+    postponed: bool = False
+    """Settle those that were postponed instead."""
     for_room: bool = False
     """There may be jobs to claim, but there is no room for them."""
 
@@ -81,6 +83,8 @@ class Pending:
     """How many leases were given up so far, although they may still be in the database."""
     unfinished: bool = False
     """Whether further outcomes may come. Only a dispatcher that stops needs to know."""
+    postponed_until: float = math.inf
+    """When to try those outcomes again that had to wait for another transaction; infinite if there are none."""
 
 
 _NOTHING_PENDING = Pending()
@@ -211,18 +215,22 @@ class DispatchMachine:
             self.ring(now)
         if pending.since is not None and (self.keyed or pending.frees_jobs):
             self.ring(now)
+        postponed_until = max(pending.postponed_until, self.retry_at)
+        if now >= postponed_until and self._under_way is None:
+            return self._begin(Settle(postponed=True))
         wait = self._wait_to_claim(now, room)
         if wait is None:
             return self._begin(self._claim(now, room, pending))
         if pending.since is not None:
             settle_at = self._settle_at(pending.since, for_room=wait.for_room)
             if now >= settle_at and self._under_way is None:
-                return self._begin(Settle(wait.for_room))
-            if settle_at < wait.until:
-                return Wait(settle_at, wait.for_room, to_settle=True)
-        elif self.stopping and not pending.unfinished:
+                return self._begin(Settle(for_room=wait.for_room))
+        elif self.stopping and not pending.unfinished and pending.postponed_until == math.inf:
             return Stop()
-        return wait
+        else:
+            settle_at = math.inf
+        settle_at = min(settle_at, postponed_until)
+        return Wait(settle_at, wait.for_room, to_settle=True) if settle_at < wait.until else wait
 
     def plan_rest(self, pending: Pending) -> Settle | Recover | Stop:
         """What is left to do when the dispatcher does not run any more. Each is tried once."""

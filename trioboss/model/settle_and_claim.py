@@ -1,7 +1,7 @@
 """Requests and answers between a dispatcher and the store: claims, and attempts that have ended."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 from uuid import UUID
 
@@ -70,6 +70,23 @@ class Settlements:
     completed: Sequence[tuple[Lease, str]] = ()
     failed: Sequence[tuple[Lease, Failure]] = ()
     released: Sequence[Lease] = ()
+    postponed: bool = False
+    """They were postponed before, because of another transaction: those that still have to wait for one are postponed
+    again, without a wait.
+    """
+
+    @property
+    def leases(self) -> list[Lease]:
+        """The leases of all of them."""
+        return [*(lease for lease, _ in self.completed), *(lease for lease, _ in self.failed), *self.released]
+
+    def without(self, ids: Set[UUID]) -> "Settlements":
+        """The settlements of the other jobs."""
+        return Settlements(
+            [(lease, output) for lease, output in self.completed if lease.id not in ids],
+            [(lease, failure) for lease, failure in self.failed if lease.id not in ids],
+            [lease for lease in self.released if lease.id not in ids],
+        )
 
     def __bool__(self) -> bool:
         return bool(self.completed or self.failed or self.released)
@@ -87,7 +104,7 @@ class Settlements:
             first.append(kind[:room])
             second.append(kind[room:])
             room = max(0, room - len(kind))
-        return Settlements(*first), Settlements(*second)
+        return Settlements(first[0], first[1], first[2]), Settlements(second[0], second[1], second[2])
 
 
 @attrs.frozen
@@ -99,3 +116,5 @@ class SettledAndClaimed:
     """None if nothing was to be claimed, or if its answer is not known: it may have leased jobs."""
     rejected: Mapping[UUID, str] = {}
     """Jobs for which the database accepted no other end than a failure, and why."""
+    postponed: Set[UUID] = frozenset()
+    """Jobs that are not settled yet, because another transaction has changed them, or what they need, and is open."""

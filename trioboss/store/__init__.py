@@ -11,6 +11,7 @@ sending           send one job, publish events
 loading           send many jobs
 copying           rows in the binary format of COPY
 claiming          lease jobs
+settle_plan       the statements that end attempts
 settling          complete, fail and release attempts
 settle_and_claim  both in one round trip, for the dispatchers
 leases            heartbeats, extensions, progress

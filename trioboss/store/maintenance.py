@@ -1,7 +1,7 @@
 """Operations of maintenance: leases that ran out, warnings, and the ticks of cron. Retention is in retention.py."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Literal
@@ -14,14 +14,14 @@ from trioboss.model.described_error import describe_error
 from trioboss.model.job import Lease, NewJob
 from trioboss.model.polling import Rescue
 from trioboss.model.schedule import Schedule
-from trioboss.model.settle_and_claim import Failure
+from trioboss.model.settle_and_claim import Failure, Settlements
 from trioboss.model.states import JobState
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_rejected
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.postgres.wire.results import read_rows
 from trioboss.store.context import Context
-from trioboss.store.parameters import lease_arrays, uuid_array
+from trioboss.store.parameters import uuid_array
 from trioboss.store.rows import read_first
 from trioboss.store.sending import SendOperations
 from trioboss.store.settling import SettleOperations
@@ -116,18 +116,13 @@ class MaintenanceOperations:
             # Fenced: an attempt that its worker settled since it was examined is left alone.
             states: dict[UUID, JobState] = {}
             with suppress(UnknownQueue):  # deleted since, and its jobs with it
-                unlocked = yield from self._find_unlocked(name, leases)
-                failed = [(lease, failure) for lease in leases if lease.id in unlocked]
-                states = yield from SettleOperations(self._context).fail_leases(name, failed, rejected)
+                # Those that have to wait for another transaction are examined again in the next round.
+                settlements = Settlements(failed=[(lease, failure) for lease in leases])
+                settling = SettleOperations(self._context)
+                states, _ = yield from settling.settle_unlocked(name, settlements, rejected)
             if states:
                 ended.append((name, outcome, tuple(states)))
         return ended
-
-    def _find_unlocked(self, name: str, leases: Sequence[Lease]) -> Operation[set[UUID]]:
-        queue = yield from self._context.find(name)
-        values = lease_arrays(leases) | {"queue": name}
-        unlocked = self._context.bind("find_unlocked_leases", queue.table_name, **values)
-        return {id for (id,) in read_first((yield Batch((unlocked,))))}
 
     def count_states(self) -> Operation[dict[str, dict[str, int]]]:
         """How many jobs of each queue are in each state; states without jobs are left out."""

@@ -9,12 +9,13 @@ from trioboss.model.queue import Queue
 from trioboss.model.settle_and_claim import ClaimRequest, SettledAndClaimed, Settlements
 from trioboss.model.states import JobState
 from trioboss.postgres import BoundStatement
-from trioboss.postgres.errors import is_rejected
+from trioboss.postgres.errors import is_lock_not_available, is_rejected
 from trioboss.postgres.operation import Batch, InParallel, Operation
 from trioboss.postgres.wire.results import PGresult
 from trioboss.store.claiming import ClaimOperations, ClaimPlan
 from trioboss.store.context import Context
-from trioboss.store.settling import SettleOperations, SettlePlan, plan_settling
+from trioboss.store.settle_plan import LOCK_WAIT, SettlePlan, plan_settling
+from trioboss.store.settling import SettleOperations
 
 __all__ = ["SettleAndClaimOperations"]
 
@@ -44,7 +45,7 @@ class SettleAndClaimOperations:
         """
 
         def run(queue: Queue) -> _SettleAndClaim:
-            settling = plan_settling(self._context, queue, settlements)
+            settling = plan_settling(self._context, queue, settlements, LOCK_WAIT)
             if notify is not None:
                 payload = self._context.bind("notify", payload=notify)
                 settling = attrs.evolve(settling, notifications=(*settling.notifications, payload))
@@ -68,12 +69,23 @@ class SettleAndClaimOperations:
             claim = yield from claims.claim_again(queue, request, claim, fill=False)
             return SettledAndClaimed(states, claim)
 
+        if settlements.postponed:
+            return (yield from self._settle_unlocked(name, settlements))
         try:
             return (yield from self._context.on_queue(name, run))
         except Exception as error:
+            if request is None and is_lock_not_available(error):
+                return (yield from self._settle_unlocked(name, settlements))
+            # With a claim it is not known which of the two had to wait: the caller settles again without one.
             if is_rejected(error) and not (request is not None and _is_bulk(settlements, request)):
                 return (yield from self._settle_despite(name, settlements, request, error))
             raise
+
+    def _settle_unlocked(self, name: str, settlements: Settlements) -> _SettleAndClaim:
+        rejected: dict[UUID, str] = {}
+        settling = SettleOperations(self._context)
+        settled, postponed = yield from settling.settle_unlocked(name, settlements, rejected)
+        return SettledAndClaimed(settled, None, rejected, postponed)
 
     def _settle_despite(
         self, name: str, settlements: Settlements, request: ClaimRequest | None, error: Exception

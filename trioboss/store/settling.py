@@ -1,6 +1,7 @@
-"""Operations that end attempts: completed, failed or released. The statements that settle are built only here."""
+"""Operations that end attempts: completed, failed or released."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -14,135 +15,27 @@ from trioboss.model.queue import Queue
 from trioboss.model.settle_and_claim import Failure, Settlements
 from trioboss.model.states import JobState
 from trioboss.postgres import BoundStatement
-from trioboss.postgres.errors import is_rejected, is_unique_violation
+from trioboss.postgres.errors import is_lock_not_available, is_rejected, is_unique_violation
 from trioboss.postgres.operation import Batch, InSavepoint, Operation
-from trioboss.postgres.wire.results import PGresult, read_row, read_rows
+from trioboss.postgres.wire.results import read_rows
 from trioboss.store.context import Context
 from trioboss.store.parameters import lease_arrays, text_array, uuid_array
 from trioboss.store.rows import read_first
+from trioboss.store.settle_plan import bind_complete, bind_fail, plan_settling
 from trioboss.store.targets import Targets, parse_targets
 
-__all__ = ["SettleOperations", "SettlePlan", "once_more_if_taken", "plan_settling"]
+__all__ = ["SettleOperations", "once_more_if_taken"]
 
 T = TypeVar("T")
 
+_SHORT_LOCK_WAIT = "20ms"  # once it is known that an idle one is open
+_MOST_WAITS = (
+    10  # that many settlements are tried although they have to wait; the others are postponed at once
+)
 _NO_REASON = "failed by its handler"
 _UNWRITABLE = (
     '{"message": "its '  # how the errors begin that stand for an output or an error which was rejected
 )
-
-
-@attrs.frozen
-class SettlePlan:
-    """The statements that settle attempts of one queue, and how to read their results."""
-
-    queue: Queue
-    settlements: Settlements
-    statements: tuple[BoundStatement, ...]
-    """For one transaction, in the order completed, failed, released."""
-    notifications: tuple[BoundStatement, ...]
-    """Statements that notify the waiters for an end, and idle dispatchers if jobs may run now; for a transaction after
-    it, which a caller may await or not.
-    """
-
-    def read(self, results: Sequence[PGresult]) -> tuple[dict[UUID, JobState], bool]:
-        """The new states of the jobs that were settled; and whether complete.sql declined, because the queue wants
-        completion jobs and the cached one did not.
-        """
-        rest = list(results)
-        settled: dict[UUID, JobState] = {}
-        declined = False
-        if self.settlements.completed:
-            done, on_complete = _read_completed(rest.pop(0), self.settlements)
-            settled |= dict.fromkeys(done, JobState.COMPLETED)
-            declined = on_complete and not self.queue.on_complete
-        if self.settlements.failed:
-            for _ in range(2):  # retry_failed.sql and fail.sql
-                settled |= {row[0]: JobState(row[1]) for row in read_rows(rest.pop(0))}
-        if self.settlements.released:
-            settled |= {row[0]: JobState.RETRY for row in read_rows(rest.pop(0))}
-        return settled, declined
-
-
-def plan_settling(context: Context, queue: Queue, settlements: Settlements) -> SettlePlan:
-    """How to settle these attempts on a connection of our own."""
-    if not settlements:
-        return SettlePlan(queue, settlements, (), ())
-    statements: list[BoundStatement] = []
-    ended: list[UUID] = []
-    if settlements.completed:
-        outputs = {lease.id: output for lease, output in settlements.completed}
-        leases = [lease for lease, _ in settlements.completed]
-        statements.append(_complete(context, queue, leases, (), outputs))
-        ended += outputs
-    if settlements.failed:
-        failures = {lease.id: failure for lease, failure in settlements.failed}
-        statements += _fail(context, queue, [lease for lease, _ in settlements.failed], (), failures)
-        ended += failures
-    if settlements.released:
-        statements.append(_release(context, queue, settlements.released))
-    # A failed or released job may be claimed at once by another dispatcher. A completed one only lets others run if
-    # it owned a key, and then this dispatcher may have claimed them along with it: notify_leftover.sql checks that.
-    notifications: list[BoundStatement] = []
-    if ended:
-        notifications.append(context.bind("notify_waiters", ids=uuid_array(ended)))
-    if settlements.failed or settlements.released:
-        notifications.append(context.notify_idle(queue.name))
-    elif queue.policy.is_keyed:
-        notifications.append(context.bind("notify_leftover", queue.table_name, queue=queue.name))
-    return SettlePlan(queue, settlements, tuple(statements), tuple(notifications))
-
-
-def _complete(
-    context: Context,
-    queue: Queue,
-    leases: Iterable[Lease],
-    unfenced: Iterable[UUID],
-    outputs: dict[UUID, str],
-    elsewhere: Sequence[UUID] = (),
-) -> BoundStatement:
-    # Most handlers return nothing: without outputs the statement has no document to search.
-    given = [f'"{id}":{output}' for id, output in outputs.items() if output != "null"]
-    return context.bind(
-        "complete_with_copy" if queue.on_complete else "complete",
-        queue.table_name,
-        queue=queue.name,
-        outputs="{" + ",".join(given) + "}" if given else None,
-        elsewhere=uuid_array(elsewhere) if elsewhere else None,
-        **lease_arrays(leases, unfenced),
-    )
-
-
-def _fail(
-    context: Context,
-    queue: Queue,
-    leases: Iterable[Lease],
-    unfenced: Iterable[UUID],
-    failures: dict[UUID, Failure],
-    elsewhere: Sequence[UUID] = (),
-) -> list[BoundStatement]:
-    # Two statements with the same parameters, in one transaction: the second ends the jobs that the first left.
-    given = ",".join(f'"{id}":[{failure.as_json()}]' for id, failure in failures.items())
-    values = lease_arrays(leases, unfenced) | {"queue": queue.name, "failures": "{" + given + "}"}
-    if elsewhere:
-        values["elsewhere"] = uuid_array(elsewhere)
-    return [context.bind(name, queue.table_name, **values) for name in ("retry_failed", "fail")]
-
-
-def _release(context: Context, queue: Queue, leases: Iterable[Lease]) -> BoundStatement:
-    return context.bind("release", queue.table_name, queue=queue.name, **lease_arrays(leases))
-
-
-def _read_completed(result: PGresult, settlements: Settlements) -> tuple[list[UUID], bool]:
-    """The ids that were completed, and whether the queue wants completion jobs."""
-    if not result.ntuples:
-        return [], False
-    first, on_complete = read_row(result, 0)[:2]
-    if first is not None and result.ntuples == len(settlements.completed):
-        return [
-            lease.id for lease, _ in settlements.completed
-        ], on_complete  # nearly always; no need to read the rows
-    return [row[0] for row in read_rows(result) if row[0] is not None], on_complete
 
 
 def _describe_quarantine(reason: str) -> str | None:
@@ -185,7 +78,7 @@ class SettleOperations:
 
         def end(queue: Queue) -> Operation[set[UUID]]:
             outputs = dict.fromkeys(asked.ids, text)
-            statement = _complete(
+            statement = bind_complete(
                 self._context, queue, asked.leases, asked.unfenced, outputs, asked.elsewhere
             )
             rows = read_first((yield self._ending(queue, (statement,), asked.ids, own=own)))
@@ -214,7 +107,7 @@ class SettleOperations:
         def end(queue: Queue) -> Operation[dict[UUID, JobState]]:
             failures = dict.fromkeys(asked.ids, failure)
             leases, unfenced, elsewhere = asked.leases, asked.unfenced, asked.elsewhere
-            statements = tuple(_fail(self._context, queue, leases, unfenced, failures, elsewhere))
+            statements = tuple(bind_fail(self._context, queue, leases, unfenced, failures, elsewhere))
             # A slot that is taken meanwhile aborts the statements, but must not abort the caller's transaction.
             batch = self._ending(queue, statements, asked.ids, own=own, frees=True)
             results = yield batch if own else InSavepoint(batch)
@@ -242,43 +135,78 @@ class SettleOperations:
     # -- for the runtime: many at once, fenced, answered by the new states
 
     def settle(
-        self, name: str, settlements: Settlements, rejected: dict[UUID, str] | None = None
+        self,
+        name: str,
+        settlements: Settlements,
+        rejected: dict[UUID, str] | None = None,
+        postponed: set[UUID] | None = None,
     ) -> Operation[dict[UUID, JobState]]:
         """Settle attempts; return the new states of the jobs whose lease was still held.
 
-        A job for which the database accepts no other end fails; ``rejected`` gets its id, and why. It never keeps the
+        A job for which the database accepts no other end fails; ``rejected`` gets its id, and why. ``postponed`` gets
+        the ids of those that would have to wait for another transaction; without it they wait. Neither keeps the
         others from being settled.
         """
         reasons = {} if rejected is None else rejected
         try:
-            return (yield from self._settle_all(name, settlements))
+            return (yield from self._settle_all(name, settlements, waits=postponed is None))
         except Exception as error:
-            if not is_rejected(error):
+            if postponed is not None and is_lock_not_available(error):
+                if len(settlements) == 1 or len(postponed) >= _MOST_WAITS:
+                    postponed |= {lease.id for lease in settlements.leases}
+                    return {}
+            elif not is_rejected(error):
                 raise
-            reason = error_line(error)
-        if len(settlements) == 1:
-            return (yield from self._settle_alone(name, settlements, reason, reasons))
+            elif len(settlements) == 1:
+                settle = partial(self.settle, name, rejected=reasons, postponed=postponed)
+                return (yield from self._settle_alone(name, settlements, error_line(error), settle, reasons))
         states: dict[UUID, JobState] = {}
         for half in settlements.halves():
-            states |= yield from self.settle(name, half, reasons)
+            states |= yield from self.settle(name, half, reasons, postponed)
         return states
 
-    def _settle_all(self, name: str, settlements: Settlements) -> Operation[dict[UUID, JobState]]:
+    def settle_unlocked(
+        self, name: str, settlements: Settlements, rejected: dict[UUID, str]
+    ) -> Operation[tuple[dict[UUID, JobState], set[UUID]]]:
+        """Settle attempts as `settle` does, but wait for no other transaction; return the new states, and the ids of
+        the jobs that are not settled, because one has changed them, or what they need, and is open.
+        """
+
+        def find_locked(queue: Queue) -> Operation[set[UUID]]:
+            values = lease_arrays(settlements.leases) | {"queue": name}
+            locked = self._context.bind("find_locked_leases", queue.table_name, **values)
+            return {id for (id,) in read_first((yield Batch((locked,))))}
+
+        postponed = yield from self._context.on_queue(name, find_locked)
+        # Others may be locked since, and a job that is queued again may need a slot that a transaction has taken.
+        states = yield from self.settle(name, settlements.without(postponed), rejected, postponed)
+        return states, postponed
+
+    def _settle_all(
+        self, name: str, settlements: Settlements, *, waits: bool
+    ) -> Operation[dict[UUID, JobState]]:
+        lock_wait = None if waits else _SHORT_LOCK_WAIT
 
         def run(queue: Queue) -> Operation[dict[UUID, JobState]]:
-            plan = plan_settling(self._context, queue, settlements)
+            plan = plan_settling(self._context, queue, settlements, lock_wait)
             results = yield Batch(plan.statements, plan.notifications)
             settled, declined = plan.read(results[0])
             if declined:
                 again = Settlements(settlements.completed)
-                plan = plan_settling(self._context, (yield from self._context.reload(name)), again)
+                reloaded = yield from self._context.reload(name)
+                plan = plan_settling(self._context, reloaded, again, lock_wait)
                 settled |= plan.read((yield Batch(plan.statements, plan.notifications))[0])[0]
             return settled
 
         return (yield from once_more_if_taken(self._context, name, run)) if settlements else {}
 
     def _settle_alone(
-        self, name: str, settlements: Settlements, reason: str, rejected: dict[UUID, str]
+        self,
+        name: str,
+        settlements: Settlements,
+        reason: str,
+        settle: Callable[[Settlements], Operation[dict[UUID, JobState]]],
+        rejected: dict[UUID, str],
     ) -> Operation[dict[UUID, JobState]]:
         """Settle one attempt whose end the database has rejected: a completed one fails instead, one that cannot even
         fail is quarantined.
@@ -286,14 +214,14 @@ class SettleOperations:
         for lease, _ in settlements.completed:
             rejected[lease.id] = reason
             failure = Failure(describe_error(f"its output cannot be written: {reason}"))
-            return (yield from self.settle(name, Settlements(failed=[(lease, failure)]), rejected))
+            return (yield from settle(Settlements(failed=[(lease, failure)])))
         (lease,) = (*(lease for lease, _ in settlements.failed), *settlements.released)
         rejected[lease.id] = reason
         for _, failure in settlements.failed:
             text = describe_error(f"its error cannot be written: {reason}")
             if failure.error != text and not (failure.error or "").startswith(_UNWRITABLE):
                 plain = attrs.evolve(failure, error=text)
-                return (yield from self.settle(name, Settlements(failed=[(lease, plain)]), rejected))
+                return (yield from settle(Settlements(failed=[(lease, plain)])))
         return (yield from self._quarantine(name, lease, reason))
 
     def _quarantine(self, name: str, lease: Lease, reason: str) -> Operation[dict[UUID, JobState]]:
@@ -307,7 +235,7 @@ class SettleOperations:
         try:
             return (yield from self._context.on_queue(name, end, may_miss=True))
         except Exception as error:
-            if not is_rejected(error):
+            if not (is_rejected(error) or is_lock_not_available(error)):
                 raise
         return {}
 

@@ -257,6 +257,14 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
                 ELSE OPERATOR(pg_catalog.-) GREATEST(priority, -2147483647) END
 $$;
 
+-- The first of these jobs whose sizes add up to no more than `most`; at least one.
+CREATE FUNCTION trioboss.first_fitting(jobs tid[], sizes integer[], most bigint) RETURNS tid[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT jobs[1:greatest(count(*), 1)::int]
+    FROM (SELECT sum(size) OVER (ORDER BY number) AS total FROM unnest(sizes) WITH ORDINALITY s (size, number)) s
+    WHERE coalesce(total, 0) <= most
+$$;
+
 -- The delay before the next attempt, in seconds, after so many failures; `chance` (0 to 1) is the random part.
 CREATE FUNCTION trioboss.retry_delay(delay double precision, backoff boolean, longest double precision,
                                      jitter double precision, failures integer, chance double precision) RETURNS double precision
@@ -510,7 +518,7 @@ REVOKE ALL ON FUNCTION trioboss.check_job_options(jsonb), trioboss.check_job_not
     trioboss.find_problem(jsonb, jsonb, timestamptz, double precision, timestamptz, timestamptz),
     trioboss.take_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),
     trioboss.queued_readiness(timestamptz, timestamptz, text),
-    trioboss.queued_slot(text, text, integer), trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer),
+    trioboss.queued_slot(text, text, integer), trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.first_fitting(tid[], integer[], bigint),
     trioboss.retry_delay(double precision, boolean, double precision, double precision, integer, double precision),
     trioboss.key_lock(text, text, bigint), trioboss.add_backlog_check(), trioboss.follow_change(), trioboss.fill_in_job(),
     trioboss.copy_rights(regclass, regclass), trioboss.run_between_others(text, interval),

@@ -27,14 +27,13 @@ WITH
 ), wanted AS MATERIALIZED (
     SELECT row, priority, seq FROM head WHERE row IS NOT NULL UNION ALL SELECT row, priority, seq FROM ready
 ), picked AS MATERIALIZED (
-    SELECT ARRAY (
-        SELECT j.row
-        FROM (SELECT row FROM wanted ORDER BY priority DESC, seq) w, LATERAL (
-            SELECT ctid AS row FROM trioboss.live_job_common
+    SELECT array_agg(row) AS jobs, array_agg(size) AS sizes, sum(size) AS size
+    FROM (
+        SELECT j.* FROM (SELECT row FROM wanted ORDER BY priority DESC, seq) w, LATERAL (
+            SELECT ctid AS row, pg_column_size(data) AS size FROM trioboss.live_job_common
             WHERE ctid = w.row AND readiness IN ('waiting', 'ready') FOR UPDATE SKIP LOCKED
-        ) j
-        LIMIT :limit
-    ) AS jobs
+        ) j LIMIT :limit
+    ) j
 ), found AS MATERIALIZED (
     SELECT least((SELECT count(*) FROM wanted), :limit) AS jobs, more_after FROM read
 ),

@@ -2,13 +2,15 @@
 -- Two claims never get the same job, never wait for each other, and never read more entries than they take.
 -- started_on is clock_timestamp(), not statement_timestamp(): the statement may have begun before the previous attempt
 -- ended.
--- `again`: a job was changed by another session meanwhile, and may be claimed now. find_next_due.sql finds what waits for time.
+-- `again`: a job was changed by another session meanwhile, or the data of the others was enough for one answer; it may be
+-- claimed now. find_next_due.sql finds what waits for time.
 -- `async_commit`: a claim that a crash of the server loses is a job that is still ready.
 WITH
 \ir fragments/lease_terms.sql
 , picked AS MATERIALIZED (
-    SELECT ARRAY (
-        SELECT ctid FROM trioboss.live_job_common
+    SELECT array_agg(row) AS jobs, array_agg(size) AS sizes, sum(size) AS size
+    FROM (
+        SELECT ctid AS row, pg_column_size(data) AS size FROM trioboss.live_job_common
         WHERE queue = :queue AND readiness = 'ready'
           AND priority >= coalesce(:min_priority::int, -2147483648)
           AND priority <= coalesce(:max_priority::int, 2147483647)
@@ -16,9 +18,9 @@ WITH
         ORDER BY priority DESC, seq
         LIMIT :limit::bigint
         FOR UPDATE SKIP LOCKED
-    ) AS jobs
+    ) j
 ), found AS MATERIALIZED (
-    SELECT cardinality(jobs) AS jobs, NULL AS more_after FROM picked
+    SELECT coalesce(cardinality(jobs), 0) AS jobs, NULL AS more_after FROM picked
 ),
 \ir fragments/lease_picked.sql
 \ir fragments/claimed_jobs.sql

@@ -12,10 +12,11 @@ WITH
 ), first AS MATERIALIZED (
     SELECT DISTINCT ON (backlog) * FROM early ORDER BY backlog, owns DESC, rank, seq
 ), picked AS MATERIALIZED (
-    SELECT ARRAY (
-        SELECT j.row
+    SELECT array_agg(row) AS jobs, array_agg(size) AS sizes, sum(size) AS size
+    FROM (
+        SELECT j.*
         FROM (SELECT * FROM first ORDER BY start_after) f, LATERAL (
-            SELECT ctid AS row FROM trioboss.live_job_common
+            SELECT ctid AS row, pg_column_size(data) AS size FROM trioboss.live_job_common
             WHERE ctid = f.row AND readiness = 'deferred'
               AND priority >= coalesce(:min_priority::int, -2147483648) AND priority <= coalesce(:max_priority::int, 2147483647)
             FOR UPDATE SKIP LOCKED
@@ -25,9 +26,9 @@ WITH
             AND NOT EXISTS (SELECT FROM trioboss.live_job_common
                             WHERE queue = :queue AND backlog = f.backlog AND readiness = 'waiting')))
         LIMIT :limit
-    ) AS jobs
+    ) j
 ), found AS MATERIALIZED (
-    SELECT cardinality(jobs) AS jobs, NULL AS more_after FROM picked
+    SELECT coalesce(cardinality(jobs), 0) AS jobs, NULL AS more_after FROM picked
 ),
 \ir fragments/lease_picked.sql
 \ir fragments/claimed_jobs.sql

@@ -24,15 +24,17 @@ WITH RECURSIVE
     WHERE level.priority >= coalesce(:min_priority::int, -2147483648) AND (SELECT NOT paused FROM terms)
     ORDER BY j.seq
 ), picked AS MATERIALIZED (
-    SELECT ARRAY (
-        SELECT j.row
+    SELECT array_agg(row) AS jobs, array_agg(size) AS sizes, sum(size) AS size
+    FROM (
+        SELECT j.*
         FROM oldest o, LATERAL (
-            SELECT ctid AS row FROM trioboss.live_job_common WHERE ctid = o.row AND readiness = 'ready' FOR UPDATE SKIP LOCKED
+            SELECT ctid AS row, pg_column_size(data) AS size FROM trioboss.live_job_common
+            WHERE ctid = o.row AND readiness = 'ready' FOR UPDATE SKIP LOCKED
         ) j
         LIMIT :limit
-    ) AS jobs
+    ) j
 ), found AS MATERIALIZED (
-    SELECT cardinality(jobs) AS jobs, NULL AS more_after FROM picked
+    SELECT coalesce(cardinality(jobs), 0) AS jobs, NULL AS more_after FROM picked
 ),
 \ir fragments/lease_picked.sql
 \ir fragments/claimed_jobs.sql

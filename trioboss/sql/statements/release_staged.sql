@@ -25,8 +25,18 @@ WITH target AS MATERIALIZED (
     RETURNING id, seq, readiness
 ), joined AS (
     INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
-    SELECT min(r.seq), s.urgency, :queue, s.backlog FROM released r JOIN staged s USING (id)
-    WHERE r.readiness = 'waiting' GROUP BY s.backlog, s.urgency
+    SELECT min(seq), priority, :queue, backlog
+    FROM (
+        -- A role that only sends may not read the backlogs of jobs, so they come from the stage. Joined by grouping: the
+        -- planner cannot know how many rows there are, and would compare each with each.
+        SELECT max(seq) AS seq, max(priority) AS priority, max(backlog) AS backlog
+        FROM (SELECT id, seq, NULL::int AS priority, NULL::text AS backlog FROM released WHERE readiness = 'waiting'
+              UNION ALL
+              SELECT id, NULL, coalesce(priority, 0), trioboss.key_backlog(true, singleton_key) FROM trioboss.staging
+              WHERE load = :load AND (SELECT keyed FROM target)) part
+        GROUP BY id HAVING max(seq) IS NOT NULL
+    ) job
+    GROUP BY backlog, priority
 ), emptied AS (
     DELETE FROM trioboss.staging WHERE load = :load
 )

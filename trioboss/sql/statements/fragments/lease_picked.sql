@@ -1,5 +1,7 @@
--- Lease the jobs in `picked`. What a job overrides is read from its options, which are null for nearly all jobs. The number
--- of an attempt cannot overflow, whatever plain SQL has written there: from 2^30 on it begins anew.
+-- Lease the jobs in `picked`: only the first of them, if the data of all is more than four megabytes as stored, because a
+-- worker has to hold an answer whole, and the server keeps its locks until the worker has read it.
+-- What a job overrides is read from its options, which are null for nearly all jobs. The number of an attempt cannot
+-- overflow, whatever plain SQL has written there: from 2^30 on it begins anew.
 claimed AS (
     UPDATE trioboss.live_job_common
     SET readiness = 'active', attempt = (attempt & 1073741823) + 1, worker = :worker::uuid, started_on = (SELECT now FROM terms),
@@ -8,6 +10,7 @@ claimed AS (
         heartbeat = coalesce((options ->> 'heartbeat')::float8, (SELECT heartbeat FROM terms)),
         heartbeat_on = NULL, extensions = NULL,
         slot = CASE WHEN starts_with(slot, 'any:') THEN slot END, owner = backlog
-    WHERE ctid = ANY ((SELECT jobs FROM picked)::tid[])
+    WHERE ctid = ANY ((SELECT CASE WHEN size > 4194304 THEN trioboss.first_fitting(jobs, sizes, 4194304) ELSE jobs END
+                       FROM picked)::tid[])
     RETURNING id, attempt, retry_count, priority, seq, created_on, start_after, key, options, data, notes, backlog
 )

@@ -1,0 +1,120 @@
+"""A caller's open transaction delays the outcome of the job that it has changed, and no other job of the worker."""
+
+import psycopg
+import pytest
+import trio
+from worker_helpers import TIMEOUT
+
+import trioboss
+from trioboss.model.states import JobState
+
+
+class Held:
+    """A worker that runs one job until it is let go, and completes all others at once."""
+
+    def __init__(self, boss) -> None:
+        self.boss = boss
+        self.started, self.go_on = trio.Event(), trio.Event()
+
+    async def handle(self, job):
+        if job.data == "held":
+            self.started.set()
+            await self.go_on.wait()
+            if job.attempt == 1 and job.singleton_key:
+                raise ValueError("it broke")
+
+    async def postponed(self):
+        """Let the job end, and wait until its outcome is postponed."""
+        async with self.boss.events(trioboss.QueueWarning) as warnings:
+            self.go_on.set()
+            async for warning in warnings:
+                if warning.warning == "postponed":
+                    return warning
+
+    async def finish(self, *data):
+        """Send other jobs, and wait for their ends."""
+        ids = [await self.boss.send("q", each) for each in data]
+        return [(await self.boss.wait_for("q", id)).state for id in ids]
+
+
+@pytest.fixture
+async def held(boss):
+    await boss.create_queue("q", retry_limit=1)
+    held = Held(boss)
+    await boss.work("q", held.handle, concurrency=3)
+    return held
+
+
+@pytest.fixture
+async def connection(dsn):
+    with psycopg.connect(dsn) as connection:
+        yield connection
+
+
+CHANGES = {
+    "cancel": lambda boss, connection, id: boss.cancel("q", id, conn=connection),
+    "delete_job": lambda boss, connection, id: boss.delete_job("q", id, conn=connection),
+    "complete": lambda boss, connection, id: boss.complete("q", id, conn=connection),
+    "fail": lambda boss, connection, id: boss.fail("q", id, "no", conn=connection),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_other_jobs_end_while_a_transaction_has_changed_one(held, sync_boss, connection, change):
+    id = await held.boss.send("q", "held")
+    with trio.fail_after(TIMEOUT):
+        await held.started.wait()
+        CHANGES[change](sync_boss, connection, id)
+        warning = await held.postponed()
+        states = await held.finish("one", "two", "three", "four")
+        assert str(id) in warning.message
+        assert states == [JobState.COMPLETED] * 4
+
+        connection.rollback()
+        assert (await held.boss.wait_for("q", id)).state is JobState.COMPLETED
+
+
+async def test_the_outcome_is_refused_once_the_transaction_has_ended_the_job(held, sync_boss, connection):
+    id = await held.boss.send("q", "held")
+    with trio.fail_after(TIMEOUT):
+        await held.started.wait()
+        sync_boss.cancel("q", id, conn=connection)
+        await held.postponed()
+        async with held.boss.events(trioboss.LeaseLostEvent) as lost:
+            connection.commit()
+            assert (await anext(lost)).id == id
+
+    assert sync_boss.get_job_by_id("q", id).state is JobState.CANCELLED
+
+
+async def test_other_jobs_end_while_a_transaction_sends_the_singleton_of_one_that_failed(
+    held, sync_boss, connection
+):
+    id = await held.boss.send_singleton("q", "held", singleton_key="k")
+    with trio.fail_after(TIMEOUT):
+        await held.started.wait()
+        assert sync_boss.send_singleton("q", "next", singleton_key="k", conn=connection) is not None
+        await held.postponed()
+        assert await held.finish("one", "two") == [JobState.COMPLETED] * 2
+
+        connection.rollback()
+        # Its key is free again: it is tried a second time, and completes.
+        assert (await held.boss.wait_for("q", id)).state is JobState.COMPLETED
+
+
+async def test_a_worker_that_stops_waits_for_the_transaction_and_settles(dsn, sync_boss, connection):
+    async with trioboss.open_boss(dsn, grace=TIMEOUT) as boss:
+        await boss.create_queue("q")
+        held = Held(boss)
+        worker = await boss.work("q", held.handle)
+        id = await boss.send("q", "held")
+        with trio.fail_after(TIMEOUT):
+            await held.started.wait()
+            sync_boss.cancel("q", id, conn=connection)
+            await held.postponed()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(boss.off_work, worker)
+                await trio.testing.wait_all_tasks_blocked(0.01)
+                connection.rollback()
+
+    assert sync_boss.get_job_by_id("q", id).state is JobState.COMPLETED
