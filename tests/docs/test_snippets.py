@@ -26,6 +26,7 @@ VARYING = [
     (re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?(?:Z|[+-]\d\d:\d\d)?"), "<time>"),
     (re.compile(r"\b\d\d:\d\d:\d\d(?:\.\d+)?\b"), "<time>"),
     (re.compile(r"\b\d+(?:\.\d+)? (s|ms|seconds)\b"), r"<n> \1"),
+    (re.compile(r"\b\d+(?:\.\d+)?(?:ms|s)\b *"), "<n>"),  # in a table
 ]
 
 

@@ -22,6 +22,7 @@ from trioboss.runtime.runtime import Runtime
 __all__ = ["WaitingMixin"]
 
 E = TypeVar("E", bound=Event)
+F = TypeVar("F", bound=Event)
 
 _SAFETY_POLL_INTERVAL = 20.0  # seconds after which a job is read again, in case a notification was lost
 _POLLING_MODE_INTERVAL = 1.0  # the same, where notifications do not arrive
@@ -127,6 +128,11 @@ class WaitingMixin(ApiBase):
 
     @overload
     def events(self) -> AbstractAsyncContextManager[AsyncIterator[Event]]: ...
+    # A type checker joins the kinds of `*kinds` to Event, which has no attributes: two kinds are the usual case.
+    @overload
+    def events(
+        self, first: type[E], second: type[F], /
+    ) -> AbstractAsyncContextManager[AsyncIterator[E | F]]: ...
     @overload
     def events(self, *kinds: type[E]) -> AbstractAsyncContextManager[AsyncIterator[E]]: ...
     def events(self, *kinds: type[Event]) -> AbstractAsyncContextManager[AsyncIterator[Event]]:

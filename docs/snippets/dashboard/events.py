@@ -7,12 +7,12 @@ async def alert(boss: trioboss.Boss, task_status: trio.TaskStatus[None] = trio.T
     async with boss.events(trioboss.JobFailed, trioboss.QueueWarning) as events:
         task_status.started()
         async for event in events:
+            if isinstance(event, trioboss.QueueWarning):
+                print(event.queue, event.warning, event.message)
             if isinstance(event, trioboss.JobFailed):
                 print(event.queue, event.state, event.error)
                 if event.state == "failed":
                     return
-            else:
-                print(event.queue, event.warning, event.message)
 
 
 async def break_down(job: trioboss.RunningJob) -> None:

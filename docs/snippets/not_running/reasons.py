@@ -7,12 +7,9 @@ import trioboss
 
 async def main() -> None:
     async with trioboss.open_boss() as boss:
-        for queue, policy in (
-            ("invitations", "standard"),
-            ("calls", "singleton"),
-            ("moves", "key_strict_fifo"),
-        ):
-            await boss.create_queue(queue, policy=policy, retry_limit=0)
+        await boss.create_queue("invitations")
+        await boss.create_queue("calls", policy="singleton")
+        await boss.create_queue("moves", policy="key_strict_fifo", retry_limit=0)
 
         async def show(text: str, queue: str, id: UUID | None) -> None:
             assert id is not None  # these policies refuse no job

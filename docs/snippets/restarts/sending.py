@@ -5,7 +5,7 @@ import trio
 import trioboss
 
 
-async def send_surely(boss: trioboss.Boss, queue: str, data: object) -> None:
+async def send_surely(boss: trioboss.Boss, queue: str, data: trioboss.JsonInput) -> None:
     """Send a job once, whatever happens to the database in between."""
     id = uuid4()  # the same for each try, so that a repeated send makes no second job
     delay = 0.1

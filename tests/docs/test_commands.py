@@ -1,0 +1,52 @@
+"""Every command that a page shows is one that the command line accepts."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from trioboss.cli.parser import make_parser
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = [
+    ROOT / "README.md",
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if "_generated" not in page.parts),
+]
+BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+INDENTED = re.compile(r"^    (trioboss .*)$", re.MULTILINE)
+COMMAND = re.compile(r"^(?:\S*/)?trioboss ")
+PLACEHOLDERS = {"…": "[]", "ID": "0190a5c4-0000-7000-8000-000000000000"}
+
+
+def commands(text: str) -> list[list[str]]:
+    """The commands of trioboss in the blocks of a page, without their comments."""
+    blocks = [*BLOCK.findall(text), *INDENTED.findall(text)]
+    lines = [line.strip() for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    split = [shlex.split(line, comments=True) for line in lines if COMMAND.match(line)]
+    return [[PLACEHOLDERS.get(word, word) for word in words[1:]] for words in split]
+
+
+SHOWN = [
+    pytest.param(words, id=f"{page.stem}: {' '.join(words)}")
+    for page in PAGES
+    for words in commands(page.read_text("utf-8"))
+]
+
+
+@pytest.mark.parametrize("words", SHOWN)
+def test_a_command_of_a_page_is_accepted(words):
+    make_parser().parse_args(words)
+
+
+def test_many_commands_are_found():
+    assert len(SHOWN) > 40
+
+
+@pytest.mark.parametrize("line", ["trioboss fly", "trioboss jobs", "trioboss worker a:b --wings 2"])
+def test_a_command_that_does_not_exist_is_noticed(line, capsys):
+    (words,) = commands(f"x\n```sh\n{line}   # a comment\n```\n")
+
+    with pytest.raises(SystemExit):
+        make_parser().parse_args(words)
+    assert "usage: trioboss" in capsys.readouterr().err
