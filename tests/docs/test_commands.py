@@ -15,7 +15,7 @@ PAGES = [
 ]
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"^    (trioboss .*)$", re.MULTILINE)
-COMMAND = re.compile(r"^(?:\S*/)?trioboss ")
+COMMAND = re.compile(r"^(?:\w+=\S+ )?(?:\S*/)?trioboss ")
 PLACEHOLDERS = {"…": "[]", "ID": "0190a5c4-0000-7000-8000-000000000000"}
 
 
@@ -24,7 +24,11 @@ def commands(text: str) -> list[list[str]]:
     blocks = [*BLOCK.findall(text), *INDENTED.findall(text)]
     lines = [line.strip() for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     split = [shlex.split(line, comments=True) for line in lines if COMMAND.match(line)]
-    return [[PLACEHOLDERS.get(word, word) for word in words[1:]] for words in split]
+    begin = [1 + ("=" in words[0]) for words in split]
+    return [
+        [PLACEHOLDERS.get(word, word) for word in words[first:]]
+        for first, words in zip(begin, split, strict=True)
+    ]
 
 
 SHOWN = [

@@ -166,7 +166,7 @@ async def read(boss: Boss) -> None:
             assert_type(failure.exception, BaseException | None)
     async with boss.events(JobFailed, JobCompleted) as ends:
         async for end in ends:
-            assert isinstance(end, trioboss.Event)
+            assert_type(end, JobFailed | JobCompleted)
     async with boss.events() as events:
         async for event in events:
             assert_type(event, trioboss.Event)
