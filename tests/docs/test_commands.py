@@ -19,6 +19,16 @@ COMMAND = re.compile(r"^(?:\w+=\S+ )?(?:\S*/)?trioboss ")
 PLACEHOLDERS = {"…": "[]", "ID": "0190a5c4-0000-7000-8000-000000000000"}
 
 
+UNIT = re.compile(r"^ExecStart=\S*/trioboss (.*)$", re.MULTILINE)
+CONTAINER = re.compile(r"command: \[trioboss, (.*)\]$", re.MULTILINE)
+
+
+def services(text: str) -> list[list[str]]:
+    """The commands of trioboss in the units of systemd and in the containers of a page."""
+    units = [shlex.split(line) for line in UNIT.findall(text)]
+    return units + [[word.strip(' "') for word in line.split(",")] for line in CONTAINER.findall(text)]
+
+
 def commands(text: str) -> list[list[str]]:
     """The commands of trioboss in the blocks of a page, without their comments."""
     blocks = [*BLOCK.findall(text), *INDENTED.findall(text)]
@@ -34,7 +44,7 @@ def commands(text: str) -> list[list[str]]:
 SHOWN = [
     pytest.param(words, id=f"{page.stem}: {' '.join(words)}")
     for page in PAGES
-    for words in commands(page.read_text("utf-8"))
+    for words in (*commands(page.read_text("utf-8")), *services(page.read_text("utf-8")))
 ]
 
 
