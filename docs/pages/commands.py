@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from trioboss.cli.parser import make_parser
 
-__all__ = ["describe_commands", "find_commands"]
+__all__ = ["describe_command", "describe_commands", "find_commands"]
 
 _SHARED = ("help", "dsn", "schema", "config", "json")
 """Options that many commands have; the page describes them once."""
@@ -22,10 +22,13 @@ def find_commands() -> Mapping[str, argparse.ArgumentParser]:
 
 def describe_commands() -> str:
     """A section for each command: what it does, how it is called, and its arguments."""
-    return "\n".join(line for name, parser in find_commands().items() for line in _describe(name, parser))
+    return "\n".join(
+        line for name, parser in find_commands().items() for line in describe_command(name, parser)
+    )
 
 
-def _describe(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+def describe_command(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    """The lines of the section of one command."""
     yield f"## trioboss {name}\n"
     yield f"{parser.description}\n"
     yield f"```text\n{_usage(name, parser)}\n```\n"
@@ -42,13 +45,16 @@ def _describe(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
 
 def _usage(name: str, parser: argparse.ArgumentParser) -> str:
     """The arguments that have to be given, and whether there are others."""
-    positional = [action for action in parser._actions if not action.option_strings]
-    words = []
-    for action in positional:
+    words = [
+        f"{action.option_strings[0]} {_value(action)}"
+        for action in parser._actions
+        if action.required and action.option_strings
+    ]
+    for action in (action for action in parser._actions if not action.option_strings):
         word = str(action.metavar or action.dest).upper()
         optional = action.nargs in ("?", "*", argparse.REMAINDER)
-        more = " …" if action.nargs == "*" else ""
-        words.append(f"[{word}{more}]" if optional else word)
+        more = " …" if action.nargs in ("*", "+") else ""
+        words.append(f"[{word}{more}]" if optional else f"{word}{more}")
     return " ".join(["trioboss", name, *words, "[options]"])
 
 
@@ -59,12 +65,18 @@ def _is_shown(action: argparse.Action) -> bool:
 def _name(action: argparse.Action) -> str:
     if not action.option_strings:
         return f"`{str(action.metavar or action.dest).upper()}`"
-    value = "" if action.nargs == 0 else f" {action.metavar or action.dest.upper()}"
-    return ", ".join(f"`{option}{value}`" for option in action.option_strings)
+    value = "" if action.nargs == 0 else f" {_value(action)}"
+    return ", ".join(f"`{option}{value}`" for option in action.option_strings).replace("|", r"\|")
+
+
+def _value(action: argparse.Action) -> str:
+    if action.choices is not None and action.metavar is None:
+        return "|".join(map(str, action.choices))
+    return str(action.metavar or action.dest.upper())
 
 
 def _default(action: argparse.Action) -> str:
-    if action.default is None or action.default in ("", [], argparse.SUPPRESS) or action.default is False:
+    if action.nargs == 0 or action.default in (None, "", [], argparse.SUPPRESS):
         return ""
     return f"`{action.default}`"
 

@@ -156,7 +156,7 @@ def main(argv: list[str] | None = None) -> int:
         description="Erase jobs in a lake and in Postgres, with their attempts and all copies of their data.",
         epilog="Prints the proof as JSON.",
     )
-    parser.add_argument("--queue", required=True)
+    parser.add_argument("--queue", required=True, help="the name of the queue")
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--id", action="append", default=[], help="the id of a job; may be repeated")
     which.add_argument("--key", help="the singleton_key of the jobs")

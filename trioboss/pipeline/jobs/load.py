@@ -109,7 +109,7 @@ def main(argv: list[str] | None = None) -> int:
         prog="trioboss pipeline load", description="Load files or a table into a queue."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="Parquet, CSV or JSON lines; or a table")
-    parser.add_argument("--queue", required=True)
+    parser.add_argument("--queue", required=True, help="the name of the queue")
     parser.add_argument(
         "--map",
         action="append",
