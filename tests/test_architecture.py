@@ -19,7 +19,13 @@ ALLOWED = {
     # data types
     "_version": set(),
     "errors": set(),
-    "model": {"errors", "attrs", "croniter", "typing_extensions"},  # the latter for type checkers only
+    "model": {
+        "errors",
+        "attrs",
+        "croniter",
+        "dateutil",
+        "typing_extensions",
+    },  # the latter for type checkers only
     "events": {"errors", "model", "attrs"},
     # charts and numbers as markup, for the edges that make pages
     "charts": {"attrs"},

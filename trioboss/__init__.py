@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from trioboss.events import Wip as Wip
     from trioboss.events import WorkerWip as WorkerWip
     from trioboss.machines.attempt import CancelReason as CancelReason
+    from trioboss.model.batch import BatchResult as BatchResult
     from trioboss.model.decoding import Decoder as Decoder
     from trioboss.model.explanation import Explanation as Explanation
     from trioboss.model.explanation import Reason as Reason
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     from trioboss.model.job import SendOptions as SendOptions
     from trioboss.model.job import Settled as Settled
     from trioboss.model.job import Start as Start
+    from trioboss.model.job import UpdateOptions as UpdateOptions
     from trioboss.model.job_context import JobLogFilter as JobLogFilter
     from trioboss.model.payload import Json as Json
     from trioboss.model.payload import JsonInput as JsonInput
@@ -112,7 +114,9 @@ if TYPE_CHECKING:
     from trioboss.model.states import JobState as JobState
     from trioboss.model.statistics import KeptWarning as KeptWarning
     from trioboss.model.statistics import QueueSample as QueueSample
+    from trioboss.model.ticks import preview_schedule as preview_schedule
     from trioboss.postgres import Connection as Connection
+    from trioboss.postgres.dsn import ConnectionOptions as ConnectionOptions
     from trioboss.sql.plans import construction_plans as construction_plans
     from trioboss.sql.plans import migration_plans as migration_plans
     from trioboss.sql.plans import rollback_plans as rollback_plans
@@ -122,11 +126,13 @@ __all__ = [
     "App",
     "AsyncioJob",
     "BatchFailed",
+    "BatchResult",
     "Boss",
     "BossClosed",
     "CallNext",
     "CancelReason",
     "Connection",
+    "ConnectionOptions",
     "DataMismatch",
     "DatabaseUnavailable",
     "DeadLetterJob",
@@ -200,6 +206,7 @@ __all__ = [
     "TickFired",
     "TriobossError",
     "UnknownQueue",
+    "UpdateOptions",
     "UsageError",
     "Wip",
     "WorkOptions",
@@ -210,6 +217,7 @@ __all__ = [
     "construction_plans",
     "migration_plans",
     "open_boss",
+    "preview_schedule",
     "rollback_plans",
 ]
 
@@ -276,6 +284,7 @@ _HOMES = {
     "Wip": "events",
     "WorkerWip": "events",
     "CancelReason": "machines.attempt",
+    "BatchResult": "model.batch",
     "Decoder": "model.decoding",
     "Explanation": "model.explanation",
     "Reason": "model.explanation",
@@ -286,6 +295,7 @@ _HOMES = {
     "SendOptions": "model.job",
     "Settled": "model.job",
     "Start": "model.job",
+    "UpdateOptions": "model.job",
     "Json": "model.payload",
     "JsonInput": "model.payload",
     "Redriven": "model.job",
@@ -300,7 +310,9 @@ _HOMES = {
     "JobState": "model.states",
     "KeptWarning": "model.statistics",
     "QueueSample": "model.statistics",
+    "preview_schedule": "model.ticks",
     "Connection": "postgres",
+    "ConnectionOptions": "postgres.dsn",
     "construction_plans": "sql.plans",
     "migration_plans": "sql.plans",
     "rollback_plans": "sql.plans",

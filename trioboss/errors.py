@@ -137,10 +137,13 @@ class DataMismatch(TriobossError):
 
 
 class JobNotFound(TriobossError):
-    """No job of that id is in a state that the call applies to."""
+    """No job of that id, or of that key, is in a state that the call applies to."""
 
-    def __init__(self, queue: str, ids: Sequence[UUID], wanted: str, *, taken: bool = False) -> None:
-        found = f"no {wanted} job {_listed(ids)} in queue {queue!r}"
+    def __init__(
+        self, queue: str, ids: Sequence[UUID], wanted: str, *, taken: bool = False, key: object = None
+    ) -> None:
+        named = _listed(ids) if key is None else f"with key {key!r}"
+        found = f"no {wanted} job {named} in queue {queue!r}"
         refused = f"{found} that the queue's policy admits: another one is queued or active"
         super().__init__(refused if taken else found)
         self.queue = queue

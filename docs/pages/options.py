@@ -50,6 +50,7 @@ _LIMITS: Mapping[str, Callable[..., str]] = {
     "check_count": _limits_of_count,
     "check_duration": _limits_of_duration,
     "check_flag": lambda: "`True` or `False`",
+    "check_factor": lambda: "a number from 1 to 100",
     "check_fraction": lambda **_: "a number from 0 to 1",
     "check_key": lambda: f"text of 1 to {check._KEY_BYTES:,} bytes, without the NUL character",
     "check_name": lambda: "1 to 200 ASCII letters, digits and any of `_ . - /`",

@@ -7,7 +7,7 @@ import trio
 from running_helpers import error_of, run_all
 from scripted_ports import ids
 
-from trioboss import BatchFailed
+from trioboss import BatchFailed, BatchResult
 from trioboss.machines.attempt import CancelReason
 from trioboss.model.settle_and_claim import Failure
 
@@ -79,6 +79,41 @@ async def test_a_batch_may_fail_for_some(work, open_worker, as_text):
 
     assert (first, third) == ("null", "null")
     assert error_of(second)["message"] == "this one"
+
+
+async def test_a_batch_may_return_a_result_for_each_job(work, open_worker):
+    async def handler(jobs):
+        return [
+            BatchResult(jobs[2].id, output="third"),
+            BatchResult(str(jobs[0].id)),
+            BatchResult(jobs[1].id, error=ValueError("this one")),
+            BatchResult(jobs[3].id, error=jobs[3].dead_letter("no")),
+        ]
+
+    first, second, third, fourth, fifth = await run_all(work, open_worker, handler, count=5, batch_size=5)
+
+    assert (first, third) == ("null", '"third"')
+    assert error_of(second)["message"] == "this one"
+    assert fourth.dead
+    assert error_of(fifth)["message"] == "the handler of the batch returned no result for this job"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda id: [BatchResult(id), 5],
+        lambda id: [BatchResult(id), BatchResult(str(id))],
+        lambda id: [BatchResult(uuid4())],
+        lambda id: [BatchResult([])],
+    ],
+)
+async def test_a_list_that_is_not_of_results_of_these_jobs_is_a_failure(work, open_worker, answer):
+    async def handler(jobs):
+        return answer(jobs[0].id)
+
+    failures = await run_all(work, open_worker, handler, count=2, batch_size=5)
+
+    assert [error_of(failure)["name"] for failure in failures] == ["UsageError", "UsageError"]
 
 
 async def test_a_batch_may_ask_for_a_retry_of_some(work, open_worker):

@@ -38,7 +38,6 @@ def test_the_last_of_six_fields_is_the_weekday():
         "* 24 * * *",
         "*/0 * * * *",
         "a b c d e",
-        "@daily",
         None,
         5,
     ],

@@ -31,7 +31,7 @@ QUALIFIED = {
     "make_id": "pg_catalog.pg_typeof(trioboss.make_id())",
     "queued_readiness": "trioboss.queued_readiness('epoch', 'epoch', 'key:k')",
     "queued_slot": "trioboss.queued_slot('stately', 'k', 1)",
-    "retry_delay": "trioboss.retry_delay(1.5, true, 100, 0.5, 3, 0.25)",
+    "retry_delay": "trioboss.retry_delay(1.5, true, 100, 0.5, 2, 3, 0.25)",
 }
 
 

@@ -42,7 +42,7 @@ def test_there_are_few_dependencies():
     project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text("utf-8"))["project"]
     names = {re.match(r"[\w-]+", requirement)[0] for requirement in project["dependencies"]}
 
-    assert names <= {"attrs", "croniter", "psycopg", "trio", "trio-asyncio", "tzdata"}
+    assert names <= {"attrs", "croniter", "psycopg", "python-dateutil", "trio", "trio-asyncio", "tzdata"}
 
 
 def test_everything_that_runs_as_a_server_has_an_upper_bound():

@@ -40,12 +40,13 @@ GRANTS = {
         " trioboss.return_slot(text, timestamptz, uuid),"
         " trioboss.queued_readiness(timestamptz, timestamptz, text), trioboss.queued_slot(text, text, integer),"
         " trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.retry_delay("
-        "double precision, boolean, double precision, double precision, integer, double precision),"
+        "double precision, boolean, double precision, double precision, double precision, integer, double precision),"
         " trioboss.completion_of(uuid, text, jsonb, text, jsonb, timestamptz, timestamptz, timestamptz, integer) TO app"
     ),
     "ids": "GRANT EXECUTE ON FUNCTION trioboss.drop_if_ended(text, uuid[]), trioboss.drop_sent(text, uuid[]) TO app",
     "own tables": (
-        "GRANT EXECUTE ON FUNCTION trioboss.add_job_table(text, text), trioboss.drop_job_table(text) TO app"
+        "GRANT EXECUTE ON FUNCTION trioboss.add_job_table(text, text), trioboss.drop_job_table(text),"
+        " trioboss.delete_queue(text) TO app"
     ),
     "days": (
         "GRANT EXECUTE ON FUNCTION trioboss.add_days(date, integer), trioboss.drop_day(text, date) TO app"

@@ -43,6 +43,7 @@ VALUES_OF = {
             ("partition", "retry_backoff", "auto_heartbeat", "commit_order", "keep_completed"), "true"
         ),
         **dict.fromkeys(("retry_limit", "retry_delay", "retry_jitter", "max_lease_extensions"), "0"),
+        "retry_multiplier": "2",
         **dict.fromkeys(("expire_in", "retention", "delete_after"), "60"),
         "queue": "'orders'",
         "table_name": "'j0123456789abcdef0123456789abcdef'",

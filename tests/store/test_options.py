@@ -17,6 +17,7 @@ VALUES = {
     "retry_backoff": (False, True, True),
     "retry_delay_max": (None, 60.0, 90.0),
     "retry_jitter": (0.0, 0.25, 1.0),
+    "retry_multiplier": (2.0, 3.0, 1.5),
     "retry_window": (None, 3600.0, 60.0),
     "expire_in": (900.0, 60.0, 30.0),
     "heartbeat": (None, 10.0, 20.0),

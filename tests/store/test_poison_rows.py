@@ -28,6 +28,7 @@ OPTIONS = (
         "retry_delay_max",
         "retry_window",
         "retry_jitter",
+        "retry_multiplier",
         "expire_in",
         "heartbeat",
     ),
@@ -214,7 +215,14 @@ def test_no_notes_of_a_job_stop_maintenance(poisoned, notes):
         st.tuples(st.sampled_from(["retry_limit", "max_lease_extensions", "warning_queue_size"]), integers),
         st.tuples(
             st.sampled_from(
-                ["retry_delay", "retry_delay_max", "retry_jitter", "retry_window", "expire_in", "heartbeat"]
+                [
+                    "retry_delay",
+                    "retry_delay_max",
+                    "retry_jitter",
+                    "retry_multiplier",
+                    "expire_in",
+                    "heartbeat",
+                ]
             ),
             floats,
         ),

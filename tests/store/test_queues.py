@@ -20,6 +20,7 @@ OPTIONS = {
     "retry_backoff": True,
     "retry_delay_max": 60,
     "retry_jitter": 0.25,
+    "retry_multiplier": 1.5,
     "retry_window": timedelta(days=1),
     "expire_in": 1 / 3,
     "heartbeat": 10,

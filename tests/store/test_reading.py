@@ -48,7 +48,6 @@ async def test_a_job_that_does_not_exist_is_none(q):
 
     assert await q.get_job_by_id("q", make_id()) is None
     assert await q.get_job_by_id("q", id) is None
-    assert await q.get_job_by_id("nowhere", id) is None
 
 
 async def test_times_are_in_utc(q):
@@ -125,8 +124,14 @@ async def test_a_filter_that_is_none_lets_all_pass(q):
     assert len(await q.find_jobs("q", id=None, state=None, data=None, singleton_key=None)) == 1
 
 
-async def test_a_queue_that_does_not_exist_has_no_jobs(boss):
-    assert await boss.find_jobs("nowhere") == []
+async def test_ended_jobs_of_a_deleted_queue_can_be_read(q):
+    job = await fail_for_good(q, "q")
+    await q.delete_queue("q")
+
+    assert (await q.get_job_by_id("q", job.id)).state == "failed"
+    assert [found.id for found in await q.find_jobs("q")] == [job.id]
+    with pytest.raises(trioboss.UnknownQueue):
+        await q.find_jobs("q", state="completed")
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ async def test_a_queue_with_its_own_table_is_deleted_between_the_statements_of_o
     await boss.create_queue("old", partition=True)
     with psycopg.connect(dsn) as caller:
         await boss.send("old", "left open", conn=caller)
-        async with waiting(database, "drop_job_table", lambda: boss.delete_queue("old")):
+        async with waiting(database, "delete_queue", lambda: boss.delete_queue("old")):
             await work_as_usual(boss)
             caller.rollback()
     assert await boss.get_queue("old") is None

@@ -6,6 +6,7 @@ import pytest
 from psycopg import sql
 from store_helpers import fail_for_good, take
 
+import trioboss
 from trioboss.store import retention
 
 HOUR = 3600
@@ -127,7 +128,8 @@ async def test_ended_jobs_of_a_deleted_queue_are_kept_as_long_as_by_default(q, c
 
     clock.advance(DAY)
     await prune(q)
-    assert await q.get_job_by_id("q", id) is None
+    with pytest.raises(trioboss.UnknownQueue):  # no queue, and no job of it
+        await q.get_job_by_id("q", id)
 
 
 async def test_many_ended_jobs_are_deleted_in_chunks(q, clock, database, monkeypatch, days):

@@ -110,6 +110,18 @@ async def test_backoff_stops_at_its_maximum(boss, clock):
     assert await delays(boss, clock, 5) == [2.0, 4.0, 5.0, 5.0, 5.0]
 
 
+async def test_backoff_multiplies_by_the_number_of_the_queue_or_of_the_job(boss, clock):
+    await boss.create_queue("q", retry_limit=3, retry_backoff=True, retry_jitter=0, retry_multiplier=3)
+    await boss.send("q")
+
+    assert await delays(boss, clock, 3) == [3.0, 9.0, 27.0]
+
+    await boss.delete_all_jobs("q")
+    await boss.send("q", retry_multiplier=1.5)
+
+    assert await delays(boss, clock, 3) == [1.5, 2.25, 3.375]
+
+
 async def test_backoff_doubles_no_more_than_16_times(boss, clock):
     await boss.create_queue("q", retry_limit=18, retry_backoff=True, retry_jitter=0)
     await boss.send("q")

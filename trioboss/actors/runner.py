@@ -9,6 +9,7 @@ import trio
 from trioboss.actors.leased_job import CallSettings, DeadLetterJob, LeasedJob, RetryJob
 from trioboss.errors import BatchFailed, DataMismatch, PayloadError, UsageError
 from trioboss.machines.attempt import Completed, Failed, Outcome
+from trioboss.model.batch import BatchResult
 from trioboss.model.check import check_duration
 from trioboss.model.described_error import describe_error, error_line
 from trioboss.model.payload import Unreadable, encode, is_large
@@ -20,7 +21,11 @@ Call: TypeAlias = Callable[[Any], Awaitable[Any]]
 """A handler as slots call it: of trio, with its middleware around it."""
 
 _NO_OUTPUT = Completed("null")
-_NOT_BY_ID = "output: a batch handler returns nothing, or a dict of outputs by the ids of its jobs"
+_NOT_BY_ID = (
+    "output: a batch handler returns nothing, a dict of outputs by the ids of its jobs, or a list with one BatchResult "
+    "for each of them"
+)
+_NOT_NAMED = "the handler of the batch returned no result for this job"
 # What asyncio's and trio's own errors say when a function that was written for asyncio runs under trio.
 _ASYNCIO_ERRORS = ("no running event loop", "unrecognized yield message", "trio got unexpected")
 _ASYNCIO_REMEDY = "the handler is an asyncio function: declare it with asyncio=True"
@@ -40,7 +45,7 @@ async def run_job(job: LeasedJob[Any], handler: Call, settings: CallSettings) ->
 
 
 async def run_batch(jobs: list[LeasedJob[Any]], handler: Call, settings: CallSettings) -> dict[UUID, Outcome]:
-    """Run the handler on several jobs at once. It may return outputs by id, or raise errors by id."""
+    """Run the handler on several jobs at once. It may return outputs by id or BatchResults, or raise errors by id."""
     if unfit := _find_unfit(jobs, settings):
         fit = [job for job in jobs if job.id not in unfit]
         return unfit | (await run_batch(fit, handler, settings) if fit else {})
@@ -57,10 +62,40 @@ async def run_batch(jobs: list[LeasedJob[Any]], handler: Call, settings: CallSet
         return {id: _fail(errors[id], settings) if id in errors else _NO_OUTPUT for id in ids}
     if value is None:
         return dict.fromkeys(ids, _NO_OUTPUT)
+    if isinstance(value, list):
+        return await _settle_each(value, ids, settings)
     outputs = _by_id(value, ids)
     if outputs is None:
         return dict.fromkeys(ids, _failed(UsageError(_NOT_BY_ID)))
     return {id: await _complete(outputs.get(id), settings.max_bytes) for id in ids}
+
+
+async def _settle_each(value: list[Any], ids: Sequence[UUID], settings: CallSettings) -> dict[UUID, Outcome]:
+    """The outcomes that a list of BatchResults names. A job that it does not name has failed: nobody vouches for it."""
+    results = _results_by_id(value, ids)
+    if results is None:
+        return dict.fromkeys(ids, _failed(UsageError(_NOT_BY_ID)))
+    outcomes: dict[UUID, Outcome] = {}
+    for id in ids:
+        result = results.get(id)
+        if result is None:
+            outcomes[id] = _failed(_NOT_NAMED)
+        elif result.error is not None:
+            outcomes[id] = _fail(result.error, settings)
+        else:
+            outcomes[id] = await _complete(result.output, settings.max_bytes)
+    return outcomes
+
+
+def _results_by_id(value: list[Any], ids: Sequence[UUID]) -> dict[UUID, BatchResult] | None:
+    """The results of the jobs; None if an item of the list is no result of one of them, or a second one."""
+    # The methods of list itself: what a handler returns may be of a class that computes its items.
+    items = list.copy(value)
+    try:
+        results = _by_id({item.id: item for item in items if type(item) is BatchResult}, ids)
+    except TypeError:  # an id without a hash
+        return None
+    return None if results is None or len(results) < len(items) else results
 
 
 def _find_unfit(jobs: list[LeasedJob[Any]], settings: CallSettings) -> dict[UUID, Outcome]:

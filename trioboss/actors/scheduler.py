@@ -13,8 +13,9 @@ from trioboss.actors.ports import SchedulePort
 from trioboss.actors.reporter import Reporter
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, TickFired
-from trioboss.model.cron import Cron, due_ticks
+from trioboss.model.cron import Ticks, due_ticks
 from trioboss.model.schedule import Schedule
+from trioboss.model.ticks import make_ticks
 
 __all__ = ["Scheduler", "SchedulerStatistics", "tick_id"]
 
@@ -46,8 +47,8 @@ class _Entry:
         self.next = self.cron.next_after(self.last)
 
     @property
-    def cron(self) -> Cron:
-        return Cron(self.schedule.cron, self.schedule.timezone)
+    def cron(self) -> Ticks:
+        return make_ticks(self.schedule.cron, self.schedule.timezone)
 
     def done_until(self, tick: datetime) -> None:
         self.last = max(self.last, tick)

@@ -1,6 +1,7 @@
 """The public interface, by subject. `Boss` is put together from the mixins; `SyncBoss` has the same methods.
 
 boss      `open_boss` and `Boss`, for trio programs
+connecting  the connection parameters of both
 base      how Boss executes an operation: on its pool, or in the caller's transaction
 queues    queues, schedules, subscriptions, the schema
 sending   everything that creates jobs

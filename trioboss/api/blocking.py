@@ -3,12 +3,13 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Self, TypeVar
+from typing import Self, TypeVar, Unpack
 
+from trioboss.api.connecting import ConnectionOptions, make_context, make_dsn
 from trioboss.errors import BossClosed
-from trioboss.model.check import check_count
 from trioboss.model.described_error import Redact
 from trioboss.model.payload import MAX_BYTES
+from trioboss.model.queue import QueueOptions
 from trioboss.postgres.blocking import (
     BlockingConnection,
     ensure_transaction_blocking,
@@ -24,8 +25,7 @@ from trioboss.postgres.migrate import check_version
 from trioboss.postgres.migrate import migrate as migrate_schema
 from trioboss.postgres.operation import Operation
 from trioboss.postgres.settings import OWN_SETTINGS
-from trioboss.sql import Catalog, check_schema
-from trioboss.store import Context, Store, make_store
+from trioboss.store import Store, make_store
 
 __all__ = ["AnyConn", "BlockingBase"]
 
@@ -50,11 +50,11 @@ class BlockingBase:
         create_schema: bool = True,
         max_payload: int = MAX_BYTES,
         redact: Redact | None = None,
+        defaults: QueueOptions | None = None,
+        **connection: Unpack[ConnectionOptions],
     ) -> None:
-        max_bytes = check_count("max_payload", max_payload, low=1)
-        context = Context(Catalog(check_schema(schema)), max_bytes=max_bytes, redact=redact)
-        self._store: Store = make_store(context)
-        self._share: AbstractContextManager[str] = resolve_dsn(dsn)
+        self._store: Store = make_store(make_context(schema, max_payload, redact, defaults))
+        self._share: AbstractContextManager[str] = resolve_dsn(make_dsn("SyncBoss", dsn, connection))
         self._migrate = migrate
         self._create_schema = create_schema
         self._is_checked = False

@@ -4,24 +4,27 @@ import os
 import platform
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Protocol
+from typing import Any, Protocol, Unpack
 
 import attrs
 
+from trioboss.api.connecting import ConnectionOptions, make_context, make_dsn
 from trioboss.api.jobs import JobsMixin
 from trioboss.api.queues import QueuesMixin
 from trioboss.api.sending import SendingMixin
 from trioboss.api.waiting import WaitingMixin
 from trioboss.api.working import WorkingMixin
-from trioboss.model.check import check_count
+from trioboss.model.check import check_count, check_duration
 from trioboss.model.described_error import Redact
+from trioboss.model.job import Duration
 from trioboss.model.payload import MAX_BYTES
+from trioboss.model.queue import QueueOptions
 from trioboss.postgres import Pool
+from trioboss.postgres.connection import Connect
 from trioboss.postgres.dsn import hide_password
 from trioboss.runtime.opening import Opened, OpenSettings, open_runtime
 from trioboss.runtime.runtime import RuntimeSettings
-from trioboss.sql import Catalog, check_schema
-from trioboss.store import Context, Store, make_store
+from trioboss.store import Store, make_store
 
 __all__ = ["Boss", "Startable", "open_boss"]
 
@@ -83,18 +86,21 @@ async def open_boss(
     supervise: bool = True,
     schedule: bool = True,
     worker_name: str | None = None,
-    grace: float = 30.0,
-    presence_grace: float = 5.0,
-    monitor_interval: float | None = None,
-    maintenance_interval: float = 60.0,
-    prune_interval: float = 3600.0,
-    warning_interval: float = 5.0,
+    grace: Duration = 30.0,
+    presence_grace: Duration = 5.0,
+    monitor_interval: Duration | None = None,
+    maintenance_interval: Duration = 60.0,
+    prune_interval: Duration = 3600.0,
+    warning_interval: Duration = 5.0,
     max_payload: int = MAX_BYTES,
-    connect_wait: float = 30.0,
+    connect_wait: Duration = 30.0,
     redact: Redact | None = None,
+    defaults: QueueOptions | None = None,
+    connect: Connect | None = None,
     app: Startable | None = None,
+    **connection: Unpack[ConnectionOptions],
 ) -> AsyncIterator[Boss]:
-    """Open a boss for the length of a block.
+    """Open a boss for the length of a block. Times are seconds or timedeltas.
 
     Leaving the block is the graceful stop: no new claims, running jobs have ``grace`` seconds, jobs that still run are
     cancelled and released, which spends no retry.
@@ -102,6 +108,11 @@ async def open_boss(
     - ``dsn``: the database; without it TRIOBOSS_DSN, then DATABASE_URL, then an embedded Postgres whose data is in
       TRIOBOSS_HOME: started on first use, shared by all processes that ask for it, stopped by the last one.
     - ``schema``: where everything is, a name of at most 50 characters.
+    - Parameters of libpq (host, port, user, password, dbname, sslmode, …: see `ConnectionOptions`) override those of
+      the dsn, or stand for one.
+    - ``connect``: an async function that opens each connection instead of ``Connection.connect``, with the same
+      arguments; for instance to get a password that changes.
+    - ``defaults``: options of queues that `create_queue` does not name, as ``{"retry_limit": 0}``.
     - ``pool_size``: connections for the caller; the actors of the boss have up to five of their own.
     - ``migrate``: False never changes the schema; a missing or old one raises SchemaOutOfDate, a newer one that is
       declared compatible is accepted. ``create_schema``: False installs only into a schema that exists.
@@ -118,22 +129,17 @@ async def open_boss(
       returns the one that is stored with the job; if it raises, only the name is stored.
     - ``app``: workers and schedules to start.
     """
-    settings = RuntimeSettings(
-        supervise=supervise,
-        schedule=schedule,
-        worker_name=worker_name or f"{platform.node()}:{os.getpid()}",
-        grace=grace,
-        presence_grace=presence_grace,
-        monitor_interval=monitor_interval,
-        maintenance_interval=maintenance_interval,
-        prune_interval=prune_interval,
-        warning_interval=warning_interval,
-    )
+    times: dict[str, Any] = {"grace": grace, "presence_grace": presence_grace}  # made seconds by their fields
+    times |= {"monitor_interval": monitor_interval, "warning_interval": warning_interval}
+    times |= {"maintenance_interval": maintenance_interval, "prune_interval": prune_interval}
+    name = worker_name or f"{platform.node()}:{os.getpid()}"
+    settings = RuntimeSettings(supervise=supervise, schedule=schedule, worker_name=name, **times)
     size = check_count("pool_size", pool_size, low=1)
-    opening = OpenSettings(size, migrate, create_schema, connect_wait)
-    max_bytes = check_count("max_payload", max_payload, low=1)
-    store = make_store(Context(Catalog(check_schema(schema)), max_bytes=max_bytes, redact=redact))
-    async with _open(open_runtime(dsn, store, settings, opening), store) as boss:
+    wait = check_duration("connect_wait", connect_wait)
+    opening = OpenSettings(size, migrate, create_schema, wait, connect)
+    store = make_store(make_context(schema, max_payload, redact, defaults))
+    found = make_dsn("open_boss", dsn, connection)
+    async with _open(open_runtime(found, store, settings, opening), store) as boss:
         if app is not None:
             await app.start(boss)
         with boss._body:

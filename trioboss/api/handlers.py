@@ -56,7 +56,9 @@ class WorkOptions(TypedDict, total=False):
     concurrency: int
     """How many calls of the handler run at once. Example: ``concurrency=20``."""
     prefetch: int | None
-    """How many jobs are leased ahead of free slots. None: none. Example: ``prefetch=10``."""
+    """How many jobs are leased ahead of free slots; their leases run while they wait. None: none. Example:
+    ``prefetch=10``.
+    """
     min_priority: int | None
     """Only jobs of at least this priority are claimed. None: of any. Example: ``min_priority=10``."""
     max_priority: int | None

@@ -1,6 +1,6 @@
 """Boss, the part about jobs: fetching, settling, finding."""
 
-from typing import Unpack
+from typing import Literal, Unpack
 from uuid import UUID
 
 import attrs
@@ -9,7 +9,7 @@ from trioboss.api.base import ApiBase
 from trioboss.events import JobCancelled
 from trioboss.model.explanation import Explanation
 from trioboss.model.handed_job import HandedJob
-from trioboss.model.job import FetchOptions, FindOptions, Job, Redriven, Settled
+from trioboss.model.job import FetchOptions, FindOptions, Job, Redriven, Settled, UpdateOptions
 from trioboss.model.payload import JsonInput
 from trioboss.postgres.foreign import CallerConnection
 from trioboss.runtime.runtime import Runtime
@@ -38,6 +38,8 @@ class JobsMixin(ApiBase):
         """Claim up to ``batch_size`` jobs, highest priority first; settle them with `complete` or `fail` before they
         expire (``expire_in``). Returns an empty list if there is nothing to claim: it does not wait.
 
+        ``queue`` may be a pattern with ``*``, as in `work`: the jobs are those of the matching queues, queue by queue,
+        first of the queue whose next job comes first.
         ``priority=False`` claims them in the order of sending alone. ``ignore_start_after=True`` claims deferred jobs,
         too. ``min_priority`` and ``max_priority``: only jobs of such a priority.
         """
@@ -76,10 +78,15 @@ class JobsMixin(ApiBase):
         job_or_id: Targets,
         output: JsonInput = None,
         *,
+        include_queued: bool = False,
         conn: CallerConnection | None = None,
     ) -> Settled:
         """Complete active jobs: one or several, by `Job` or by id. A `Job` settles only its own attempt: a stale one
         raises LeaseLost. An id settles whichever attempt is active, and raises JobNotFound if none is.
+
+        Of several jobs, all that are still active are completed. If some `Job` is stale, LeaseLost names those that
+        were not; ids that match nothing are no error as long as one does, compare ``requested`` with ``affected``.
+        ``include_queued``: also jobs that still wait, given by id: nobody runs them any more.
 
         A handler that runs such a job elsewhere is cancelled. A handler may pass the job it was given: it goes on, and
         its return value or exception is ignored, unless it did so in a transaction (``conn``) that was rolled back.
@@ -87,7 +94,10 @@ class JobsMixin(ApiBase):
         complete = self._store.settling.complete
         handled = self._find_handled()
         return await self._execute_with(
-            lambda own: complete(queue, job_or_id, output, own=own, handled=handled), conn
+            lambda own: complete(
+                queue, job_or_id, output, own=own, handled=handled, include_queued=include_queued
+            ),
+            conn,
         )
 
     async def fail(
@@ -165,9 +175,36 @@ class JobsMixin(ApiBase):
         return await self._execute_with(lambda own: delete(queue, ["delete_stored_jobs"], own=own), conn)
 
     async def delete_all_jobs(self, queue: str | None = None, *, conn: CallerConnection | None = None) -> int:
-        """Delete all jobs of a queue, or of all queues, and return how many."""
+        """Delete EVERY job of a queue, or without a name of ALL queues, and return how many. Running jobs are deleted,
+        too: their handlers are cancelled; and so is the history, the archive of ended jobs. It cannot be undone.
+
+        `delete_queued_jobs` and `delete_all_queued_jobs` leave running jobs and the archive alone.
+        """
         delete = self._store.changing.delete_all
         return await self._execute_with(lambda own: delete(queue, own=own), conn)
+
+    async def delete_all_queued_jobs(self, *, conn: CallerConnection | None = None) -> int:
+        """Delete the queued jobs of all queues, and return how many. Active jobs and the archive stay."""
+        return await self._execute_with(lambda own: self._store.changing.delete_all_queued(own=own), conn)
+
+    async def update_job(
+        self,
+        queue: str,
+        id: UUID | str | None = None,
+        *,
+        key: str | None = None,
+        match: Literal["newest", "oldest", "all"] = "newest",
+        conn: CallerConnection | None = None,
+        **changes: Unpack[UpdateOptions],
+    ) -> Settled:
+        """Change the data, the priority, the start or options of a queued job; what is not given stays as it is.
+
+        The job is given by its id; or by ``key``, its singleton_key, and then ``match`` chooses the newest or the
+        oldest queued job of that key, or all. Raises JobNotFound if there is none: jobs that run or have ended do not
+        change.
+        """
+        update = self._store.changing.update
+        return await self._execute_with(lambda own: update(queue, id, key, match, changes, own=own), conn)
 
     async def clear_storage(self, *, conn: CallerConnection | None = None) -> None:
         """Delete all jobs of all queues with their history, at once (TRUNCATE)."""
@@ -191,18 +228,22 @@ class JobsMixin(ApiBase):
         redrive = self._store.redriving.redrive
         return await self._execute(redrive(dead_letter_queue, to, source, limit, dry_run=dry_run), conn)
 
-    async def get_job_by_id(self, queue: str, id: UUID | str) -> Job | None:
-        """One job, live or ended, or None."""
-        return await self._execute(self._store.reading.get_job(queue, id))
+    async def get_job_by_id(
+        self, queue: str, id: UUID | str, *, conn: CallerConnection | None = None
+    ) -> Job | None:
+        """One job, live or ended, or None. With ``conn`` also one that your open transaction has sent."""
+        return await self._execute(self._store.reading.get_job(queue, id), conn)
 
-    async def find_jobs(self, queue: str, **filters: Unpack[FindOptions]) -> list[Job]:
+    async def find_jobs(
+        self, queue: str, *, conn: CallerConnection | None = None, **filters: Unpack[FindOptions]
+    ) -> list[Job]:
         """Jobs, live and ended, in order of their ids: the order of sending, except for ids that callers chose.
 
-        Filters: id, state, singleton_key, data (which the job's data contains), source_id (of dead letters), since and
-        until (when live jobs were sent and ended ones ended), newest (True: the newest first), limit (1000), after
-        (the id of the last job of the page before).
+        Filters: id, state, queued (True: created and retry), singleton_key, data (which the job's data contains),
+        source_id (of dead letters), since and until (when live jobs were sent and ended ones ended), newest (True: the
+        newest first), limit (1000), after (the id of the last job of the page before).
         """
-        return await self._execute(self._store.reading.find_jobs(queue, filters))
+        return await self._execute(self._store.reading.find_jobs(queue, filters), conn)
 
     async def why(self, queue: str, id: UUID | str) -> Explanation:
         """Explain why a job is not running."""

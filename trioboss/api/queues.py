@@ -1,5 +1,6 @@
 """Boss, the part about queues, schedules and subscriptions."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal, Unpack
 
@@ -25,7 +26,7 @@ class QueuesMixin(ApiBase):
 
         ``name``: 1 to 200 ASCII letters, digits and any of ``_ . - /``. The options are those of `QueueOptions`:
         policy, partition; dead_letter, retry_limit (2), retry_delay (0 s), retry_backoff, retry_delay_max,
-        retry_jitter, retry_window; expire_in (900 s), heartbeat, auto_heartbeat, max_lease_extensions (3);
+        retry_jitter, retry_multiplier (2), retry_window; expire_in (900 s), heartbeat, auto_heartbeat, max_lease_extensions (3);
         commit_order; warning_queue_size; retention (14 days), delete_after (7 days), keep_completed.
         """
         await self._execute(self._store.queues.create(name, options), conn)
@@ -51,9 +52,9 @@ class QueuesMixin(ApiBase):
         """The queue of that name, or None."""
         return await self._execute(self._store.queues.get(name))
 
-    async def get_queues(self) -> list[Queue]:
-        """All queues, by name."""
-        return await self._execute(self._store.queues.get_all())
+    async def get_queues(self, names: Iterable[str] | None = None) -> list[Queue]:
+        """All queues, or those of these names, in the order of their names. An unknown name raises UnknownQueue."""
+        return await self._execute(self._store.queues.get_all(names))
 
     async def get_queue_stats(self, name: str) -> QueueStats:
         """Count the queue's jobs now; ended ones of the last day."""
@@ -112,11 +113,14 @@ class QueuesMixin(ApiBase):
         conn: CallerConnection | None = None,
         **send_options: Unpack[SendOptions],
     ) -> None:
-        """Send a job at every tick of a cron expression (five fields, or six with seconds first).
+        """Send a job at every tick of a cron expression: five fields, or six with seconds first; or an alias like
+        ``@daily``; or of a recurrence rule (RFC 5545): ``FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=17``, also with lines DTSTART,
+        RDATE and EXDATE. `preview_schedule` shows the ticks.
 
         The schedule of the same queue and key is replaced. ``tz``: the time zone of the expression, as
         ``"Europe/Berlin"``. ``missed``: which ticks are fired that were due while no boss was running: none ("skip"),
-        the "latest", or "all". Further options are those of `send`, for the job of each tick.
+        the "latest", or "all". Further options are those of `send`, for the job of each tick, except ``id`` and
+        ``start_after``.
         """
         operation = self._store.schedules.schedule(queue, cron, data, tz, key, missed, send_options)
         await self._execute(operation, conn)

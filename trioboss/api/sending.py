@@ -7,7 +7,15 @@ from uuid import UUID
 import attrs
 
 from trioboss.api.base import ApiBase
-from trioboss.api.new_jobs import deferred, once, throttled
+from trioboss.api.new_jobs import (
+    OnDuplicate,
+    deferred,
+    make_job,
+    once,
+    read_request,
+    send_or_update,
+    throttled,
+)
 from trioboss.events import JobCreated
 from trioboss.model.job import Duration, NewJob, SendOptions, Start
 from trioboss.model.payload import JsonInput
@@ -33,26 +41,51 @@ class SendingMixin(ApiBase):
 
     async def send(
         self,
-        queue: str,
-        data: JsonInput = None,
+        queue: str | Mapping[str, Any],
+        data: "JsonInput | NewJob" = None,
         *,
+        on_duplicate: OnDuplicate = "refuse",
         conn: CallerConnection | None = None,
         **options: Unpack[SendOptions],
     ) -> UUID | None:
         """Send a job and return its id, or None if the queue's policy or a throttle refused it.
 
+        ``data`` may be a `NewJob`. A single mapping is a whole request:
+        ``send({"queue": "email", "data": {…}, "options": {…}})``.
+
         With ``conn`` the job is part of your transaction: it exists if and when that commits. Sending the same ``id``
         twice makes one job. ``data`` is what JSON can hold exactly, at most ``max_payload`` bytes.
+        ``on_duplicate="update"``: a queued job of the same ``id``, or else the newest of the same ``singleton_key``,
+        gets this data and these options instead; without one, a job is sent.
 
         The options are those of `SendOptions`: id, priority (0), start_after; singleton_key, singleton_seconds,
         singleton_next_slot; and, where the job differs from its queue, dead_letter, retry_limit, retry_delay,
-        retry_backoff, retry_delay_max, retry_jitter, retry_window, expire_in, heartbeat, auto_heartbeat,
-        max_lease_extensions, retention and delete_after.
+        retry_backoff, retry_delay_max, retry_jitter, retry_multiplier, retry_window, expire_in, heartbeat,
+        auto_heartbeat, max_lease_extensions, retention and delete_after. ``singleton_key`` alone refuses nothing on a
+        queue of the policy standard: see `SendOptions`.
         """
-        if conn is None and not options and self._store.sending.is_plain(queue):
+        if not isinstance(queue, str):
+            queue, data = read_request(queue, data, options)
+            options = {}
+        if (
+            conn is None
+            and not options
+            and not isinstance(data, NewJob)
+            and on_duplicate == "refuse"
+            and self._store.sending.is_plain(queue)
+        ):
             self._check_open()
             return self._created(queue, await self._batcher.send(queue, data))
-        return await self._send(queue, NewJob.from_options(data, options), conn)
+        job = make_job(data, options)
+        if on_duplicate == "refuse":
+            return await self._send(queue, job, conn)
+        return await self._send_or_update(queue, job, on_duplicate, conn)
+
+    async def _send_or_update(
+        self, queue: str, job: NewJob, on_duplicate: object, conn: CallerConnection | None
+    ) -> UUID | None:
+        id, was_sent = await self._execute_with(send_or_update(self._store, queue, job, on_duplicate), conn)
+        return self._created(queue, id) if was_sent else id
 
     async def send_after(
         self,

@@ -6,7 +6,15 @@ from typing import Any, Literal, Unpack
 from uuid import UUID
 
 from trioboss.api.blocking import AnyConn, BlockingBase
-from trioboss.api.new_jobs import deferred, once, throttled
+from trioboss.api.new_jobs import (
+    OnDuplicate,
+    deferred,
+    make_job,
+    once,
+    read_request,
+    send_or_update,
+    throttled,
+)
 from trioboss.model.explanation import Explanation
 from trioboss.model.job import (
     Duration,
@@ -18,6 +26,7 @@ from trioboss.model.job import (
     SendOptions,
     Settled,
     Start,
+    UpdateOptions,
 )
 from trioboss.model.payload import JsonInput
 from trioboss.model.queue import Queue, QueueOptions, QueueStats
@@ -62,9 +71,9 @@ class SyncBoss(BlockingBase):
         """The queue of that name, or None."""
         return self._execute(self._store.queues.get(name))
 
-    def get_queues(self) -> list[Queue]:
-        """All queues, by name."""
-        return self._execute(self._store.queues.get_all())
+    def get_queues(self, names: Iterable[str] | None = None) -> list[Queue]:
+        """All queues, or those of these names."""
+        return self._execute(self._store.queues.get_all(names))
 
     def get_queue_stats(self, name: str) -> QueueStats:
         """Count the queue's jobs now; ended ones of the last day."""
@@ -136,10 +145,22 @@ class SyncBoss(BlockingBase):
     # -- sending
 
     def send(
-        self, queue: str, data: JsonInput = None, *, conn: AnyConn = None, **options: Unpack[SendOptions]
+        self,
+        queue: str | Mapping[str, Any],
+        data: "JsonInput | NewJob" = None,
+        *,
+        on_duplicate: OnDuplicate = "refuse",
+        conn: AnyConn = None,
+        **options: Unpack[SendOptions],
     ) -> UUID | None:
         """Send a job; None if the policy or a throttle refused it."""
-        return self._send(queue, NewJob.from_options(data, options), conn)
+        if isinstance(queue, str):
+            job = make_job(data, options)
+        else:
+            queue, job = read_request(queue, data, options)
+        if on_duplicate == "refuse":
+            return self._send(queue, job, conn)
+        return self._execute_with(send_or_update(self._store, queue, job, on_duplicate), conn)[0]
 
     def send_after(
         self,
@@ -259,11 +280,19 @@ class SyncBoss(BlockingBase):
         return self.fetch(completions, batch_size=batch_size, conn=conn, **options)
 
     def complete(
-        self, queue: str, job_or_id: Targets, output: JsonInput = None, *, conn: AnyConn = None
+        self,
+        queue: str,
+        job_or_id: Targets,
+        output: JsonInput = None,
+        *,
+        include_queued: bool = False,
+        conn: AnyConn = None,
     ) -> Settled:
         """Complete active jobs."""
         complete = self._store.settling.complete
-        return self._execute_with(lambda own: complete(queue, job_or_id, output, own=own), conn)
+        return self._execute_with(
+            lambda own: complete(queue, job_or_id, output, own=own, include_queued=include_queued), conn
+        )
 
     def fail(self, queue: str, job_or_id: Targets, error: object = None, *, conn: AnyConn = None) -> Settled:
         """Fail active jobs."""
@@ -301,8 +330,26 @@ class SyncBoss(BlockingBase):
         return self._execute_with(lambda own: delete(queue, ["delete_stored_jobs"], own=own), conn)
 
     def delete_all_jobs(self, queue: str | None = None, *, conn: AnyConn = None) -> int:
-        """Delete all jobs of a queue, or of all queues."""
+        """Delete EVERY job of a queue, or of ALL queues: running ones and the archive, too."""
         return self._execute_with(lambda own: self._store.changing.delete_all(queue, own=own), conn)
+
+    def delete_all_queued_jobs(self, *, conn: AnyConn = None) -> int:
+        """Delete the queued jobs of all queues."""
+        return self._execute_with(lambda own: self._store.changing.delete_all_queued(own=own), conn)
+
+    def update_job(
+        self,
+        queue: str,
+        id: UUID | str | None = None,
+        *,
+        key: str | None = None,
+        match: Literal["newest", "oldest", "all"] = "newest",
+        conn: AnyConn = None,
+        **changes: Unpack[UpdateOptions],
+    ) -> Settled:
+        """Change a queued job."""
+        update = self._store.changing.update
+        return self._execute_with(lambda own: update(queue, id, key, match, changes, own=own), conn)
 
     def clear_storage(self, *, conn: AnyConn = None) -> None:
         """Delete all jobs of all queues."""
@@ -322,13 +369,13 @@ class SyncBoss(BlockingBase):
         redrive = self._store.redriving.redrive
         return self._execute(redrive(dead_letter_queue, to, source, limit, dry_run=dry_run), conn)
 
-    def get_job_by_id(self, queue: str, id: UUID | str) -> Job | None:
+    def get_job_by_id(self, queue: str, id: UUID | str, *, conn: AnyConn = None) -> Job | None:
         """One job, live or ended, or None."""
-        return self._execute(self._store.reading.get_job(queue, id))
+        return self._execute(self._store.reading.get_job(queue, id), conn)
 
-    def find_jobs(self, queue: str, **filters: Unpack[FindOptions]) -> list[Job]:
+    def find_jobs(self, queue: str, *, conn: AnyConn = None, **filters: Unpack[FindOptions]) -> list[Job]:
         """Jobs, live and ended, in order of sending."""
-        return self._execute(self._store.reading.find_jobs(queue, filters))
+        return self._execute(self._store.reading.find_jobs(queue, filters), conn)
 
     def why(self, queue: str, id: UUID | str) -> Explanation:
         """Explain why a job is not running."""

@@ -126,8 +126,10 @@ class WorkingMixin(ApiBase):
         """Run ``handler`` on the jobs of a queue, or of all queues that match a pattern with ``*``.
 
         ``handler(job)`` is an async function; its return value is the job's output, an exception the job's failure.
-        With ``batch_size`` it gets lists of up to so many jobs. ``thread=True`` runs a plain function in a thread,
-        ``asyncio=True`` an asyncio function through trio-asyncio. Returns once the worker is notified of new jobs.
+        With ``batch_size`` it gets lists of up to so many jobs; it returns nothing, ``{id: output}``, or a list with a
+        `BatchResult` for each job, and may raise `BatchFailed`, which names the jobs that failed. ``thread=True`` runs
+        a plain function in a thread, ``asyncio=True`` an asyncio function through trio-asyncio. Returns once the worker
+        is notified of new jobs. The queue need not exist yet. The other options are described at `WorkOptions`.
 
         ``data``: the type of `job.data`: an attrs class, dataclass, TypedDict or pydantic model, a type like
         ``list[int]``, or a `Decoder` of your own. A job whose data does not fit fails without retries (DataMismatch).

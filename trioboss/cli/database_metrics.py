@@ -9,7 +9,8 @@ import trio
 
 from trioboss.api.boss import Boss
 from trioboss.errors import TriobossError
-from trioboss.model.cron import Cron
+from trioboss.model.cron import Ticks
+from trioboss.model.ticks import make_ticks
 from trioboss.postgres.errors import is_database_error
 from trioboss.sql import Catalog
 
@@ -53,7 +54,7 @@ async def measure_database(boss: Boss) -> Mapping[str, Mapping[str, float]]:
                     if blocked:
                         measured.add("blocked_keys", name, blocked)
                 for queue, cron, timezone, last, now in await _read(conn, boss, "measure_ticks"):
-                    measured.add("tick_late_seconds", queue, _late(Cron(cron, timezone), last, now))
+                    measured.add("tick_late_seconds", queue, _late(make_ticks(cron, timezone), last, now))
     except Exception as error:
         # A measurement that fails must not stop the worker.
         if not isinstance(error, TriobossError) and not is_database_error(error):
@@ -67,6 +68,6 @@ async def _read(conn: Any, boss: Boss, statement: str) -> Iterator[tuple[Any, ..
     return iter(await (await conn.execute(text)).fetchall())
 
 
-def _late(cron: Cron, last: datetime, now: datetime) -> float:
+def _late(cron: Ticks, last: datetime, now: datetime) -> float:
     """Seconds since the first tick after the last one that was fired; 0 if that is still to come."""
     return max(0.0, round((now - cron.next_after(last)).total_seconds(), 3))

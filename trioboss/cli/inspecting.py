@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from trioboss.api.sync import SyncBoss
 from trioboss.cli.opening import with_boss
 from trioboss.cli.output import print_json, print_rows, printable, show_value
 from trioboss.cli.times import show_ago, show_seconds
-from trioboss.errors import JobNotFound
+from trioboss.errors import JobNotFound, UnknownQueue
 from trioboss.model.check import check_uuid
 from trioboss.model.job import Job
 from trioboss.model.observation import Attempt
@@ -57,7 +58,10 @@ def _collect(boss: SyncBoss, job: Job) -> dict[str, Any]:
     queue = boss.get_queue(job.queue)
     keyed = queue is not None and queue.policy.is_keyed
     backlog = get_backlog(boss, job.queue, job.singleton_key or "", _BACKLOG) if keyed else []
-    letters = boss.find_jobs(job.dead_letter, source_id=job.id) if job.dead_letter else []
+    letters: list[Job] = []
+    if job.dead_letter:
+        with suppress(UnknownQueue):  # it was deleted since
+            letters = boss.find_jobs(job.dead_letter, source_id=job.id)
     return {
         "job": attrs.asdict(job, recurse=False),
         "why": None if queue is None or job.state.is_ended else str(boss.why(job.queue, job.id)),

@@ -11,6 +11,7 @@ _NONE = "none"
 _PARSERS: dict[str, Callable[[str], object]] = {
     "count": int,
     "fraction": float,
+    "number": float,
     "duration": parse_seconds,
     "text": str,
 }
@@ -22,9 +23,10 @@ QUEUE_OPTIONS = {
     "warning_queue_size": ("count", "warn when more jobs wait"),
     "retry_limit": ("count", "retries of a job (2)"),
     "retry_delay": ("duration", "the pause before a retry (0)"),
-    "retry_backoff": ("flag", "double the pause after each failure"),
+    "retry_backoff": ("flag", "a longer pause after each failure"),
     "retry_delay_max": ("duration", "the longest pause"),
     "retry_jitter": ("fraction", "the random part of a pause, 0 to 1"),
+    "retry_multiplier": ("number", "how much longer each pause is, 1 to 100 (2)"),
     "retry_window": ("duration", "the backoff starts again after so long without a failure"),
     "expire_in": ("duration", "how long a job may run (15m)"),
     "heartbeat": ("duration", "how often a running job reports"),
@@ -60,7 +62,7 @@ def add_queue_options(parser: argparse.ArgumentParser, options: Mapping[str, tup
         if kind == "flag":
             parser.add_argument(option, action=argparse.BooleanOptionalAction, help=text)
         else:
-            metavar = {"count": "N", "fraction": "X", "duration": "TIME", "text": "NAME"}[kind]
+            metavar = {"count": "N", "fraction": "X", "number": "X", "duration": "TIME", "text": "NAME"}[kind]
             parser.add_argument(option, type=_parse(kind), metavar=metavar, help=text)
 
 

@@ -5,6 +5,7 @@ presses the button. It is bounded by the time of counting: jobs that came later 
 """
 
 import json
+import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -17,15 +18,11 @@ from starlette.requests import Request
 
 from trioboss.dashboard import changes, queries
 from trioboss.dashboard.changes import JOB_ACTIONS, Change
-from trioboss.dashboard.filters import FIRST_ID, LAST_ID, JobFilter
+from trioboss.dashboard.filters import LAST_ID, JobFilter
 from trioboss.dashboard.pages import Dashboard, Page, find_queue
 from trioboss.dashboard.rendering import make_address, queue_address
 from trioboss.errors import UsageError
 from trioboss.model.check import check_instant, check_uuid
-from trioboss.model.job import make_id
-from trioboss.postgres.operation import Batch, Operation
-from trioboss.store import Store
-from trioboss.store.rows import read_first
 
 __all__ = [
     "Act",
@@ -269,23 +266,13 @@ def _parse_start(text: str) -> float | datetime:
 async def redrive(dashboard: Dashboard, request: Request) -> Page:
     """Which dead letters would be sent again, and where to."""
     queue = await find_queue(dashboard, request.path_params["queue"])
-    last = make_id()
-
-    def read(store: Store) -> Operation[list[tuple[Any, ...]]]:
-        values = {"queue": queue.name, "after": FIRST_ID, "last": last, "limit": 10_001}
-        return read_first((yield Batch((store.context.bind("find_dead_letters", **values),))))
-
-    found: dict[tuple[str, str], int] = {}
-    rows = await dashboard.read(read)
-    for _, source, error, *_ in rows:
-        found[source, error or ""] = found.get((source, error or ""), 0) + 1
-    known = {each.name for each in await dashboard.read(lambda store: store.queues.get_all())}
+    groups = await dashboard.read(lambda store: store.redriving.preview(queue.name, None, None, 10_001))
     values = {
         "queue": queue,
-        "groups": sorted((*pair, count, pair[0] in known) for pair, count in found.items()),
-        "count": len(rows),
-        "sources": sorted({source for source, _ in found}),
-        "last": last,
+        "groups": groups,
+        "count": sum(group.count for group in groups),
+        "sources": sorted({group.source for group in groups if group.source is not None}),
+        "last": max((group.last for group in groups), default=0),
     }
     return Page("redrive.html", f"Redrive {queue.name}", values)
 
@@ -294,23 +281,27 @@ async def act_redrive(dashboard: Dashboard, form: FormData, user: str) -> Page |
     """Send one chunk of dead letters again."""
     _require_actor(dashboard)
     name, source, audit = _field(form, "queue"), _field(form, "source") or None, _field(form, "audit")
-    cursor, last = _field(form, "cursor"), check_uuid("last", _field(form, "last"))
-    after = check_uuid("cursor", cursor) if cursor else FIRST_ID
-    change = Change(
-        user, "redrive", name, {"source": source, "last": str(last)}, UUID(audit) if audit else None
-    )
+    after, last = _parse_number(_field(form, "cursor") or "0"), _parse_number(_field(form, "last"))
+    change = Change(user, "redrive", name, {"source": source, "last": last}, UUID(audit) if audit else None)
     store = dashboard.reader.store
     chunk = await dashboard.actor.act(changes.redrive(store, change, source, after, last, _CHUNK))
     total = int(_field(form, "affected") or 0) + chunk.affected
-    if chunk.last is None:
+    if chunk.end is None:
         return _done(name, "redrive", max(total, int(_field(form, "count") or 0)), total, "")
     hidden = {
         "queue": name,
         "source": source or "",
         "last": str(last),
-        "cursor": str(chunk.last),
+        "cursor": str(chunk.end),
         "audit": str(chunk.audit),
         "affected": str(total),
         "count": _field(form, "count"),
     }
     return _progress("/act/redrive", hidden, "redrive", total, total)
+
+
+def _parse_number(text: str) -> int:
+    """The number of a job, which orders jobs."""
+    if not re.fullmatch("[0-9]{1,18}", text, re.ASCII):
+        raise UsageError(f"last: {text[:20]!r} is not the number of a job")
+    return int(text)

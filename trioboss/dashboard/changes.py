@@ -1,7 +1,6 @@
 """What the buttons do: each is one transaction, with the row of the audit in it."""
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -10,7 +9,6 @@ import attrs
 
 from trioboss.api.sync import SyncBoss
 from trioboss.errors import JobNotFound, UsageError
-from trioboss.model.job import make_id
 from trioboss.postgres.blocking import BlockingConnection
 from trioboss.postgres.executor import execute_blocking
 from trioboss.postgres.operation import Batch, Operation
@@ -22,7 +20,7 @@ from trioboss.store.rows import read_first
 __all__ = [
     "JOB_ACTIONS",
     "Change",
-    "Redriven",
+    "RedriveChunk",
     "change_jobs",
     "change_queue",
     "pause_schedule",
@@ -138,42 +136,26 @@ def send(
 
 
 @attrs.frozen
-class Redriven:
+class RedriveChunk:
     """One chunk of dead letters that were sent again."""
 
     audit: UUID
     affected: int
-    last: UUID | None
-    """The last one that was examined; None if there are no more."""
+    end: int | None
+    """The number after which the next chunk begins; None if there are no more."""
 
 
 def redrive(
-    store: Store, change: Change, source: str | None, after: UUID, last: UUID, limit: int
-) -> Callable[[SyncBoss], Redriven]:
-    """Send dead letters to the queues they came from again, and delete those that were accepted there."""
+    store: Store, change: Change, source: str | None, after: int, last: int, limit: int
+) -> Callable[[SyncBoss], RedriveChunk]:
+    """Send dead letters to the queues they came from again: those after one job number and up to another."""
 
-    def run(boss: SyncBoss) -> Redriven:
-        queue = str(change.queue)
+    def run(boss: SyncBoss) -> RedriveChunk:
         with boss.transaction() as conn:
-            values = {"queue": queue, "source": source, "after": after, "last": last, "limit": limit}
-            rows = execute_blocking(conn, _run(store.context.bind("find_dead_letters", **values)), conn)
-            jobs: dict[str, dict[UUID, UUID]] = defaultdict(dict)  # by queue: the new id of each old one
-            new: dict[str, list[dict[str, Any]]] = defaultdict(list)
-            for id, target, _, priority, key, data in rows:
-                jobs[target][id] = make_id()
-                new[target].append(
-                    {"id": jobs[target][id], "data": data, "priority": priority, "singleton_key": key}
-                )
-            known = {each.name for each in boss.get_queues()}
-            accepted: list[UUID] = []
-            for target in set(jobs) & known:
-                sent = boss.insert(target, new[target], return_ids=True, conn=conn)
-                assert isinstance(sent, list)
-                accepted += [old for old, id in jobs[target].items() if id in set(sent)]
-            if accepted:
-                boss.delete_job(queue, accepted, conn=conn)
-            audit = _audit(store, conn, change, len(rows), len(accepted))
-        return Redriven(audit, len(accepted), rows[-1][0] if len(rows) == limit else None)
+            move = store.redriving.move(str(change.queue), None, source, after, last, limit)
+            moved, end = execute_blocking(conn, move, conn)
+            requested = moved.moved + moved.unroutable + moved.refused
+            return RedriveChunk(_audit(store, conn, change, requested, moved.moved), moved.moved, end)
 
     return run
 

@@ -33,7 +33,8 @@ T = TypeVar("T")
 _QUEUES = 100  # on a page of the overview
 _SPANS = {"1h": (timedelta(hours=1), timedelta(minutes=1)), "24h": (timedelta(days=1), timedelta(minutes=15))}
 _SETTINGS = (
-    *("retry_limit", "retry_delay", "retry_backoff", "retry_delay_max", "retry_jitter", "retry_window"),
+    *("retry_limit", "retry_delay", "retry_backoff", "retry_delay_max", "retry_jitter"),
+    *("retry_multiplier", "retry_window"),
     *(
         "expire_in",
         "heartbeat",

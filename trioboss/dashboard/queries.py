@@ -26,9 +26,10 @@ from trioboss.dashboard.values import (
     WorkerRow,
 )
 from trioboss.errors import UsageError
-from trioboss.model.cron import Cron
+from trioboss.model.cron import Ticks
 from trioboss.model.job import Job
 from trioboss.model.schedule import Schedule
+from trioboss.model.ticks import make_ticks
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.store import Store
 from trioboss.store.parameters import text_array
@@ -195,7 +196,7 @@ def _read_schedule(row: tuple[Any, ...], now: datetime) -> ScheduleRow:
     if paused:
         return ScheduleRow(schedule, paused, ticks, ())
     try:
-        cron = Cron(schedule.cron, schedule.timezone)
+        cron = make_ticks(schedule.cron, schedule.timezone)
         upcoming = list(islice(cron.ticks(now, now + timedelta(days=3660)), _NEXT_TICKS))
         return ScheduleRow(schedule, paused, _with_missed(cron, schedule, ticks, now), upcoming)
     except (UsageError, ValueError, LookupError, OSError):
@@ -203,7 +204,7 @@ def _read_schedule(row: tuple[Any, ...], now: datetime) -> ScheduleRow:
         return ScheduleRow(schedule, paused, ticks, ())
 
 
-def _with_missed(cron: Cron, schedule: Schedule, ticks: list[Tick], now: datetime) -> Sequence[Tick]:
+def _with_missed(cron: Ticks, schedule: Schedule, ticks: list[Tick], now: datetime) -> Sequence[Tick]:
     """The ticks of the ledger, and those that are not in it although they were due: the newest first."""
     oldest = ticks[-1].due if ticks else now - timedelta(days=1)
     start = max(oldest, schedule.updated_on, now - timedelta(days=7))

@@ -5,10 +5,13 @@ job_context       the job whose handler is running, for log lines
 handed_job        a job as a handler gets it
 states            the states of a job, its readiness, and the tables of their transitions
 statistics        a queue over time, warnings that were kept
+batch             the results of the jobs of a batch
 queue             a queue: its options, its row, its statistics
 policy            the policies
 schedule          a schedule; the checks of cron expressions and time zones
 cron              the ticks of a cron expression in a time zone
+recurrence        the ticks of a recurrence rule (RRULE) in a time zone
+ticks             the ticks of any schedule: which are due, and which come next
 payload           JSON that Postgres returns unchanged, or that is refused
 decoding          the types that workers declare for the data of their jobs
 structure         reads and writes JSON by annotations

@@ -14,6 +14,7 @@ from trioboss.errors import UsageError
 __all__ = [
     "check_count",
     "check_duration",
+    "check_factor",
     "check_flag",
     "check_fraction",
     "check_instant",
@@ -120,6 +121,13 @@ def check_fraction(field: str, value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
         return float(value)
     raise UsageError(f"{field}: {shown(value)} is not a number from 0 to 1")
+
+
+def check_factor(field: str, value: object) -> float:
+    """A number from 1 to 100."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value <= 100:
+        return float(value)
+    raise UsageError(f"{field}: {shown(value)} is not a number from 1 to 100")
 
 
 def check_duration(field: str, value: object, low: float = 0.0, above: bool = False) -> float:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from typing import Protocol
 from zoneinfo import ZoneInfo
 
 import attrs
@@ -22,12 +23,22 @@ from croniter import CroniterBadDateError, croniter
 from trioboss.errors import UsageError
 from trioboss.model.schedule import Missed
 
-__all__ = ["Cron", "due_ticks"]
+__all__ = ["Cron", "Ticks", "due_ticks"]
 
 _SECOND = timedelta(seconds=1)
 _NEAR = timedelta(hours=4)  # no zone changes twice within this time, and none by as much
 _LATE = timedelta(seconds=60)  # a tick that is later than this was missed
 _MOST_TICKS = 1000  # missed ticks that are fired at once
+
+
+class Ticks(Protocol):
+    """The ticks of a schedule."""
+
+    def next_after(self, instant: datetime) -> datetime:
+        """The first tick after an instant; both are in UTC."""
+
+    def ticks(self, after: datetime, until: datetime) -> Iterator[datetime]:
+        """All ticks after one instant and up to another."""
 
 
 @attrs.frozen
@@ -162,14 +173,14 @@ def _find_change(zone: ZoneInfo, instant: datetime) -> _Change | None:
     return _Change(high.replace(microsecond=0), before, after)
 
 
-def due_ticks(cron: Cron, missed: Missed, last: datetime, now: datetime) -> list[datetime]:
+def due_ticks(cron: Ticks, missed: Missed, last: datetime, now: datetime) -> list[datetime]:
     """The ticks to fire now, of those after ``last``. A tick that is late by more than a minute was missed."""
     if missed is Missed.ALL:
         return _last_ticks(cron, _MOST_TICKS, last, now)
     return _last_ticks(cron, 1, max(last, now - _LATE) if missed is Missed.SKIP else last, now)
 
 
-def _last_ticks(cron: Cron, most: int, after: datetime, until: datetime) -> list[datetime]:
+def _last_ticks(cron: Ticks, most: int, after: datetime, until: datetime) -> list[datetime]:
     """The last ticks of a period, at most so many. Found from its end, so that a long absence costs no more."""
     found: list[datetime] = []
     width = _LATE

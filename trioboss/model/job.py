@@ -13,6 +13,7 @@ from trioboss.errors import UsageError
 from trioboss.model.check import (
     check_count,
     check_duration,
+    check_factor,
     check_flag,
     check_fraction,
     check_key,
@@ -40,6 +41,7 @@ __all__ = [
     "SendOptions",
     "Settled",
     "Start",
+    "UpdateOptions",
     "make_id",
 ]
 
@@ -65,7 +67,9 @@ def make_id() -> UUID:
 
 
 class SendOptions(TypedDict, total=False):
-    """The options of `send`. An option that is left out is that of the queue."""
+    """The options of `send`. An option that is left out, or None, is that of the queue, see `QueueOptions`; those that
+    queues do not have are described here. Durations are seconds or timedeltas.
+    """
 
     id: UUID | str | None
     """An id of your own: the same id twice is one job. None: a new UUIDv7. Example:
@@ -77,7 +81,8 @@ class SendOptions(TypedDict, total=False):
     """When the job may start. None: at once. Example: ``start_after=60``."""
     singleton_key: str | None
     """The key by which policies, throttles, `send_once` and `send_singleton` tell jobs apart. key_strict_fifo queues
-    require one. Example: ``singleton_key="customer-7"``.
+    require one. On a queue of the policy standard a key alone refuses nothing. Example:
+    ``singleton_key="customer-7"``.
     """
     singleton_seconds: Duration | None
     """The length of a throttle slot in seconds: the queue takes one job of a key in each slot. Slots are counted from
@@ -99,6 +104,8 @@ class SendOptions(TypedDict, total=False):
     """The longest delay with ``retry_backoff``, in seconds. Example: ``retry_delay_max=3600``."""
     retry_jitter: float | None
     """The part of a delay that is random. Example: ``retry_jitter=0.2``."""
+    retry_multiplier: float | None
+    """The factor by which the delay grows with ``retry_backoff``, from 1 to 100. Example: ``retry_multiplier=3``."""
     retry_window: Duration | None
     """Seconds after which a failure starts the backoff again. Example: ``retry_window=86400``."""
     expire_in: Duration | None
@@ -121,6 +128,28 @@ class SendOptions(TypedDict, total=False):
     """
 
 
+class UpdateOptions(TypedDict, total=False):
+    """What `update_job` can change of a queued job. What is left out stays as it is."""
+
+    data: JsonInput
+    priority: int
+    start_after: Start
+    dead_letter: str
+    retry_limit: int
+    retry_delay: Duration
+    retry_backoff: bool
+    retry_delay_max: Duration
+    retry_jitter: float
+    retry_multiplier: float
+    retry_window: Duration
+    expire_in: Duration
+    heartbeat: Duration
+    auto_heartbeat: bool
+    max_lease_extensions: int
+    retention: Duration
+    delete_after: Duration
+
+
 class FetchOptions(TypedDict, total=False):
     """The options of `fetch` and `fetch_completed`, besides ``batch_size``."""
 
@@ -129,7 +158,9 @@ class FetchOptions(TypedDict, total=False):
     ignore_start_after: bool
     """Also deferred jobs whose time has not come (False)."""
     min_priority: int | None
+    """Only jobs of at least this priority."""
     max_priority: int | None
+    """Only jobs of at most this priority."""
 
 
 class FindOptions(TypedDict, total=False):
@@ -137,6 +168,9 @@ class FindOptions(TypedDict, total=False):
 
     id: UUID | str
     state: JobState | str
+    """created, retry, active, completed, cancelled or failed."""
+    queued: bool
+    """True: only jobs that wait, created or retry (False)."""
     singleton_key: str
     data: JsonInput
     """What the job's data contains."""
@@ -170,6 +204,7 @@ class NewJob:
     retry_backoff: bool | None = checked(check_flag)
     retry_delay_max: Duration | None = checked(check_duration)
     retry_jitter: float | None = checked(check_fraction)
+    retry_multiplier: float | None = checked(check_factor)
     retry_window: Duration | None = checked(check_duration, above=True)
     expire_in: Duration | None = checked(check_duration, above=True)
     heartbeat: Duration | None = checked(check_duration, low=1.0)
@@ -210,6 +245,7 @@ OPTIONS: Final = (
     "retry_backoff",
     "retry_delay_max",
     "retry_jitter",
+    "retry_multiplier",
     "retry_window",
     "expire_in",
     "heartbeat",
@@ -245,6 +281,7 @@ class Job:
     retry_backoff: bool
     retry_delay_max: float | None
     retry_jitter: float
+    retry_multiplier: float
     retry_window: float | None
     singleton_key: str | None
     singleton_on: datetime | None

@@ -10,6 +10,7 @@ from trioboss.errors import UsageError
 from trioboss.model.check import (
     check_count,
     check_duration,
+    check_factor,
     check_flag,
     check_fraction,
     check_known,
@@ -19,13 +20,25 @@ from trioboss.model.check import (
 from trioboss.model.job import Duration
 from trioboss.model.policy import Policy, PolicyName
 
-__all__ = ["Queue", "QueueOptions", "QueueSettings", "QueueStats", "changed_settings", "make_settings"]
+__all__ = [
+    "Queue",
+    "QueueOptions",
+    "QueueSettings",
+    "QueueStats",
+    "changed_settings",
+    "check_defaults",
+    "make_settings",
+]
 
 _DAY = 86400.0
 
 
 class QueueOptions(TypedDict, total=False):
-    """The options of `create_queue`."""
+    """The options of `create_queue` and `update_queue`. Durations are seconds or timedeltas, of at most 100 years.
+
+    Jobs have the options of their queue that `send` does not override, as they are when they are used: a change reaches
+    jobs that wait already, but not attempts that are running.
+    """
 
     policy: PolicyName | Policy
     """Which jobs may exist at the same time, in the whole queue or for each ``singleton_key``: see `Policy`. It cannot
@@ -51,7 +64,8 @@ class QueueOptions(TypedDict, total=False):
     """
     retry_backoff: bool
     """True: the delay doubles with each failure: it is twice ``retry_delay`` (or twice one second, if that is 0) after
-    the first, four times after the second, and at most 65,536 times. Example: ``retry_backoff=True``.
+    the first, four times after the second, and at most 65,536 times; ``retry_multiplier`` is another factor.
+    Example: ``retry_backoff=True``.
     """
     retry_delay_max: Duration | None
     """The longest delay with ``retry_backoff``, in seconds. Example: ``retry_delay_max=3600``."""
@@ -59,18 +73,22 @@ class QueueOptions(TypedDict, total=False):
     """The part of a delay that is random: with 0.5 a delay of 10 s is one of 5 to 10 s. None: 0.5 with
     ``retry_backoff``, else 0. Example: ``retry_jitter=0.2``.
     """
+    retry_multiplier: float
+    """The factor by which the delay grows with each failure under ``retry_backoff``, from 1 to 100. Example:
+    ``retry_multiplier=3``.
+    """
     retry_window: Duration | None
     """The backoff starts again with a failure that is more than so many seconds after the one before. Example:
     ``retry_window=86400``.
     """
     expire_in: Duration
-    """Seconds that an attempt may run. After that its handler is cancelled, and the attempt has failed. Example:
-    ``expire_in=60``.
+    """Seconds that an attempt may run. After that its handler is cancelled, and the attempt has failed. Set it to an
+    upper bound of what a job may ever need. Example: ``expire_in=60``.
     """
     heartbeat: Duration | None
     """Seconds within which a running job has to send a heartbeat. Without one the attempt is lost: a process that is
     connected and stuck is found by that. None: no heartbeats are needed; workers that are gone are found without.
-    Example: ``heartbeat=30``.
+    20 to 60 are good values. Example: ``heartbeat=30``.
     """
     auto_heartbeat: bool
     """True: the worker sends the heartbeats, four of them in each period. False: the handler does, by `job.touch`,
@@ -111,6 +129,7 @@ class QueueSettings:
     retry_backoff: bool = checked(check_flag, default=False, optional=False)
     retry_delay_max: float | None = checked(check_duration)
     retry_jitter: float | None = checked(check_fraction)
+    retry_multiplier: float = checked(check_factor, default=2.0, optional=False)
     retry_window: float | None = checked(check_duration, above=True)
     expire_in: float = checked(check_duration, default=900.0, optional=False, above=True)
     heartbeat: float | None = checked(check_duration, low=1.0)
@@ -134,6 +153,13 @@ def make_settings(options: Mapping[str, Any]) -> QueueSettings:
     """The options of `create_queue`, checked, with defaults for the rest."""
     check_known("create_queue", options, _OPTION_NAMES)
     return QueueSettings(**options)
+
+
+def check_defaults(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The options of `open_boss(defaults=…)`, checked as those of a queue; as they were given."""
+    check_known("defaults", options or {}, _OPTION_NAMES)
+    QueueSettings(**(options or {}))
+    return dict(options or {})
 
 
 def changed_settings(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,6 +196,7 @@ class Queue:
     retry_backoff: bool
     retry_delay_max: float | None
     retry_jitter: float
+    retry_multiplier: float
     retry_window: float | None
     expire_in: float
     heartbeat: float | None

@@ -2,7 +2,7 @@
 
 import enum
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from zoneinfo import ZoneInfo
 
 import attrs
@@ -11,8 +11,21 @@ from trioboss.errors import UsageError
 from trioboss.model.check import shown
 from trioboss.model.job import SendOptions
 from trioboss.model.payload import Json, JsonInput
+from trioboss.model.recurrence import check_rule, is_rule
 
 __all__ = ["Missed", "Schedule", "ScheduleOptions", "check_cron", "check_missed", "check_timezone"]
+
+
+ALIASES: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+"""Cron expressions that have a name."""
 
 
 class Missed(enum.StrEnum):
@@ -52,13 +65,23 @@ class Schedule:
 
 
 def check_cron(value: object) -> str:
-    """A cron expression of five fields, or six with seconds first."""
+    """A cron expression of five fields, or six with seconds first; an alias like @daily, as the expression that it
+    stands for; or a recurrence rule.
+    """
+    if isinstance(value, str) and is_rule(value):
+        return check_rule(value)
+    if isinstance(value, str) and value.startswith("@"):
+        if value.lower() not in ALIASES:
+            raise UsageError(f"cron: {shown(value)} is not one of {', '.join(ALIASES)}")
+        return ALIASES[value.lower()]
     # Imported here: most programs make no schedule, and a command line tool should start quickly.
     from croniter import CroniterError, croniter
 
     fields = value.split() if isinstance(value, str) else []
     if len(fields) not in (5, 6):
-        raise UsageError(f"cron: {shown(value)} is not a cron expression of five or six fields")
+        raise UsageError(
+            f"cron: {shown(value)} is not a cron expression of five or six fields, nor a rule: FREQ=…"
+        )
     # croniter draws such a field at random, so each process would have another schedule.
     if any(field[0] in "HhRr" for field in fields):
         raise UsageError(f"cron: {shown(value)}: H and R would mean another time in each process")

@@ -50,12 +50,13 @@ class _Call:
         self, method: Callable[..., Awaitable[Any]], queue: str, *args: Any, **kwargs: Any
     ) -> Any:
         operation, kind = _OPERATIONS.get(self._name, ("send", "send"))
-        attributes = common_attributes(operation, kind, queue)
+        name = _name_of(queue)
+        attributes = common_attributes(operation, kind, name)
         span_kind = SpanKind.PRODUCER if kind == "send" else SpanKind.CLIENT
         started = perf_counter()
         error: str | None = None
         with self._tracer.start_as_current_span(
-            f"{operation} {queue}", kind=span_kind, attributes=attributes
+            f"{operation} {name}", kind=span_kind, attributes=attributes
         ) as span:
             try:
                 answer = await self._call(span, method, queue, args, kwargs)
@@ -102,7 +103,7 @@ class _SendCall(_Call):
             self._instruments.sent.add(len(sent), queue)
         elif sent is not None:
             span.set_attribute("messaging.message.id", str(sent))
-            self._instruments.sent.add(1, queue)
+            self._instruments.sent.add(1, _name_of(queue))
         return sent
 
 
@@ -124,6 +125,11 @@ class _InsertCall(_Call):
         span.set_attribute("messaging.batch.message_count", count)
         self._instruments.sent.add(count, queue)
         return sent
+
+
+def _name_of(queue: object) -> str:
+    """The name of the queue; of a request, which is a mapping, the one in it."""
+    return str(queue.get("queue", queue.get("name"))) if isinstance(queue, Mapping) else str(queue)
 
 
 def _inject() -> dict[str, str]:

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
+from typing import Any, TypedDict
 
 import psycopg
 from psycopg import ConnectionInfo
@@ -10,16 +11,48 @@ from psycopg.abc import ConnDict
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from trioboss.errors import UsageError
+from trioboss.postgres.embedded.lookup import find_dsn
 
 __all__ = [
     "CONNECTION_DEFAULTS",
+    "ConnectionOptions",
     "check_database_encoding",
     "has_password",
     "hide_password",
     "parse_dsn",
     "session_conninfo",
     "session_parameters",
+    "with_parameters",
 ]
+
+
+class ConnectionOptions(TypedDict, total=False):
+    """Parameters of libpq that `open_boss` and `SyncBoss` take beside the dsn, or instead of one."""
+
+    host: str
+    """Also several, separated by commas, or the folder of a socket."""
+    hostaddr: str
+    port: int | str
+    dbname: str
+    user: str
+    password: str
+    passfile: str
+    service: str
+    sslmode: str
+    """``disable``, ``prefer`` (the default), ``require``, ``verify-ca`` or ``verify-full``."""
+    sslrootcert: str
+    sslcert: str
+    sslkey: str
+    sslpassword: str
+    channel_binding: str
+    target_session_attrs: str
+    connect_timeout: int
+    """Seconds (10)."""
+    application_name: str
+    """Shown in pg_stat_activity (trioboss)."""
+    options: str
+    """Options of the server process: ``-c statement_timeout=60000``."""
+
 
 CONNECTION_DEFAULTS: Mapping[str, str | int] = {
     # Shown in pg_stat_activity. An application_name in the dsn or in PGAPPNAME takes precedence over a fallback.
@@ -34,6 +67,8 @@ CONNECTION_DEFAULTS: Mapping[str, str | int] = {
     "tcp_user_timeout": 30_000,
 }
 _SECRETS = ("password", "sslpassword")
+_SSL = re.compile(r"(?:[?&]|\s|^)ssl=")  # node-postgres has it in its connection strings
+_SERVERS = ("host", "hostaddr", "service")
 _PORTS = re.compile(r"[0-9,\s]*")
 
 
@@ -45,11 +80,28 @@ def parse_dsn(dsn: str) -> ConnDict:
     try:
         parameters = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
+        if _SSL.search(dsn):
+            raise UsageError("dsn: ssl: libpq calls it sslmode, as in ?sslmode=require") from None
         raise _unreadable() from None
     # A password with a slash in a URI ends the host early: libpq would quote half of the password as a bad port.
     if not _PORTS.fullmatch(str(parameters.get("port") or "")):
         raise _unreadable()
     return parameters
+
+
+def with_parameters(dsn: str | None, parameters: Mapping[str, Any]) -> str | None:
+    """The dsn with these parameters instead of its own. A server that they name takes the place of that of the
+    environment, and of the embedded one.
+    """
+    given = {name: value for name, value in parameters.items() if value is not None}
+    if not given:
+        return dsn
+    base = dsn or ("" if any(name in given for name in _SERVERS) else find_dsn())
+    if base is None:
+        raise UsageError(f"{min(given)}: names no server: give a dsn or a host, too")
+    if base:
+        parse_dsn(base)  # its errors quote nothing
+    return make_conninfo(base, **given)
 
 
 def _unreadable() -> UsageError:

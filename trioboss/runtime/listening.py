@@ -87,7 +87,8 @@ class ListenAdapter:
         presence = context.bind("hold_presence", lock=self._identity.lock)
         settings = OWN_SETTINGS | _SHORT_KEEPALIVES
         with refusals_as_unavailable():
-            async with open_connection(self._dsn, settings=settings) as conn:
+            connect = self._pool.settings.connect
+            async with open_connection(self._dsn, settings=settings, connect=connect) as conn:
                 connection = _ListeningConnection(self._identity, conn, self._store)
                 await connection.run(context.bind("listen"), presence)
                 self._identity.pid = conn.info.backend_pid

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
+from functools import partial
 from uuid import uuid4
 
 import attrs
@@ -10,7 +11,7 @@ import trio
 
 from trioboss.errors import UsageError
 from trioboss.postgres import Pool, open_pool
-from trioboss.postgres.connection import is_behind_pooler
+from trioboss.postgres.connection import Connect, is_behind_pooler
 from trioboss.postgres.embedded import resolve_dsn
 from trioboss.postgres.executor import execute_in
 from trioboss.postgres.migrate import check_version
@@ -37,6 +38,8 @@ class OpenSettings:
     create_schema: bool
     connect_wait: float
     """Seconds to wait for a database that cannot be reached yet."""
+    connect: Connect | None = None
+    """Opens each connection."""
 
 
 @attrs.frozen
@@ -58,11 +61,10 @@ async def open_runtime(
         pooled, settings = await _prepare_schema(found, store, settings, opening)
         # A transaction pooler gives each transaction another session: nothing can be prepared or set in it.
         session = {} if pooled else OWN_SETTINGS
+        opened = partial(open_pool, found, prepare=not pooled, settings=session, connect=opening.connect)
         async with (
-            open_pool(found, size=opening.pool_size, prepare=not pooled, settings=session) as pool,
-            open_pool(
-                found, size=_ACTOR_POOL_SIZE, max_idle=_ACTOR_MAX_IDLE, prepare=not pooled, settings=session
-            ) as actor_pool,
+            opened(size=opening.pool_size) as pool,
+            opened(size=_ACTOR_POOL_SIZE, max_idle=_ACTOR_MAX_IDLE) as actor_pool,
         ):
             identity = BossIdentity(uuid4(), pooled)
             adapter = StoreAdapter(identity, store, actor_pool)
@@ -101,7 +103,10 @@ async def _prepare_schema(
 ) -> tuple[bool, RuntimeSettings]:
     """Migrate the schema, or check it; return whether a pooler is in between, and the settings that our role allows."""
     catalog = store.context.catalog
-    async with open_pool(dsn, size=1, prepare=False) as pool, pool.connection(opening.connect_wait) as conn:
+    async with (
+        open_pool(dsn, size=1, prepare=False, connect=opening.connect) as pool,
+        pool.connection(opening.connect_wait) as conn,
+    ):
         if opening.migrate:
             async with conn.transaction():
                 await execute_in(conn, migrate_schema(catalog, create_schema=opening.create_schema), pool)

@@ -1,25 +1,28 @@
 """Operations that cancel, resume, retry and delete jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 import attrs
 
-from trioboss.errors import JobNotFound, UnknownQueue
-from trioboss.model.check import check_name
-from trioboss.model.job import Settled
+from trioboss.errors import JobNotFound, UnknownQueue, UsageError
+from trioboss.model.check import check_key, check_known, check_name, check_uuid, shown
+from trioboss.model.job import NewJob, Settled, UpdateOptions
+from trioboss.model.payload import encode
 from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.operation import Batch, InSavepoint, Operation
 from trioboss.store.context import Context
 from trioboss.store.parameters import uuid_array
 from trioboss.store.rows import read_first, read_jobs
+from trioboss.store.sending import overrides, start
 from trioboss.store.settling import once_more_if_taken
 from trioboss.store.targets import Targets, parse_targets
 
-__all__ = ["ChangeOperations"]
+__all__ = ["ChangeOperations", "check_changes"]
 
 # Active jobs first: a worker that completed one of them in between would move it to the archive, which comes last.
 _ALL_JOBS = ("delete_active_jobs", "delete_queued_jobs", "delete_stored_jobs")
@@ -50,6 +53,39 @@ class ChangeOperations:
             yield from self._by_id("delete_job", name, targets, "such", own=own, ends=True, anywhere=True)
         )
 
+    def update(
+        self, name: str, id: object, key: object, match: object, changes: Mapping[str, Any], *, own: bool
+    ) -> Operation[Settled]:
+        """Change queued jobs: one by its id, or those of a key."""
+        done = yield from self.find_and_update(name, id, key, match, changes, own=own)
+        if not done:
+            wanted = [] if id is None else [check_uuid("id", id)]
+            raise JobNotFound(name, wanted, "queued", key=key)
+        return Settled(len(done), len(done), tuple(sorted(done)))
+
+    def find_and_update(
+        self, name: str, id: object, key: object, match: object, changes: Mapping[str, Any], *, own: bool
+    ) -> Operation[list[UUID]]:
+        """Change queued jobs, if there are any; return their ids."""
+        check_name("queue", name)
+        values = _check_choice(id, key, match)
+        job = check_changes(changes)
+        if job.dead_letter is not None:
+            yield from self._context.reload(job.dead_letter)
+        values |= start(job) | {"queue": name, "priority": job.priority, "options": overrides(job)}
+        if "data" in changes:
+            data = None if job.data is None else encode(job.data, "data", self._context.max_bytes)
+            values |= {"with_data": True, "data": data}
+
+        def update(queue: Queue) -> Operation[list[UUID]]:
+            bound = self._context.bind("update_jobs", queue.table_name, **values)
+            # A job may run earlier now, or let another one of its key run.
+            notify = self._notify(queue, own=own)
+            batch = Batch((bound,), (notify,)) if own else Batch((bound, notify))
+            return [row[0] for row in read_first((yield batch))]
+
+        return (yield from self._context.on_queue(name, update, may_miss=True))
+
     def delete_many(self, name: str, statements: Sequence[str], *, own: bool) -> Operation[int]:
         """Remove a queue's queued or stored jobs, in chunks; return how many."""
         check_name("queue", name)
@@ -72,12 +108,19 @@ class ChangeOperations:
         """Remove all jobs of a queue, or of all queues; return how many."""
         if name is not None:
             return (yield from self.delete_many(name, _ALL_JOBS, own=own))
+        return (yield from self._delete_everywhere(_ALL_JOBS, own=own))
+
+    def delete_all_queued(self, *, own: bool) -> Operation[int]:
+        """Remove the queued jobs of all queues; return how many."""
+        return (yield from self._delete_everywhere(("delete_queued_jobs",), own=own))
+
+    def _delete_everywhere(self, statements: Sequence[str], *, own: bool) -> Operation[int]:
         # Queue by queue, in chunks: one statement for all would lock all live jobs until its end.
         names = [row[0] for row in read_first((yield Batch((self._context.bind("get_queues"),))))]
         total = 0
         for each in names:
             with suppress(UnknownQueue):  # it was deleted meanwhile
-                total += yield from self.delete_many(each, _ALL_JOBS, own=own)
+                total += yield from self.delete_many(each, statements, own=own)
         return total
 
     def clear_storage(self) -> Operation[None]:
@@ -141,3 +184,23 @@ class ChangeOperations:
             if own
             else self._context.bind("notify_queue", queue=queue.name)
         )
+
+
+def check_changes(changes: Mapping[str, Any]) -> NewJob:
+    """The changes of `update_job`, checked as the options of a job."""
+    check_known("update_job", changes, UpdateOptions.__annotations__)
+    if not changes:
+        raise UsageError("update_job: nothing to change: give data, priority, start_after or an option")
+    return NewJob(**changes)
+
+
+def _check_choice(id: object, key: object, match: object) -> dict[str, object]:
+    """The jobs to change, as parameters of update_jobs.sql."""
+    if (id is None) == (key is None):
+        raise UsageError("update_job: give the id of the job, or the key of some, and not both")
+    if match not in ("newest", "oldest", "all"):
+        raise UsageError(f"match: {shown(match)} is not one of newest, oldest, all")
+    if key is None:
+        return {"ids": uuid_array([check_uuid("id", id)])}
+    limit = None if match == "all" else 1
+    return {"key": check_key("key", key), "newest": match == "newest", "limit": limit}

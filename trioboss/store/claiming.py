@@ -1,6 +1,7 @@
 """Operations that lease jobs."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import attrs
 
@@ -16,7 +17,7 @@ from trioboss.postgres.errors import is_rejected
 from trioboss.postgres.operation import Batch, OnOwnConnection, Operation
 from trioboss.postgres.wire.results import PGresult, read_row
 from trioboss.store.context import Context
-from trioboss.store.rows import ClaimAnswer, read_claim, read_next_due, with_options
+from trioboss.store.rows import ClaimAnswer, read_claim, read_first, read_next_due, with_options
 from trioboss.store.settling import SettleOperations
 
 __all__ = ["ClaimOperations", "ClaimPlan"]
@@ -99,8 +100,8 @@ class ClaimOperations:
         min_priority: int | None,
         max_priority: int | None,
     ) -> Operation[list[Job]]:
-        """Lease jobs manually. ``own``: in a transaction of ours, not the caller's."""
-        check_name("queue", name)
+        """Lease jobs manually. ``own``: in a transaction of ours, not the caller's. ``name``: or a pattern with *."""
+        check_name("queue", name.replace("*", "_") if isinstance(name, str) else name)
         check_flag("ignore_start_after", ignore_start_after)
         request = ClaimRequest(
             limit=check_count("batch_size", batch_size, low=1),
@@ -109,6 +110,27 @@ class ClaimOperations:
             max_priority=None if max_priority is None else check_priority("max_priority", max_priority),
             find_next_due=False,
         )
+        fetch = self._fetch_matching if "*" in name else self._fetch
+        return (yield from fetch(name, request, ignore_start_after, own=own))
+
+    def _fetch_matching(
+        self, pattern: str, request: ClaimRequest, ignore_start_after: bool, *, own: bool
+    ) -> Operation[list[Job]]:
+        """Lease jobs of the queues that match a pattern, queue by queue."""
+        like = pattern.replace("_", r"\_").replace("*", "%")
+        names = read_first((yield Batch((self._context.bind("find_queues_with_jobs", pattern=like),))))
+        jobs: list[Job] = []
+        for (name,) in names:
+            rest = attrs.evolve(request, limit=request.limit - len(jobs))
+            with suppress(UnknownQueue):  # it was deleted meanwhile
+                jobs += yield from self._fetch(name, rest, ignore_start_after, own=own)
+            if len(jobs) >= request.limit:
+                break
+        return jobs
+
+    def _fetch(
+        self, name: str, request: ClaimRequest, ignore_start_after: bool, *, own: bool
+    ) -> Operation[list[Job]]:
         claim = yield from self.claim(name, request, own=own)
         # A table that is empty may be the old one of a queue that was created again: nothing in the answer tells.
         if not claim.jobs and (yield from self._context.has_moved((yield from self._context.find(name)))):

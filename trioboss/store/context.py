@@ -2,9 +2,9 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
@@ -35,6 +35,8 @@ class Context:
     max_bytes: int = MAX_BYTES
     redact: Redact | None = None
     """Changes the description of each error before it is stored."""
+    queue_defaults: Mapping[str, Any] = attrs.field(factory=dict)
+    """Options of new queues that `create_queue` does not name."""
     now: datetime | None = None
     """For tests: the time that statements use. None: the clock of the database."""
     claims: dict[str, tuple[object, tuple[BoundStatement, ...]]] = attrs.field(factory=dict, init=False)

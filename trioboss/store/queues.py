@@ -1,7 +1,7 @@
 """Operations on queues."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -36,7 +36,7 @@ class QueueOperations:
         check_name("queue", name)
         if name.startswith(_COMPLETIONS):
             raise UsageError(f"queue: {name!r} is for completion jobs: fetch_completed makes it when needed")
-        settings = make_settings(options)
+        settings = make_settings({**self._context.queue_defaults, **options})
         yield from self._check_dead_letter(name, settings.dead_letter)
         table = f"j{hashlib.md5(name.encode()).hexdigest()}" if settings.partition else COMMON_LEAF
         values = attrs.asdict(settings) | {"queue": name, "table_name": table}
@@ -82,11 +82,21 @@ class QueueOperations:
         self._context.remember(found)
         return found[0] if found else None
 
-    def get_all(self) -> Operation[list[Queue]]:
-        """All queues, by name."""
+    def get_all(self, names: Iterable[str] | None = None) -> Operation[list[Queue]]:
+        """All queues, or those of these names, by name."""
+        if names is not None:
+            return (yield from self._get_named([check_name("names", name) for name in names]))
         found = read_queues((yield Batch((self._context.bind("get_queues"),))))
         self._context.forget()  # also the queues that no longer exist
         self._context.remember(found)
+        return found
+
+    def _get_named(self, names: list[str]) -> Operation[list[Queue]]:
+        found = read_queues((yield Batch((self._context.bind("get_queues", names=text_array(names)),))))
+        self._context.remember(found)
+        if missing := sorted(set(names) - {queue.name for queue in found}):
+            self._context.forget(missing[0])
+            raise UnknownQueue(missing[0])
         return found
 
     def get_size(self, name: str, before: str) -> Operation[int]:

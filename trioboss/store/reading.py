@@ -40,6 +40,8 @@ class ReadOperations:
         check_name("queue", name)
         get = self._context.bind("get_job", queue=name, id=check_uuid("id", id))
         jobs = read_jobs((yield Batch((get,)))[0][0])
+        if not jobs:
+            yield from self._context.reload(name)  # ended jobs of a queue that is gone can still be read
         return jobs[0] if jobs else None
 
     def find_jobs(self, name: str, filters: Mapping[str, Any]) -> Operation[list[Job]]:
@@ -50,11 +52,14 @@ class ReadOperations:
         newest = "newest_" if values.pop("newest", False) else ""
         names = ["find_job_by_id"]
         if "id" not in values:
-            names = [f"find_{newest}{half}_jobs" for half in _halves(values.get("state"))]
+            halves = ["live"] if values.get("queued") else _halves(values.get("state"))
+            names = [f"find_{newest}{half}_jobs" for half in halves]
         # Both halves in one transaction. Each returns a page of its own, sorted by id, so their merged beginning is
         # the page.
         results = yield Batch(tuple(self._context.bind(each, queue=name, **values) for each in names))
         jobs = [job for result in results[0] for job in read_jobs(result)]
+        if not jobs:
+            yield from self._context.reload(name)
         jobs.sort(key=lambda job: job.id, reverse=bool(newest))
         return jobs[: int(str(values["limit"]))]
 
@@ -94,8 +99,9 @@ def _checked_filters(filters: Mapping[str, Any]) -> dict[str, object]:
     for name in ("since", "until"):
         if name in given:
             values[name] = check_instant(name, given[name])
-    if "newest" in given:
-        values["newest"] = check_flag("newest", given["newest"])
+    for name in ("newest", "queued"):
+        if name in given:
+            values[name] = check_flag(name, given[name])
     if "state" in given:
         if given["state"] not in list(JobState):
             raise UsageError(f"state: {given['state']!r} is not a state: use one of {', '.join(JobState)}")

@@ -1,4 +1,4 @@
-"""The operation that sends jobs of a dead letter queue back."""
+"""Operations that send jobs of a dead letter queue back."""
 
 from collections import Counter
 
@@ -11,9 +11,23 @@ from trioboss.postgres.operation import Batch, Operation
 from trioboss.store.context import Context
 from trioboss.store.rows import read_first
 
-__all__ = ["RedriveOperations"]
+__all__ = ["DeadLetterGroup", "RedriveOperations"]
 
 _CHUNK = 1000  # jobs of one transaction
+
+
+@attrs.frozen
+class DeadLetterGroup:
+    """Queued jobs of a dead letter queue that failed in one queue by one kind of error."""
+
+    source: str | None
+    """The queue in which they failed; None if they did not come from any."""
+    destination: str | None
+    """The queue that redrive would send them to; None if it would leave them."""
+    error: str | None
+    count: int
+    last: int
+    """The number of the last of them."""
 
 
 @attrs.frozen
@@ -26,9 +40,49 @@ class RedriveOperations:
         self, name: str, to: str | None, source: str | None, limit: int | None, *, dry_run: bool
     ) -> Operation[Redriven]:
         """Send them to the queues in which they failed, or to one queue; or count them."""
-        check_name("queue", name)
         if limit is not None:
             check_count("limit", limit, low=1)
+        if dry_run:
+            return _summarize((yield from self.preview(name, to, source, limit)))
+        result, after, left = Redriven(0, {}, 0, 0), 0, limit
+        while left is None or left > 0:
+            size = _CHUNK if left is None else min(_CHUNK, left)
+            chunk, end = yield from self.move(name, to, source, after, None, size)
+            result = _add(result, chunk)
+            if end is None:
+                break
+            after, left = end, None if left is None else left - size
+        return result
+
+    def preview(
+        self, name: str, to: str | None, source: str | None, limit: int | None
+    ) -> Operation[list[DeadLetterGroup]]:
+        """The jobs that redrive would send, or leave, in groups."""
+        table, values = yield from self._check(name, to, source)
+        preview = self._context.bind("preview_redrive", table, limit=limit, **values)
+        return [DeadLetterGroup(*row) for row in read_first((yield Batch((preview,))))]
+
+    def move(
+        self, name: str, to: str | None, source: str | None, after: int, last: int | None, limit: int
+    ) -> Operation[tuple[Redriven, int | None]]:
+        """Send one chunk of them: those after the number ``after`` and up to ``last``. Also returns the number after
+        which the next chunk begins, or None if there are no more.
+        """
+        table, values = yield from self._check(name, to, source)
+        redrive = self._context.bind("redrive", table, after=after, last=last, limit=limit, **values)
+        rows = read_first((yield Batch((redrive,))))
+        moved = Counter(destination for _, destination, sent in rows if sent)
+        unroutable = sum(destination is None for _, destination, _ in rows)
+        refused = len(rows) - moved.total() - unroutable
+        return Redriven(moved.total(), dict(moved), unroutable, refused), (
+            rows[-1][0] if len(rows) == limit else None
+        )
+
+    def _check(
+        self, name: str, to: str | None, source: str | None
+    ) -> Operation[tuple[str, dict[str, str | None]]]:
+        """The table of the queue, and the parameters of the statements."""
+        check_name("queue", name)
         if source is not None:
             check_name("source", source)
         queue = yield from self._context.reload(name)
@@ -36,28 +90,22 @@ class RedriveOperations:
             if to == name:
                 raise UsageError(f"to: {to!r} is the dead letter queue itself")
             yield from self._context.reload(check_name("to", to))
-        values = {"queue": name, "to": to, "source": source}
-        if dry_run:
-            preview = self._context.bind("preview_redrive", queue.table_name, limit=limit, **values)
-            counts = dict(read_first((yield Batch((preview,)))))
-            unroutable = int(counts.pop(None, 0))
-            return Redriven(sum(counts.values()), counts, unroutable, 0)
-        return (yield from self._move(queue.table_name, values, limit))
+        return queue.table_name, {"queue": name, "to": to, "source": source}
 
-    def _move(self, table: str, values: dict[str, str | None], limit: int | None) -> Operation[Redriven]:
-        moved: Counter[str] = Counter()
-        unroutable = refused = after = done = 0
-        while limit is None or done < limit:
-            size = _CHUNK if limit is None else min(_CHUNK, limit - done)
-            redrive = self._context.bind("redrive", table, after=after, limit=size, **values)
-            rows = read_first((yield Batch((redrive,))))
-            for seq, destination, sent in rows:
-                after = seq
-                moved[destination] += sent
-                unroutable += destination is None
-                refused += destination is not None and not sent
-            done += len(rows)
-            if len(rows) < size:
-                break
-        destinations = {name: count for name, count in moved.items() if count}
-        return Redriven(sum(destinations.values()), destinations, unroutable, refused)
+
+def _summarize(groups: list[DeadLetterGroup]) -> Redriven:
+    counts: Counter[str] = Counter()
+    for group in groups:
+        if group.destination is not None:
+            counts[group.destination] += group.count
+    unroutable = sum(group.count for group in groups if group.destination is None)
+    return Redriven(counts.total(), dict(counts), unroutable, 0)
+
+
+def _add(one: Redriven, other: Redriven) -> Redriven:
+    return Redriven(
+        one.moved + other.moved,
+        dict(Counter(one.destinations) + Counter(other.destinations)),
+        one.unroutable + other.unroutable,
+        one.refused + other.refused,
+    )

@@ -50,13 +50,18 @@ class ScheduleOperations:
     def unschedule(self, name: str, key: str) -> Operation[None]:
         """Remove the schedule of that key; one that does not exist is fine."""
         check_name("queue", name)
-        yield Batch((self._context.bind("unschedule", queue=name, key=_check_key(key)),))
+        unschedule = self._context.bind("unschedule", queue=name, key=_check_key(key))
+        if not read_first((yield Batch((unschedule,)))):
+            yield from self._context.reload(name)
 
     def get_all(self, name: str | None) -> Operation[list[Schedule]]:
         """The schedules of one queue, or all of them."""
         if name is not None:
             check_name("queue", name)
-        return read_schedules((yield Batch((self._context.bind("get_schedules", queue=name),))))
+        found = read_schedules((yield Batch((self._context.bind("get_schedules", queue=name),))))
+        if not found and name is not None:
+            yield from self._context.reload(name)
+        return found
 
 
 def _check_key(key: object) -> str:

@@ -1,7 +1,7 @@
 """Operations that send jobs. Bulk loads are in loading.py."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
@@ -24,6 +24,7 @@ from trioboss.store.rows import read_first, read_queues
 
 __all__ = ["PendingSend", "SendOperations", "overrides", "require_key", "start"]
 
+_MOST_TRIES = 3  # to update or send a job: another session may claim or send one in between
 _OLD_SNAPSHOT = ("repeatable read", "serializable")
 
 
@@ -92,6 +93,22 @@ class SendOperations:
         id = UUID(str(job.id)) if job.id else make_id()
         data = self.write_data(job.data)
         return (yield from self.send_encoded(name, job, id, data, own=own, unique_until=unique_until))
+
+    def send_or_update(
+        self, name: str, job: NewJob, update: Callable[[], Operation[list[UUID]]], *, own: bool
+    ) -> Operation[tuple[UUID | None, bool]]:
+        """Change the queued job of the same id or key by ``update``, or else send one; return its id, and whether it
+        was sent.
+        """
+        # A key is sent as `send_singleton` does it: of two calls at the same time one is refused, and updates then.
+        unique_until = "started" if job.id is None else None
+        for _ in range(_MOST_TRIES):
+            if updated := (yield from update()):
+                return updated[0], False
+            id = yield from self.send(name, job, own=own, unique_until=unique_until)
+            if id is not None:
+                return id, True
+        return None, False
 
     def write_data(self, data: JsonInput) -> str | None:
         """A job's data as JSON text."""
@@ -287,4 +304,5 @@ class SendOperations:
         """End a subscription; one that does not exist is fine."""
         check_name("event", event)
         check_name("queue", name)
-        yield Batch((self._context.bind("unsubscribe", event=event, queue=name),))
+        if not read_first((yield Batch((self._context.bind("unsubscribe", event=event, queue=name),)))):
+            yield from self._context.reload(name)

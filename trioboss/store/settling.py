@@ -7,6 +7,7 @@ from uuid import UUID
 
 import attrs
 
+from trioboss.model.check import check_flag
 from trioboss.model.described_error import describe_error, error_line
 from trioboss.model.handed_job import HandedJob
 from trioboss.model.job import Lease, Settled
@@ -73,25 +74,41 @@ class SettleOperations:
         *,
         own: bool,
         handled: Sequence[HandedJob] = (),
+        include_queued: bool = False,
     ) -> Operation[Settled]:
-        """Complete active jobs. ``handled``: the jobs whose handler calls this, which may name them by their ids."""
+        """Complete active jobs. ``handled``: the jobs whose handler calls this, which may name them by their ids.
+        ``include_queued``: also jobs that are queued, given by id, or as they were read while they were queued.
+        """
 
         def end(queue: Queue) -> Operation[set[UUID]]:
             outputs = dict.fromkeys(asked.ids, text)
             statement = bind_complete(
                 self._context, queue, asked.leases, asked.unfenced, outputs, asked.elsewhere
             )
-            rows = read_first((yield self._ending(queue, (statement,), asked.ids, own=own)))
+            # Queued jobs first: one that is claimed in between is active then, and completed as such.
+            statements = (*waiting(queue), statement)
+            results = (yield self._ending(queue, statements, asked.ids, own=own))[0]
+            done = {row[0] for result in results[: len(statements) - 1] for row in read_rows(result)}
+            rows = read_rows(results[len(statements) - 1])
             if rows and rows[0][1] and not queue.on_complete:
-                # The queue wants completion jobs since it was cached; nothing was completed.
-                return (yield from end((yield from self._context.reload(name))))
-            return {row[0] for row in rows if row[0] is not None}
+                # The queue wants completion jobs since it was cached; no active job was completed.
+                return done | (yield from end((yield from self._context.reload(name))))
+            return done | {row[0] for row in rows if row[0] is not None}
+
+        def waiting(queue: Queue) -> tuple[BoundStatement, ...]:
+            if not include_queued:
+                return ()
+            outputs = "{" + ",".join(f'"{id}":{text}' for id in asked.unleased) + "}"
+            values = {"queue": name, "ids": uuid_array(asked.unleased), "outputs": outputs}
+            return (self._context.bind("complete_queued", queue.table_name, **values),)
+
+        check_flag("include_queued", include_queued)
 
         asked = parse_targets(name, targets, handled)
         text = "null" if output is None else encode(output, "output", self._context.max_bytes)
         done = yield from self._context.on_queue(name, end, may_miss=True)
         asked.report(dict.fromkeys(done, JobState.COMPLETED), own=own)
-        return asked.answer(done, "active")
+        return asked.answer(done, "queued or active" if include_queued else "active")
 
     def fail(
         self,

@@ -79,4 +79,6 @@ class StatisticsOperations:
             "limit": check_count("limit", limit, low=1),
         }
         rows = read_first((yield Batch((self._context.bind("get_warnings", **values),))))
+        if not rows and queue is not None:
+            yield from self._context.reload(queue)
         return [KeptWarning(*row) for row in rows]

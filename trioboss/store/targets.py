@@ -51,6 +51,11 @@ class TargetSet:
         return sorted(set(self.plain) - {job.id for job in self.jobs})
 
     @property
+    def unleased(self) -> list[UUID]:
+        """The plain ids, and the jobs that were not active when they were read."""
+        return sorted({*self.plain, *(job.id for job in self.jobs if job.lease is None)})
+
+    @property
     def elsewhere(self) -> list[UUID]:
         """The jobs that somebody else than their handler settles: their workers have to be told."""
         return sorted(set(self.ids) - {handed.job.id for handed in self.handed})

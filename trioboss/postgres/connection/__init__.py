@@ -11,8 +11,9 @@ lock          the lock that lets one task at a time use a connection
 """
 
 from trioboss.postgres.connection.connection import Connection as Connection
+from trioboss.postgres.connection.session import Connect as Connect
 from trioboss.postgres.connection.session import is_behind_pooler as is_behind_pooler
 from trioboss.postgres.connection.session import open_connection as open_connection
 from trioboss.postgres.connection.session import open_session as open_session
 
-__all__ = ["Connection", "is_behind_pooler", "open_connection", "open_session"]
+__all__ = ["Connect", "Connection", "is_behind_pooler", "open_connection", "open_session"]

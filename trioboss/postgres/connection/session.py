@@ -1,9 +1,11 @@
 """Opens connections for our own use: in autocommit, with the settings of `settings.py`."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
+import psycopg
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
@@ -12,16 +14,24 @@ from trioboss.postgres.connection.connection import Connection
 from trioboss.postgres.dsn import check_database_encoding, session_parameters
 from trioboss.postgres.settings import session_statement
 
-__all__ = ["is_behind_pooler", "open_connection", "open_session"]
+__all__ = ["Connect", "is_behind_pooler", "open_connection", "open_session"]
+
+Connect: TypeAlias = Callable[..., Awaitable[Connection[Any]]]
+"""Opens a connection: gets the parameters as text, and further arguments, both for ``Connection.connect``."""
 
 
 async def open_session(
-    dsn: str = "", *, prepare: bool = True, settings: Mapping[str, str] | None = None
+    dsn: str = "",
+    *,
+    prepare: bool = True,
+    settings: Mapping[str, str] | None = None,
+    connect: Connect | None = None,
 ) -> Connection[TupleRow]:
-    """Connect and return a session that the caller has to close."""
+    """Connect and return a session that the caller has to close. ``connect`` does it instead of Connection.connect."""
     parameters = session_parameters(dsn)
     # psycopg's automatic preparation is off: its DEALLOCATE ALL would also remove the statements of run().
-    connection: Connection[TupleRow] = await Connection.connect(
+    opens = Connection.connect if connect is None else partial(_connect_by, connect)
+    connection: Connection[TupleRow] = await opens(
         make_conninfo("", **parameters), autocommit=True, prepare_threshold=None, prepare=prepare
     )
     try:
@@ -33,12 +43,28 @@ async def open_session(
     return connection
 
 
+async def _connect_by(connect: Connect, conninfo: str, **arguments: Any) -> Connection[TupleRow]:
+    try:
+        connection = await connect(conninfo, **arguments)
+    except psycopg.Error:
+        raise
+    except Exception as error:  # as if the server could not be reached: it is tried again
+        raise psycopg.OperationalError(f"connect: {type(error).__name__}: {error}") from error
+    if not isinstance(connection, Connection):
+        raise UsageError(f"connect: returned {type(connection).__name__}, not a trioboss.Connection")
+    return connection
+
+
 @asynccontextmanager
 async def open_connection(
-    dsn: str = "", *, prepare: bool = True, settings: Mapping[str, str] | None = None
+    dsn: str = "",
+    *,
+    prepare: bool = True,
+    settings: Mapping[str, str] | None = None,
+    connect: Connect | None = None,
 ) -> AsyncIterator[Connection[TupleRow]]:
     """One session for the length of a block, for instance to LISTEN on. ``settings`` are run-time settings."""
-    connection = await open_session(dsn, prepare=prepare, settings=settings)
+    connection = await open_session(dsn, prepare=prepare, settings=settings, connect=connect)
     try:
         yield connection
     finally:

@@ -33,7 +33,9 @@ async def open_member(dsn: str, settings: PoolSettings, deadline: float) -> Memb
     with trio.move_on_at(deadline):
         for delay in _backoff():
             try:
-                connection = await open_session(dsn, prepare=settings.prepare, settings=settings.session)
+                connection = await open_session(
+                    dsn, prepare=settings.prepare, settings=settings.session, connect=settings.connect
+                )
             except psycopg.OperationalError as error:
                 failure = error
                 if is_refusal(error):

@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 from trio.lowlevel import Task, checkpoint_if_cancelled, current_task
 
 from trioboss.errors import PoolTimeout, UsageError
-from trioboss.postgres.connection import Connection
+from trioboss.postgres.connection import Connect, Connection
 from trioboss.postgres.dsn import parse_dsn
 from trioboss.postgres.errors import translate_errors
 from trioboss.postgres.pool.member import Member, open_member, reset
@@ -299,6 +299,7 @@ async def open_pool(
     ping_timeout: float = 5.0,
     prepare: bool = True,
     settings: Mapping[str, str] | None = None,
+    connect: Connect | None = None,
 ) -> AsyncIterator[Pool]:
     """A pool of at most ``size`` connections, opened as they are needed. Times are in seconds.
 
@@ -306,7 +307,7 @@ async def open_pool(
     ``ping_after`` has to answer a ping within ``ping_timeout`` before it is used again. Connections above ``min_size``
     are closed after ``max_idle`` without use, and each after ``max_lifetime``, less up to a tenth, so that connections
     opened together are not replaced together. ``prepare=False`` is for transaction poolers; ``settings`` are run-time
-    settings that override ours.
+    settings that override ours. ``connect`` opens each connection instead of Connection.connect.
     """
     parse_dsn(dsn)
     pool = Pool(
@@ -321,6 +322,7 @@ async def open_pool(
             ping_timeout=ping_timeout,
             prepare=prepare,
             session=settings or {},
+            connect=connect,
         ),
     )
     failure: BaseException | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import attrs
 
 from trioboss.errors import UsageError
+from trioboss.postgres.connection import Connect
 
 __all__ = ["CloseReason", "PoolSettings", "PoolStatistics"]
 
@@ -51,6 +52,7 @@ class PoolSettings:
     ping_timeout: float
     prepare: bool
     session: Mapping[str, str]
+    connect: Connect | None = None
 
     def __attrs_post_init__(self) -> None:
         if self.size < 1:

@@ -14,6 +14,7 @@ END $$;
 CREATE DOMAIN trioboss.instant AS timestamptz CHECK (VALUE >= '0001-01-02Z' AND VALUE < '9000-01-01Z');
 CREATE DOMAIN trioboss.seconds AS double precision CHECK (VALUE >= 0 AND VALUE <= 6311520000);   -- 200 years
 CREATE DOMAIN trioboss.fraction AS double precision CHECK (VALUE BETWEEN 0 AND 1);
+CREATE DOMAIN trioboss.multiplier AS double precision CHECK (VALUE BETWEEN 1 AND 100);
 CREATE DOMAIN trioboss.amount AS integer CHECK (VALUE BETWEEN 0 AND 1000000000);
 CREATE DOMAIN trioboss.counter AS integer CHECK (VALUE >= 0);
 CREATE DOMAIN trioboss.key AS text COLLATE "C" CHECK (octet_length(VALUE) <= 1000);    -- an index entry has at most 2704 bytes
@@ -88,6 +89,7 @@ CREATE TABLE trioboss.queue (
     retry_backoff        boolean NOT NULL DEFAULT false,
     retry_delay_max      trioboss.seconds,
     retry_jitter         trioboss.fraction NOT NULL DEFAULT 0,       -- the random part of a delay
+    retry_multiplier     trioboss.multiplier NOT NULL DEFAULT 2,     -- of the delay, after each failure, with backoff
     retry_window         trioboss.seconds,
     expire_in            trioboss.seconds NOT NULL DEFAULT 900,
     heartbeat            trioboss.seconds,

@@ -38,6 +38,8 @@ BEGIN
                 THEN CASE option.type WHEN 'number' THEN option.text::float8 BETWEEN 1 AND 6311520000 END
             WHEN option.key = 'retry_jitter'
                 THEN CASE option.type WHEN 'number' THEN option.text::float8 BETWEEN 0 AND 1 END
+            WHEN option.key = 'retry_multiplier'
+                THEN CASE option.type WHEN 'number' THEN option.text::float8 BETWEEN 1 AND 100 END
             WHEN option.key IN ('retry_limit', 'max_lease_extensions')
                 THEN CASE WHEN option.type = 'number' AND option.text ~ '^[0-9]{1,10}$'
                      THEN option.text::bigint BETWEEN 0 AND 1000000000 END
@@ -50,12 +52,13 @@ BEGIN
             WHEN option.key IN ('retry_window', 'expire_in', 'retention') THEN 'a number above 0, up to 6311520000'
             WHEN option.key = 'heartbeat' THEN 'a number from 1 to 6311520000'
             WHEN option.key = 'retry_jitter' THEN 'a number from 0 to 1'
+            WHEN option.key = 'retry_multiplier' THEN 'a number from 1 to 100'
             WHEN option.key IN ('retry_limit', 'max_lease_extensions') THEN 'an integer from 0 to 1000000000'
             WHEN option.key IN ('retry_backoff', 'auto_heartbeat') THEN 'true or false'
             WHEN option.key = 'dead_letter' THEN 'the name of a queue'
             WHEN option.key = 'trace' THEN 'an object of at most 4000 bytes' END;
         IF allowed IS NULL THEN
-            RAISE EXCEPTION '%: a job has no such option; it has auto_heartbeat, dead_letter, delete_after, expire_in, heartbeat, max_lease_extensions, retention, retry_backoff, retry_delay, retry_delay_max, retry_jitter, retry_limit, retry_window, trace', left(option.key, 200)
+            RAISE EXCEPTION '%: a job has no such option; it has auto_heartbeat, dead_letter, delete_after, expire_in, heartbeat, max_lease_extensions, retention, retry_backoff, retry_delay, retry_delay_max, retry_jitter, retry_limit, retry_multiplier, retry_window, trace', left(option.key, 200)
                 USING ERRCODE = 'check_violation', CONSTRAINT = 'job_options';
         END IF;
         RAISE EXCEPTION '%: % is out of range: it must be %', option.key, left(option.value::text, 200), allowed
@@ -267,11 +270,12 @@ $$;
 
 -- The delay before the next attempt, in seconds, after so many failures; `chance` (0 to 1) is the random part.
 CREATE FUNCTION trioboss.retry_delay(delay double precision, backoff boolean, longest double precision,
-                                     jitter double precision, failures integer, chance double precision) RETURNS double precision
+                                     jitter double precision, multiplier double precision, failures integer,
+                                     chance double precision) RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN backoff
                 THEN LEAST(longest, CASE WHEN delay OPERATOR(pg_catalog.>) 0 THEN delay ELSE 1 END OPERATOR(pg_catalog.*)
-                                    (2 OPERATOR(pg_catalog.^) LEAST(16, failures)) OPERATOR(pg_catalog.*)
+                                    (multiplier OPERATOR(pg_catalog.^) LEAST(16, failures)) OPERATOR(pg_catalog.*)
                                     (1 OPERATOR(pg_catalog.-) jitter OPERATOR(pg_catalog.+) (jitter OPERATOR(pg_catalog.*) chance)))
                 ELSE delay OPERATOR(pg_catalog.*)
                      (1 OPERATOR(pg_catalog.-) jitter OPERATOR(pg_catalog.+) (jitter OPERATOR(pg_catalog.*) chance)) END
@@ -513,13 +517,85 @@ BEGIN
         format('DROP TABLE trioboss.%I', table_name), current_setting('lock_timeout')::interval);
 END $$;
 
+-- Make a queue: for plain SQL. `options` are those of the method create_queue, as the columns of the table queue have them;
+-- durations are numbers of seconds. Returns whether it was made: false if it exists and has these options already.
+CREATE FUNCTION trioboss.create_queue(name text, options jsonb DEFAULT '{}') RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    known constant text[] := ARRAY['policy', 'partition', 'dead_letter', 'warning_queue_size', 'retry_limit', 'retry_delay',
+        'retry_backoff', 'retry_delay_max', 'retry_jitter', 'retry_multiplier', 'retry_window', 'expire_in', 'heartbeat',
+        'auto_heartbeat', 'max_lease_extensions', 'commit_order', 'retention', 'delete_after', 'keep_completed'];
+    given jsonb := options;
+    unknown text := (SELECT min(key) FROM jsonb_object_keys(options) key WHERE key <> ALL (known));
+    made trioboss.queue;
+    existing trioboss.queue;
+BEGIN
+    IF unknown IS NOT NULL THEN
+        RAISE EXCEPTION '%: a queue has no such option; it has %', left(unknown, 200), array_to_string(known, ', ')
+            USING ERRCODE = 'invalid_parameter_value';
+    ELSIF starts_with(name, '__state__completed__') OR length(name) > 200 THEN
+        RAISE EXCEPTION '% is not a name for a queue', left(name, 300) USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    -- As the method does: other names of two policies, and without jitter jobs that failed together are retried together.
+    given := given || CASE given ->> 'policy' WHEN 'debounced' THEN '{"policy": "short"}'
+                                              WHEN 'singleton_strict_fifo' THEN '{"policy": "key_strict_fifo"}' ELSE '{}' END::jsonb;
+    IF (given ->> 'retry_backoff')::boolean AND given ->> 'retry_jitter' IS NULL THEN
+        given := given || '{"retry_jitter": 0.5}';
+    END IF;
+    given := given || jsonb_build_object('name', name, 'table_name',
+        CASE WHEN (given ->> 'partition')::boolean THEN 'j' || md5(name) ELSE 'live_job_common' END);
+    -- A send that was open while an older queue of that name was deleted may have left jobs.
+    DELETE FROM trioboss.live_job_common j
+    WHERE j.queue = create_queue.name AND NOT EXISTS (SELECT FROM trioboss.queue q WHERE q.name = create_queue.name);
+    EXECUTE (SELECT format('INSERT INTO trioboss.queue (%1$s) SELECT %1$s FROM jsonb_populate_record(NULL::trioboss.queue, $1) '
+                           'ON CONFLICT DO NOTHING RETURNING *', string_agg(quote_ident(key), ', '))
+             FROM jsonb_object_keys(given) key)
+    INTO made USING given;
+    IF made.name IS NULL THEN
+        SELECT * INTO existing FROM trioboss.queue q WHERE q.name = create_queue.name;
+        IF jsonb_populate_record(existing, given - 'table_name') IS DISTINCT FROM existing THEN
+            RAISE EXCEPTION 'queue % exists with other options', name USING ERRCODE = 'duplicate_object';
+        END IF;
+        RETURN false;
+    END IF;
+    IF made.partition THEN
+        PERFORM trioboss.add_job_table(made.name, made.table_name);
+    END IF;
+    RETURN true;
+END $$;
+
+-- Remove a queue and its live jobs, and the queue of its completion jobs; the archive keeps the ended ones. Returns the
+-- names that were removed. Refused while the queue is a dead letter queue of another one.
+CREATE FUNCTION trioboss.delete_queue(queue text) RETURNS SETOF text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    gone record;
+BEGIN
+    FOR gone IN
+        DELETE FROM trioboss.queue q WHERE q.name IN (queue, '__state__completed__' || queue)
+        RETURNING q.name, q.partition, q.table_name
+    LOOP
+        IF gone.partition THEN
+            PERFORM trioboss.drop_job_table(gone.table_name);
+        ELSE
+            DELETE FROM trioboss.live_job_common j WHERE j.queue = gone.name;
+        END IF;
+        DELETE FROM trioboss.backlog_check c WHERE c.queue = gone.name;
+        DELETE FROM trioboss.throttle t WHERE t.queue = gone.name;
+        DELETE FROM trioboss.idle_dispatcher i WHERE i.queue = gone.name;
+        RETURN NEXT gone.name;
+    END LOOP;
+END $$;
+
 -- Functions are for the roles that rights/*.sql grants them to, not for everybody.
 REVOKE ALL ON FUNCTION trioboss.check_job_options(jsonb), trioboss.check_job_notes(jsonb),
     trioboss.find_problem(jsonb, jsonb, timestamptz, double precision, timestamptz, timestamptz),
     trioboss.take_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),
     trioboss.queued_readiness(timestamptz, timestamptz, text),
     trioboss.queued_slot(text, text, integer), trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.first_fitting(tid[], integer[], bigint),
-    trioboss.retry_delay(double precision, boolean, double precision, double precision, integer, double precision),
+    trioboss.retry_delay(double precision, boolean, double precision, double precision, double precision, integer,
+                         double precision),
     trioboss.key_lock(text, text, bigint), trioboss.add_backlog_check(), trioboss.follow_change(), trioboss.fill_in_job(),
     trioboss.copy_rights(regclass, regclass), trioboss.run_between_others(text, interval),
-    trioboss.add_job_table(text, text), trioboss.drop_job_table(text) FROM PUBLIC;
+    trioboss.add_job_table(text, text), trioboss.drop_job_table(text), trioboss.create_queue(text, jsonb),
+    trioboss.delete_queue(text) FROM PUBLIC;

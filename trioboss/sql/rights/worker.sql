@@ -19,7 +19,8 @@ GRANT EXECUTE ON FUNCTION
     trioboss.return_slot(text, timestamptz, uuid),
     trioboss.queued_readiness(timestamptz, timestamptz, text), trioboss.queued_slot(text, text, integer),
     trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.first_fitting(tid[], integer[], bigint), trioboss.drop_if_ended(text, uuid[]), trioboss.drop_sent(text, uuid[]),
-    trioboss.retry_delay(double precision, boolean, double precision, double precision, integer, double precision),
+    trioboss.retry_delay(double precision, boolean, double precision, double precision, double precision, integer,
+                         double precision),
     trioboss.completion_of(uuid, text, jsonb, text, jsonb, timestamptz, timestamptz, timestamptz, integer),
     trioboss.add_counts(integer[], integer[]), trioboss.add_days(date, integer), trioboss.drop_day(text, date), trioboss.lead(uuid, double precision, boolean),
     trioboss.register_read(uuid, text, date, date, double precision, pg_snapshot) TO :"role";

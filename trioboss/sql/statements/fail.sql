@@ -36,7 +36,8 @@ WITH terms AS MATERIALIZED (
     SELECT d.name, f.priority, f.data, CASE WHEN d.policy = 'key_strict_fifo' THEN coalesce(f.key, f.queue) ELSE f.key END,
            f.ended_on, f.ended_on, jsonb_strip_nulls(jsonb_build_object(
                'retry_limit', t.retry_limit, 'retry_delay', t.retry_delay, 'retry_backoff', t.retry_backoff,
-               'retry_delay_max', t.retry_delay_max, 'retry_jitter', t.retry_jitter, 'retry_window', t.retry_window,
+               'retry_delay_max', t.retry_delay_max, 'retry_jitter', t.retry_jitter,
+               'retry_multiplier', t.retry_multiplier, 'retry_window', t.retry_window,
                'retention', t.retention, 'delete_after', t.delete_after)
                || (coalesce(f.options, '{}') - ARRAY['dead_letter', 'expire_in', 'heartbeat', 'auto_heartbeat', 'max_lease_extensions'])),
            jsonb_build_object('error', f.output, 'source', jsonb_build_object(

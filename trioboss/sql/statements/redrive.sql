@@ -1,6 +1,6 @@
 -- Send queued jobs of a dead letter queue back to the queues in which they failed, or to :to, oldest first: new jobs with
 -- the data, the priority and the key, and with the options that their queue has now. Jobs whose queue is gone, or needs a
--- key that they do not have, stay, and so do jobs that a policy refuses. Goes on after the job number :after.
+-- key that they do not have, stay, and so do jobs that a policy refuses. Goes on after the job number `after`, up to `last`.
 -- Returns for each job: its number, its queue, whether it was sent.
 WITH picked AS MATERIALIZED (
     SELECT j.id, j.seq, j.priority, j.data, j.key, q.name AS destination, trioboss.make_id() AS new_id,
@@ -8,6 +8,7 @@ WITH picked AS MATERIALIZED (
     FROM trioboss.live_job_common j
     LEFT JOIN trioboss.queue q ON q.name = coalesce(:to::text, j.notes #>> '{source,queue}')
     WHERE j.queue = :queue::text AND j.readiness < 'active' AND j.seq > :after::bigint
+      AND j.seq <= coalesce(:last::bigint, 9223372036854775807)
       AND (:source::text IS NULL OR j.notes #>> '{source,queue}' = :source)
     ORDER BY j.seq
     LIMIT :limit::integer

@@ -23,7 +23,8 @@ WITH terms AS MATERIALIZED (
                coalesce((j.options ->> 'retry_delay')::float8, t.retry_delay),
                coalesce((j.options ->> 'retry_backoff')::boolean, t.retry_backoff),
                coalesce((j.options ->> 'retry_delay_max')::float8, t.retry_delay_max),
-               coalesce((j.options ->> 'retry_jitter')::float8, t.retry_jitter), n.failures, random()))) AS delay,
+               coalesce((j.options ->> 'retry_jitter')::float8, t.retry_jitter),
+               coalesce((j.options ->> 'retry_multiplier')::float8, t.retry_multiplier), n.failures, random()))) AS delay,
            n.failures, coalesce((f.failure ->> 2)::boolean, false) AS dead
     FROM lease j, terms t, LATERAL (SELECT :failures::jsonb -> j.id::text AS failure OFFSET 0) f, LATERAL (
         SELECT CASE WHEN (j.notes ->> 'failed_on')::timestamptz < t.now - interval '1 s'

@@ -8,6 +8,7 @@ SET dead_letter = CASE WHEN 'dead_letter' = ANY (:given::text[]) THEN :dead_lett
     retry_backoff = CASE WHEN 'retry_backoff' = ANY (:given) THEN :retry_backoff::boolean ELSE retry_backoff END,
     retry_delay_max = CASE WHEN 'retry_delay_max' = ANY (:given) THEN :retry_delay_max::float8 ELSE retry_delay_max END,
     retry_jitter = CASE WHEN 'retry_jitter' = ANY (:given) THEN :retry_jitter::float8 ELSE retry_jitter END,
+    retry_multiplier = CASE WHEN 'retry_multiplier' = ANY (:given) THEN :retry_multiplier::float8 ELSE retry_multiplier END,
     retry_window = CASE WHEN 'retry_window' = ANY (:given) THEN :retry_window::float8 ELSE retry_window END,
     expire_in = CASE WHEN 'expire_in' = ANY (:given) THEN :expire_in::float8 ELSE expire_in END,
     heartbeat = CASE WHEN 'heartbeat' = ANY (:given) THEN :heartbeat::float8 ELSE heartbeat END,

@@ -1,6 +1,6 @@
--- The filters of find_jobs that only live jobs have: a state other than active, and when they were sent.
+-- The filters of find_jobs that only live jobs have: a state other than active, queued or not, and when they were sent.
 (:state::text IS NULL OR :state = CASE WHEN readiness = 'ended' THEN 'failed' WHEN readiness = 'active' THEN 'active'
                                        WHEN attempt > 0 THEN 'retry' ELSE 'created' END)
-AND :state IS DISTINCT FROM 'active'
+AND :state IS DISTINCT FROM 'active' AND (:queued::boolean IS NOT TRUE OR readiness < 'active')
 AND created_on >= coalesce(:since::timestamptz, '-infinity') AND created_on < coalesce(:until::timestamptz, 'infinity')
 AND

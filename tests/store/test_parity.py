@@ -1,0 +1,428 @@
+"""What users of pg-boss ask for: requests, patterns, updates, completing queued jobs, defaults, plain SQL queues."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import psycopg
+import pytest
+from store_helpers import open_quiet_boss, take, take_all
+
+import trioboss
+from trioboss import JobState, NewJob, UnknownQueue, UsageError
+
+
+@pytest.fixture
+async def q(boss):
+    """A boss with a queue `q`."""
+    await boss.create_queue("q")
+    return boss
+
+
+# -- requests
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"queue": "q", "data": 1, "options": {"priority": 3}},
+        {"name": "q", "data": 1, "priority": 3},
+        {"queue": "q", "data": NewJob(1, priority=3)},
+        {"queue": "q", "data": 1, "options": {"priority": 2}, "priority": 1},
+    ],
+)
+async def test_a_request_is_a_mapping(q, request_):
+    options = {"priority": 3} if "options" in request_ else {}
+
+    assert await q.send(request_, **options) is not None
+    job = await take(q, "q")
+
+    assert (job.data, job.priority) == (1, 3)
+
+
+async def test_a_new_job_can_be_sent_and_its_options_overridden(q):
+    await q.send("q", NewJob({"a": 1}, priority=2, singleton_key="k"))
+    await q.send("q", NewJob({"a": 2}, priority=2, singleton_key="k"), priority=5)
+
+    jobs = await q.fetch("q", batch_size=9)
+
+    assert [(job.data, job.priority, job.singleton_key) for job in jobs] == [
+        ({"a": 2}, 5, "k"),
+        ({"a": 1}, 2, "k"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("request_", "problem"),
+    [
+        (5, "^queue: 5 is not a name, nor a request"),
+        ({"data": 1}, "^queue: a request names its queue once"),
+        ({"queue": "q", "name": "q"}, "^queue: a request names its queue once"),
+        ({"queue": "q", "options": 5}, "^options: 5 is not a mapping"),
+    ],
+)
+async def test_a_request_that_makes_no_sense_is_refused(q, request_, problem):
+    with pytest.raises(UsageError, match=problem):
+        await q.send(request_)
+
+
+async def test_data_beside_a_request_and_options_of_pg_boss_are_refused_with_the_right_name(q):
+    with pytest.raises(UsageError, match=r"^data: the request has it"):
+        await q.send({"queue": "q"}, 5)
+    with pytest.raises(TypeError, match="'retryLimit': did you mean 'retry_limit'"):
+        await q.send({"queue": "q", "options": {"retryLimit": 5}})
+
+
+# -- fetch by pattern
+
+
+async def test_a_pattern_fetches_from_all_matching_queues_the_best_first(boss):
+    for name in ("mail-a", "mail-b", "mail_c", "other"):
+        await boss.create_queue(name, policy="singleton" if name == "mail_c" else "standard")
+    for number, name in enumerate(("mail-b", "mail-a", "mail_c", "other", "mail-a")):
+        await boss.send(name, number, priority=5 if number == 4 else 0)
+
+    assert [job.data for job in await boss.fetch("mail*", batch_size=2)] == [4, 1]
+    assert [job.data for job in await boss.fetch("mail*", batch_size=9)] == [0, 2]
+    assert await boss.fetch("mail*") == []
+    assert await boss.fetch("*nothing*") == []
+    assert [job.queue for job in await boss.fetch("o*r")] == ["other"]
+
+
+async def test_an_underscore_of_a_pattern_is_only_an_underscore(boss):
+    await boss.create_queue("a-b")
+    await boss.send("a-b")
+
+    assert await boss.fetch("a_*") == []
+    with pytest.raises(UsageError, match="is not a name"):
+        await boss.fetch("a%*")
+
+
+# -- completing queued jobs
+
+
+async def test_queued_jobs_are_completed_if_asked_for(q):
+    ids = [await q.send("q", number, start_after=60 * (number == 1)) for number in range(3)]
+    active = await take(q, "q")
+
+    done = await q.complete("q", ids, {"by": "hand"}, include_queued=True)
+
+    assert (done.requested, done.affected) == (3, 3)
+    jobs = [await q.get_job_by_id("q", id) for id in ids]
+    assert [(job.state, job.output, job.attempt) for job in jobs] == [("completed", {"by": "hand"}, 1)] * 3
+    assert active.id == ids[0]
+    assert all(job.started_on <= job.completed_on for job in jobs)
+
+
+async def test_a_queued_job_is_not_completed_unless_asked_for(q):
+    id = await q.send("q")
+    job = await q.get_job_by_id("q", id)
+
+    with pytest.raises(trioboss.JobNotFound):
+        await q.complete("q", id)
+    with pytest.raises(trioboss.LeaseLost):
+        await q.complete("q", job)
+    assert (await q.complete("q", job, include_queued=True)).affected == 1
+
+
+async def test_completing_a_queued_job_frees_its_key_and_makes_a_completion_job(boss):
+    await boss.create_queue("q", policy="key_strict_fifo")
+    assert await boss.fetch_completed("q") == []
+    first = await boss.send("q", 1, singleton_key="k")
+    await boss.send("q", 2, singleton_key="k")
+    await boss.complete("q", first, include_queued=True)
+
+    (completion,) = await boss.fetch_completed("q")
+
+    assert (completion.data["request"]["id"], completion.data["state"]) == (str(first), "completed")
+    assert (await take(boss, "q")).data == 2
+
+
+async def test_a_queue_that_keeps_nothing_keeps_nothing_of_completed_queued_jobs(boss):
+    await boss.create_queue("q", keep_completed=False)
+    id = await boss.send("q")
+    await boss.complete("q", id, include_queued=True)
+
+    assert await boss.get_job_by_id("q", id) is None
+
+
+# -- updates
+
+
+async def test_an_update_changes_what_is_given_and_nothing_else(q):
+    id = await q.send("q", {"a": 1}, priority=3, retry_limit=7)
+    await q.update_job("q", id, data=None, expire_in=timedelta(minutes=1))
+    await q.update_job("q", id, priority=5)
+
+    job = await q.get_job_by_id("q", id)
+
+    assert (job.data, job.priority, job.retry_limit, job.expire_in) == (None, 5, 7, 60.0)
+
+
+async def test_an_update_by_key_changes_the_newest_the_oldest_or_all(q):
+    for number in range(3):
+        await q.send("q", number, singleton_key="k")
+    await q.update_job("q", key="k", data="newest")
+    await q.update_job("q", key="k", match="oldest", data="oldest")
+
+    assert [job.data for job in await q.find_jobs("q")] == ["oldest", 1, "newest"]
+    assert (await q.update_job("q", key="k", match="all", data="all")).affected == 3
+    assert [job.data for job in await q.find_jobs("q")] == ["all"] * 3
+
+
+async def test_only_queued_jobs_are_updated(q):
+    id = await q.send("q", singleton_key="k")
+    await take(q, "q")
+
+    with pytest.raises(trioboss.JobNotFound, match="no queued job"):
+        await q.update_job("q", id, data=1)
+    with pytest.raises(trioboss.JobNotFound, match="no queued job with key 'k' in queue 'q'"):
+        await q.update_job("q", key="k", data=1)
+
+
+@pytest.mark.parametrize("policy", ["standard", "singleton", "key_strict_fifo"])
+async def test_an_updated_start_defers_a_job_or_lets_it_run(boss, policy):
+    await boss.create_queue("q", policy=policy)
+    first = await boss.send("q", 1, singleton_key="k")
+    await boss.send("q", 2, singleton_key="k")
+    assert (await boss.fetch("q", min_priority=1)) == []  # admits the first: it owns its key now
+    await boss.update_job("q", first, start_after=60)
+
+    job = await take(boss, "q")
+    assert job.data == 2
+    await boss.complete("q", job)
+    assert await boss.fetch("q") == []
+    await boss.update_job("q", first, start_after=0)
+    assert (await take(boss, "q")).data == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"data": 1}, "give the id of the job, or the key"),
+        ({"id": uuid4(), "key": "k", "data": 1}, "give the id of the job, or the key"),
+        ({"key": "k", "match": "some", "data": 1}, "^match: 'some' is not one of"),
+        ({"key": "k"}, "nothing to change"),
+        ({"key": "k", "priority": 1.5}, "^priority: "),
+    ],
+)
+async def test_an_update_that_makes_no_sense_is_refused(q, arguments, problem):
+    with pytest.raises(UsageError, match=problem):
+        await q.update_job("q", **arguments)
+
+
+async def test_the_key_of_a_job_cannot_be_updated_and_its_dead_letter_queue_must_exist(q):
+    with pytest.raises(TypeError, match="unexpected option 'singleton_key'"):
+        await q.update_job("q", uuid4(), singleton_key="k")
+    with pytest.raises(UnknownQueue):
+        await q.update_job("q", uuid4(), dead_letter="nowhere")
+
+
+async def test_a_duplicate_updates_the_queued_job_of_its_id_or_key(q):
+    id = uuid4()
+
+    assert await q.send("q", 1, id=id, on_duplicate="update") == id
+    assert await q.send("q", 2, id=id, priority=4, on_duplicate="update") == id
+    assert [(job.data, job.priority) for job in await q.find_jobs("q")] == [(2, 4)]
+
+    first = await q.send("q", 3, singleton_key="k", on_duplicate="update")
+    assert await q.send("q", 4, singleton_key="k", on_duplicate="update") == first
+    assert [job.data for job in await q.find_jobs("q", singleton_key="k")] == [4]
+    await take_all(q, "q")
+    assert await q.send("q", 5, singleton_key="k", on_duplicate="update") not in (None, first)
+
+
+async def test_a_duplicate_of_an_active_job_is_refused_where_the_policy_refuses_it(boss):
+    await boss.create_queue("q", policy="exclusive")
+    await boss.send("q", singleton_key="k")
+    await take(boss, "q")
+
+    assert await boss.send("q", singleton_key="k", on_duplicate="update") is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"on_duplicate": "update"}, "needs an id or a singleton_key"),
+        ({"on_duplicate": "replace"}, "is not one of refuse, update"),
+        ({"on_duplicate": "update", "singleton_key": "k", "singleton_seconds": 5}, "a throttle refuses"),
+    ],
+)
+async def test_a_duplicate_is_found_by_something(q, arguments, problem):
+    with pytest.raises(UsageError, match=f"^on_duplicate: .*{problem}"):
+        await q.send("q", **arguments)
+
+
+# -- reading and deleting
+
+
+async def test_get_queues_by_names_and_unknown_queues_raise_everywhere(q):
+    await q.create_queue("p")
+    assert [queue.name for queue in await q.get_queues(["q", "p", "q"])] == ["p", "q"]
+    assert await q.get_queues([]) == []
+    for call in (
+        lambda: q.get_queues(["q", "nowhere"]),
+        lambda: q.get_job_by_id("nowhere", uuid4()),
+        lambda: q.find_jobs("nowhere"),
+        lambda: q.get_schedules("nowhere"),
+        lambda: q.unschedule("nowhere"),
+        lambda: q.unsubscribe("event", "nowhere"),
+        lambda: q.get_warnings("nowhere"),
+        lambda: q.fetch("nowhere"),
+        lambda: q.update_job("nowhere", uuid4(), data=1),
+        lambda: q.complete("nowhere", uuid4(), include_queued=True),
+    ):
+        with pytest.raises(UnknownQueue, match="'nowhere'"):
+            await call()
+
+
+async def test_queued_jobs_are_found_by_a_filter(q):
+    ids = [await q.send("q", number, retry_delay=60) for number in range(4)]
+    await q.complete("q", await take(q, "q"))
+    await q.fail("q", await take(q, "q"))
+    await take(q, "q")
+
+    assert [job.state for job in await q.find_jobs("q", queued=True)] == [JobState.RETRY, JobState.CREATED]
+    assert [job.id for job in await q.find_jobs("q", queued=True, newest=True)] == [ids[3], ids[1]]
+    assert await q.find_jobs("q", queued=True, id=ids[2]) == []
+    assert len(await q.find_jobs("q", queued=False)) == 4
+
+
+async def test_queued_jobs_of_all_queues_are_deleted_and_the_others_stay(q):
+    await q.create_queue("p")
+    for name in ("q", "p"):
+        await q.insert(name, [{} for _ in range(3)])
+    await q.complete("q", await take(q, "q"))
+    active = await take(q, "q")
+
+    assert await q.delete_all_queued_jobs() == 4
+    assert [job.state for job in await q.find_jobs("q")] == ["completed", "active"]
+    assert (await q.complete("q", active)).affected == 1
+
+
+async def test_a_job_of_an_open_transaction_can_be_read_in_it(q):
+    async with q.transaction() as conn:
+        id = await q.send("q", 5, conn=conn)
+
+        assert (await q.get_job_by_id("q", id, conn=conn)).data == 5
+        assert [job.id for job in await q.find_jobs("q", conn=conn)] == [id]
+        assert await q.get_job_by_id("q", id) is None
+
+
+# -- opening
+
+
+async def test_queues_get_the_defaults_of_their_boss(dsn):
+    defaults = {"retry_limit": 0, "expire_in": timedelta(minutes=1), "policy": "short"}
+    async with open_quiet_boss(dsn, defaults=defaults) as boss:
+        await boss.create_queue("q", retry_limit=5)
+        queue = await boss.get_queue("q")
+    with trioboss.SyncBoss(dsn, migrate=False, defaults={"retry_limit": 9}) as blocking:
+        blocking.create_queue("p")
+        assert blocking.get_queue("p").retry_limit == 9
+
+    assert (queue.retry_limit, queue.expire_in, queue.policy) == (5, 60.0, "short")
+    with pytest.raises(UsageError, match=r"^retry_limit: "):
+        trioboss.SyncBoss(dsn, defaults={"retry_limit": -1})
+    with pytest.raises(TypeError, match="defaults: unexpected option 'retries'"):
+        trioboss.SyncBoss(dsn, defaults={"retries": 1})
+
+
+async def test_connections_are_opened_by_the_function_of_the_program(dsn):
+    opened = []
+
+    async def connect(conninfo, **arguments):
+        opened.append(conninfo)
+        return await trioboss.Connection.connect(conninfo, application_name="mine", **arguments)
+
+    async with open_quiet_boss(dsn, connect=connect) as boss:
+        await boss.create_queue("q")
+        async with boss.transaction() as conn:
+            names = await (await conn.execute("show application_name")).fetchone()
+        with psycopg.connect(dsn) as other:
+            counted = other.execute(
+                "select count(*) from pg_stat_activity where application_name = 'trioboss'"
+            ).fetchone()
+
+    assert names == ("mine",)
+    assert len(opened) >= 3  # of the schema, of the program, of the listener
+    assert counted == (0,)
+
+
+@pytest.mark.parametrize(
+    ("broken", "problem"), [(lambda: 5, "not a trioboss.Connection"), (lambda: 1 // 0, "ZeroDivisionError")]
+)
+async def test_a_function_that_opens_nothing_is_named(dsn, broken, problem):
+    async def connect(conninfo, **arguments):
+        return broken()
+
+    with pytest.raises(trioboss.TriobossError, match=f"connect: .*{problem}"):
+        async with open_quiet_boss(dsn, connect=connect, connect_wait=timedelta(milliseconds=50)):
+            pass
+
+
+async def test_parameters_of_libpq_override_the_dsn(dsn):
+    async with open_quiet_boss(dsn, application_name="mine") as boss:
+        async with boss.transaction() as conn:
+            assert await (await conn.execute("show application_name")).fetchone() == ("mine",)
+        assert "application_name=mine" in boss.dsn
+    with pytest.raises(TypeError, match="'ssl': in trioboss it is sslmode"):
+        trioboss.SyncBoss(dsn, ssl=True)
+    with pytest.raises(TypeError, match="'database': in trioboss it is dbname"):
+        async with trioboss.open_boss(dsn, database="x"):
+            pass
+    with pytest.raises(TypeError, match="'retry_limit': it is for queues: defaults="):
+        trioboss.SyncBoss(dsn, retry_limit=1)
+    with pytest.raises(TypeError, match="unexpected option 'hots': did you mean 'host'"):
+        trioboss.SyncBoss(dsn, hots="x")
+
+
+# -- queues by plain SQL
+
+
+def create(database, name, options="{}"):
+    return database.execute("select trioboss.create_queue(%s, %s)", (name, options)).fetchone()[0]
+
+
+async def test_a_queue_is_created_and_deleted_by_plain_sql(boss, database):
+    options = '{"policy": "singleton_strict_fifo", "partition": true, "retry_backoff": true, "expire_in": 60}'
+
+    assert create(database, "q", options)
+    assert not create(database, "q", options)
+    assert not create(database, "q")
+    queue = await boss.get_queue("q")
+    assert (queue.policy, queue.partition, queue.expire_in) == ("key_strict_fifo", True, 60.0)
+    assert (queue.retry_limit, queue.retry_jitter, queue.retention) == (2, 0.5, 14 * 86400.0)
+    await boss.send("q", 1, singleton_key="k")
+    assert (await take(boss, "q")).data == 1
+    assert database.execute("select * from trioboss.delete_queue('q')").fetchall() == [("q",)]
+    assert await boss.get_queue("q") is None
+    assert database.execute("select * from trioboss.delete_queue('q')").fetchall() == []
+
+
+async def test_a_queue_of_plain_sql_is_the_same_as_that_of_the_method(boss, database):
+    create(database, "a")
+    await boss.create_queue("a")
+    await boss.create_queue("b", policy="short", dead_letter="a")
+
+    assert not create(database, "b", '{"policy": "debounced", "dead_letter": "a"}')
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "problem"),
+    [
+        ("q", '{"retries": 5}', "retries: a queue has no such option"),
+        ("q", '{"expire_in": 0}', "queue_expire_in"),
+        ("q", '{"policy": "fifo"}', "queue_policy"),
+        ("q", '{"dead_letter": "nowhere"}', "queue_dead_letter_fkey"),
+        ("q", '{"retry_limit": null}', "null value"),
+        ("a b", "{}", "queue_name"),
+        ("__state__completed__q", "{}", "is not a name for a queue"),
+        ("other", '{"retry_limit": 9}', "queue other exists with other options"),
+    ],
+)
+async def test_a_queue_that_makes_no_sense_is_refused_by_plain_sql(boss, database, name, options, problem):
+    await boss.create_queue("other")
+
+    with pytest.raises(psycopg.Error, match=problem):
+        create(database, name, options)
+    assert [queue.name for queue in await boss.get_queues()] == ["other"]
