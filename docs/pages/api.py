@@ -20,7 +20,8 @@ SUBJECTS = {
     "Working": "work off_work notify_worker use on_complete off_complete open_lifespan wait_listening",
     "Fetching and settling manually": "fetch fetch_completed complete fail touch",
     "Changing jobs": (
-        "cancel resume retry delete_job delete_queued_jobs delete_stored_jobs delete_all_jobs clear_storage redrive"
+        "cancel resume retry update_job delete_job delete_queued_jobs delete_all_queued_jobs delete_stored_jobs "
+        "delete_all_jobs clear_storage redrive"
     ),
     "Finding jobs and waiting for them": "get_job_by_id find_jobs why wait_for follow",
     "Schedules": "schedule unschedule get_schedules",

@@ -102,8 +102,8 @@ CASES = [
     ("show_pipeline", {"limit": 50}, 10),
     ("get_warnings", {"limit": 200}, 300),
     (
-        "find_dead_letters",
-        {"queue": "dead", "after": ANY["low"], "last": ANY["high"], "limit": 10_001},
+        "preview_redrive",
+        {"queue": "dead", "limit": 10_001},
         10_500,
     ),
     ("read_clock", {}, 0),
@@ -191,5 +191,5 @@ def test_every_statement_of_the_pages_is_examined():
             "show_schedules",
             "show_audit",
         ),
-        *("show_pipeline", "get_samples", "get_warnings", "find_dead_letters"),
+        *("show_pipeline", "get_samples", "get_warnings", "preview_redrive"),
     }

@@ -26,8 +26,9 @@ class QueuesMixin(ApiBase):
 
         ``name``: 1 to 200 ASCII letters, digits and any of ``_ . - /``. The options are those of `QueueOptions`:
         policy, partition; dead_letter, retry_limit (2), retry_delay (0 s), retry_backoff, retry_delay_max,
-        retry_jitter, retry_multiplier (2), retry_window; expire_in (900 s), heartbeat, auto_heartbeat, max_lease_extensions (3);
-        commit_order; warning_queue_size; retention (14 days), delete_after (7 days), keep_completed.
+        retry_jitter, retry_multiplier (2), retry_window; expire_in (900 s), heartbeat, auto_heartbeat,
+        max_lease_extensions (3); commit_order; warning_queue_size; retention (14 days), delete_after (7 days),
+        keep_completed.
         """
         await self._execute(self._store.queues.create(name, options), conn)
 

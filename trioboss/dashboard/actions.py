@@ -5,7 +5,6 @@ presses the button. It is bounded by the time of counting: jobs that came later 
 """
 
 import json
-import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -23,6 +22,7 @@ from trioboss.dashboard.pages import Dashboard, Page, find_queue
 from trioboss.dashboard.rendering import make_address, queue_address
 from trioboss.errors import UsageError
 from trioboss.model.check import check_instant, check_uuid
+from trioboss.model.job import make_id
 
 __all__ = [
     "Act",
@@ -266,13 +266,14 @@ def _parse_start(text: str) -> float | datetime:
 async def redrive(dashboard: Dashboard, request: Request) -> Page:
     """Which dead letters would be sent again, and where to."""
     queue = await find_queue(dashboard, request.path_params["queue"])
+    last = make_id()
     groups = await dashboard.read(lambda store: store.redriving.preview(queue.name, None, None, 10_001))
     values = {
         "queue": queue,
         "groups": groups,
         "count": sum(group.count for group in groups),
         "sources": sorted({group.source for group in groups if group.source is not None}),
-        "last": max((group.last for group in groups), default=0),
+        "last": last,
     }
     return Page("redrive.html", f"Redrive {queue.name}", values)
 
@@ -281,8 +282,10 @@ async def act_redrive(dashboard: Dashboard, form: FormData, user: str) -> Page |
     """Send one chunk of dead letters again."""
     _require_actor(dashboard)
     name, source, audit = _field(form, "queue"), _field(form, "source") or None, _field(form, "audit")
-    after, last = _parse_number(_field(form, "cursor") or "0"), _parse_number(_field(form, "last"))
-    change = Change(user, "redrive", name, {"source": source, "last": last}, UUID(audit) if audit else None)
+    cursor, last = _field(form, "cursor"), check_uuid("last", _field(form, "last"))
+    after = check_uuid("cursor", cursor) if cursor else None
+    values = {"source": source, "last": str(last)}
+    change = Change(user, "redrive", name, values, UUID(audit) if audit else None)
     store = dashboard.reader.store
     chunk = await dashboard.actor.act(changes.redrive(store, change, source, after, last, _CHUNK))
     total = int(_field(form, "affected") or 0) + chunk.affected
@@ -298,10 +301,3 @@ async def act_redrive(dashboard: Dashboard, form: FormData, user: str) -> Page |
         "count": _field(form, "count"),
     }
     return _progress("/act/redrive", hidden, "redrive", total, total)
-
-
-def _parse_number(text: str) -> int:
-    """The number of a job, which orders jobs."""
-    if not re.fullmatch("[0-9]{1,18}", text, re.ASCII):
-        raise UsageError(f"last: {text[:20]!r} is not the number of a job")
-    return int(text)

@@ -141,14 +141,14 @@ class RedriveChunk:
 
     audit: UUID
     affected: int
-    end: int | None
-    """The number after which the next chunk begins; None if there are no more."""
+    end: UUID | None
+    """The id after which the next chunk begins; None if there are no more."""
 
 
 def redrive(
-    store: Store, change: Change, source: str | None, after: int, last: int, limit: int
+    store: Store, change: Change, source: str | None, after: UUID | None, last: UUID, limit: int
 ) -> Callable[[SyncBoss], RedriveChunk]:
-    """Send dead letters to the queues they came from again: those after one job number and up to another."""
+    """Send dead letters to the queues they came from again: those after one id and up to another."""
 
     def run(boss: SyncBoss) -> RedriveChunk:
         with boss.transaction() as conn:

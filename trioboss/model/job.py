@@ -129,11 +129,16 @@ class SendOptions(TypedDict, total=False):
 
 
 class UpdateOptions(TypedDict, total=False):
-    """What `update_job` can change of a queued job. What is left out stays as it is."""
+    """What `update_job` can change of a queued job: its data, priority and start, and the options that it overrides,
+    which are those of `SendOptions`. What is left out stays as it is.
+    """
 
     data: JsonInput
+    """Other data; None: none."""
     priority: int
+    """Another priority."""
     start_after: Start
+    """When it may start: it waits until then, or can run at once."""
     dead_letter: str
     retry_limit: int
     retry_delay: Duration

@@ -1,6 +1,7 @@
 """Operations that send jobs of a dead letter queue back."""
 
 from collections import Counter
+from uuid import UUID
 
 import attrs
 
@@ -26,8 +27,6 @@ class DeadLetterGroup:
     """The queue that redrive would send them to; None if it would leave them."""
     error: str | None
     count: int
-    last: int
-    """The number of the last of them."""
 
 
 @attrs.frozen
@@ -44,7 +43,8 @@ class RedriveOperations:
             check_count("limit", limit, low=1)
         if dry_run:
             return _summarize((yield from self.preview(name, to, source, limit)))
-        result, after, left = Redriven(0, {}, 0, 0), 0, limit
+        result, left = Redriven(0, {}, 0, 0), limit
+        after: UUID | None = None
         while left is None or left > 0:
             size = _CHUNK if left is None else min(_CHUNK, left)
             chunk, end = yield from self.move(name, to, source, after, None, size)
@@ -63,10 +63,16 @@ class RedriveOperations:
         return [DeadLetterGroup(*row) for row in read_first((yield Batch((preview,))))]
 
     def move(
-        self, name: str, to: str | None, source: str | None, after: int, last: int | None, limit: int
-    ) -> Operation[tuple[Redriven, int | None]]:
-        """Send one chunk of them: those after the number ``after`` and up to ``last``. Also returns the number after
-        which the next chunk begins, or None if there are no more.
+        self,
+        name: str,
+        to: str | None,
+        source: str | None,
+        after: UUID | None,
+        last: UUID | None,
+        limit: int,
+    ) -> Operation[tuple[Redriven, UUID | None]]:
+        """Send one chunk of them: those after the id ``after`` and up to ``last``. Also returns the id after which the
+        next chunk begins, or None if there are no more.
         """
         table, values = yield from self._check(name, to, source)
         redrive = self._context.bind("redrive", table, after=after, last=last, limit=limit, **values)

@@ -1,25 +1,26 @@
 -- Send queued jobs of a dead letter queue back to the queues in which they failed, or to :to, oldest first: new jobs with
 -- the data, the priority and the key, and with the options that their queue has now. Jobs whose queue is gone, or needs a
--- key that they do not have, stay, and so do jobs that a policy refuses. Goes on after the job number `after`, up to `last`.
--- Returns for each job: its number, its queue, whether it was sent.
+-- key that they do not have, stay, and so do jobs that a policy refuses. Goes on after the id `after`, up to `last`: ids
+-- are in order, and indexed. Returns for each job: its id, its queue, whether it was sent.
 WITH picked AS MATERIALIZED (
-    SELECT j.id, j.seq, j.priority, j.data, j.key, q.name AS destination, trioboss.make_id() AS new_id,
+    SELECT j.id, j.priority, j.data, j.key, q.name AS destination, trioboss.make_id() AS new_id,
            q.name IS NOT NULL AND (q.policy <> 'key_strict_fifo' OR j.key IS NOT NULL) AS routable
     FROM trioboss.live_job_common j
     LEFT JOIN trioboss.queue q ON q.name = coalesce(:to::text, j.notes #>> '{source,queue}')
-    WHERE j.queue = :queue::text AND j.readiness < 'active' AND j.seq > :after::bigint
-      AND j.seq <= coalesce(:last::bigint, 9223372036854775807)
+    WHERE j.queue = :queue::text AND j.readiness < 'active'
+      AND j.id > coalesce(:after::uuid, '00000000-0000-0000-0000-000000000000')
+      AND j.id <= coalesce(:last::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
       AND (:source::text IS NULL OR j.notes #>> '{source,queue}' = :source)
-    ORDER BY j.seq
+    ORDER BY j.id
     LIMIT :limit::integer
     FOR UPDATE OF j SKIP LOCKED
 ), sent AS (
     INSERT INTO trioboss.live_job (id, queue, priority, data, key)
-    SELECT new_id, destination, priority, data, key FROM picked WHERE routable ORDER BY seq
+    SELECT new_id, destination, priority, data, key FROM picked WHERE routable ORDER BY id
     ON CONFLICT DO NOTHING
     RETURNING id
 ), moved AS (
     DELETE FROM trioboss.live_job_common
     WHERE queue = :queue AND id = ANY (ARRAY (SELECT id FROM picked WHERE new_id IN (SELECT id FROM sent)))
 )
-SELECT seq, CASE WHEN routable THEN destination END, new_id IN (SELECT id FROM sent) FROM picked ORDER BY seq;
+SELECT id, CASE WHEN routable THEN destination END, new_id IN (SELECT id FROM sent) FROM picked ORDER BY id;
