@@ -1,30 +1,42 @@
-"""Strict FIFO: the events of one order run one at a time, in the order of their commit; other orders do not wait."""
+"""Strict FIFO: the events of one order run one at a time, in the order of their commit; other orders do not wait.
+
+An event that has failed for good blocks its order, until somebody retries or deletes it.
+"""
 
 import trio
 
 import trioboss
 
+ORDERS = ("order-1", "order-2", "order-3")
+
 
 async def main() -> None:
-    seen: list[tuple[str | None, str]] = []
-    done = trio.Event()
+    in_stock = {"order-1", "order-2"}
+    done, results = trio.open_memory_channel[tuple[str | None, str]](12)
 
     async def handle(job: trioboss.RunningJob[str]) -> None:
         await trio.sleep(0.01)
-        seen.append((job.singleton_key, job.data))
-        if len(seen) == 9:
-            done.set()
+        if job.data == "shipped" and job.singleton_key not in in_stock:
+            raise LookupError("out of stock")
+        await done.send((job.singleton_key, job.data))
 
     async with trioboss.open_boss() as boss:
-        await boss.create_queue("orders", policy="key_strict_fifo")
+        await boss.create_queue("orders", policy="key_strict_fifo", retry_limit=0)
         async with boss.transaction() as conn:
-            for step in ("placed", "paid", "shipped"):
-                for order in ("order-1", "order-2", "order-3"):
+            for step in ("placed", "paid", "shipped", "closed"):
+                for order in ORDERS:
                     await boss.send("orders", step, singleton_key=order, conn=conn)
-        await boss.work("orders", handle, concurrency=3)
-        await done.wait()
+        async with boss.events(trioboss.JobFailed) as failures:
+            await boss.work("orders", handle, concurrency=3)
+            failed = await anext(failures)
+        seen = [await results.receive() for _ in range(10)]
+        print("blocked:", await boss.get_blocked_keys("orders"))
 
-    for order in ("order-1", "order-2", "order-3"):
+        in_stock.add("order-3")
+        await boss.retry("orders", failed.id)  # or boss.delete_job("orders", failed.id), to go on without it
+        seen += [await results.receive() for _ in range(2)]
+
+    for order in ORDERS:
         print(order, [step for key, step in seen if key == order])
 
 
