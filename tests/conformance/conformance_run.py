@@ -202,6 +202,9 @@ async def leases(boss: trioboss.Boss, other: trioboss.Boss, seen: Seen) -> None:
         nursery.start_soon(_keep, seen, "touched", boss, "silent", "touch")
         nursery.start_soon(_keep, seen, "silent", boss, "silent", "silence")
     job = await boss.get_job_by_id("beating", beating)
+    while job is None or job.heartbeat_on is None:
+        await trio.sleep(0.1)
+        job = await boss.get_job_by_id("beating", beating)
     seen.values["beat"] = job
     await other.cancel("beating", beating)
     await _until(lambda: "beat" in reasons)

@@ -106,6 +106,11 @@ class HandedJob(abc.ABC):
         return self.job.retry_jitter
 
     @property
+    def retry_multiplier(self) -> float:
+        """The factor by which the delay grows with each failure, with backoff."""
+        return self.job.retry_multiplier
+
+    @property
     def retry_window(self) -> float | None:
         """Seconds without a failure after which the backoff starts again."""
         return self.job.retry_window
