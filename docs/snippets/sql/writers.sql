@@ -21,3 +21,9 @@ CREATE TRIGGER welcome AFTER INSERT ON customer FOR EACH ROW EXECUTE FUNCTION we
 
 INSERT INTO customer VALUES (8, 'eve@example.com');
 -- end trigger
+
+-- begin queue
+SELECT trioboss.create_queue('reports', '{"policy": "short", "retry_limit": 5, "expire_in": 60}');
+
+SELECT trioboss.delete_queue('reports');
+-- end queue
