@@ -1,5 +1,6 @@
 """Fixtures: one throw-away server for the whole run, and a database of its own for every test that asks for one."""
 
+import os
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -16,6 +17,11 @@ TEMPLATE = "migrated"
 settings.register_profile("quick", deadline=None, derandomize=True)
 settings.register_profile("deep", deadline=None, max_examples=3000, print_blob=True)
 settings.load_profile("quick")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """How many processes `-n auto` means: more than cores, because many tests wait for a process or a restart."""
+    return max(3, (os.cpu_count() or 2) * 3 // 2)
 
 
 @pytest.fixture(scope="session")

@@ -100,6 +100,7 @@ def test_a_database_says_which_queues_have_no_order_of_starts(dsn, sync_boss):
     assert audit_job._unordered_queues(Source(dsn=dsn)) == ["free"]
 
 
+@pytest.mark.soak
 def test_an_audit_of_a_queue_without_history_is_an_error(spark, lived):
     with pytest.raises(UsageError, match="queue: nothing of nosuch is in this history"):
         audit_job.main(["--dsn", lived, "--queue", "nosuch"])

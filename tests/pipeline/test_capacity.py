@@ -59,6 +59,7 @@ def test_the_slots_that_were_there_are_seen_and_the_model_fits_the_waits(found):
     assert even.wait_p95 > 1.0
 
 
+@pytest.mark.soak
 def test_the_slots_that_are_needed_meet_the_target_in_a_replay_and_one_less_does_not(found):
     even, (work, _) = found["even"], served(SLOTS)
 

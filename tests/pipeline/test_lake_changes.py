@@ -183,6 +183,7 @@ def test_a_compaction_that_loses_rows_is_refused(spark, dsn, database, tmp_path,
     assert_same(tmp_path, database)
 
 
+@pytest.mark.soak
 def test_an_export_that_compacts_joins_the_files_of_a_day_once_there_are_many(
     spark, dsn, database, tmp_path, quick
 ):
@@ -406,6 +407,7 @@ def test_an_erased_job_is_gone_from_the_lake_and_postgres_with_all_copies_of_its
     assert (again["jobs"], again["rows_in_lake"], again["ended"]) == ([], 0, 0)
 
 
+@pytest.mark.soak
 def test_all_jobs_of_a_key_are_erased_live_and_ended(spark, dsn, database, tmp_path, sync_boss, capsys):
     sync_boss.create_queue("dead")
     sync_boss.create_queue("email", dead_letter="dead")

@@ -71,6 +71,7 @@ def test_a_row_that_commits_late_is_not_skipped(dsn, database):
     assert ids(follower.next()) == ids_in(database)
 
 
+@pytest.mark.soak
 def test_with_many_writers_that_overtake_each_other_nothing_is_lost_or_doubled(dsn, database):
     follower, seen, over = Follower(dsn), [], threading.Event()
 

@@ -42,6 +42,7 @@ def audited(spark, lake, made):
     return audit(Source(lake=lake), spark=spark)
 
 
+@pytest.mark.soak
 def test_every_planted_violation_is_found_and_nothing_else(made, audited):
     found = Counter((f.kind, f.queue, f.job, f.other_job) for f in audited.findings)
     planted = Counter((v.kind, v.queue, v.job, v.other_job) for v in made.violations)
@@ -65,6 +66,7 @@ def test_what_is_planted_without_an_end_is_sent_after_an_attempt_on_record():
     assert job["created_on"] >= min(attempt["ended_on"] for attempt in planted.attempts)
 
 
+@pytest.mark.soak
 def test_the_report_of_each_queue_is_what_was_said_beforehand(made, reported):
     queues = {queue["queue"]: queue for queue in reported.queues}
     for name, facts in made.queues.items():

@@ -21,6 +21,7 @@ SLOW_TO_READ_ITS_QUEUE = """
     CREATE ROLE slow_reader;
     GRANT USAGE ON SCHEMA trioboss TO slow_reader;
     GRANT ALL ON ALL TABLES IN SCHEMA trioboss TO slow_reader;
+    GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA trioboss TO slow_reader;
     CREATE FUNCTION public.linger() RETURNS boolean LANGUAGE plpgsql AS
         'BEGIN PERFORM pg_catalog.pg_advisory_xact_lock_shared(1); RETURN true; END';
     ALTER TABLE trioboss.queue ENABLE ROW LEVEL SECURITY;

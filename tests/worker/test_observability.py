@@ -27,7 +27,7 @@ ALERTS = {
 
 def listed():
     """Each metric of the document: its kind and its meaning, by name."""
-    text = (ROOT / "docs" / "metrics.md").read_text("utf-8")
+    text = (ROOT / "docs" / "reference" / "metrics.md").read_text("utf-8")
     return {name: (kind, meaning) for name, kind, meaning in LISTED.findall(text)}
 
 
