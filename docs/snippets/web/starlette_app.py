@@ -67,7 +67,7 @@ async def _serve(
     config: Config, stop: trio.Event, task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED
 ) -> None:
     # -- serving
-    await hypercorn.trio.serve(web, config, shutdown_trigger=stop.wait, task_status=task_status)  # type: ignore[arg-type]
+    await hypercorn.trio.serve(web, config, shutdown_trigger=stop.wait, task_status=task_status)
     # -- end
 
 
