@@ -17,7 +17,7 @@ async def test_an_order_is_handled(boss: trioboss.Boss) -> None:
 
     id = await handle_order.send(Order(1, ["book"]), singleton_key="ann")
 
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         job = await boss.wait_for("shop-orders", id)
     assert (job.state, job.output) == ("completed", 5)
 
@@ -38,7 +38,7 @@ async def test_a_failed_order_blocks_the_later_ones_of_its_customer(boss: triobo
     async with record(boss.events()) as recorder:
         failed = await handle_order.send(Order(1, []), singleton_key="ann")
         later = await handle_order.send(Order(2, ["book"]), singleton_key="ann")
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             await recorder.wait_for(trioboss.JobFailed)
 
         assert failed is not None
@@ -47,7 +47,7 @@ async def test_a_failed_order_blocks_the_later_ones_of_its_customer(boss: triobo
         assert (why.reason, why.behind) == (trioboss.Reason.BLOCKED_KEY, failed)
 
         await boss.delete_job("shop-orders", failed)
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             assert (await boss.wait_for("shop-orders", later)).output == 5
 
 

@@ -7,8 +7,9 @@ async def main() -> None:
     fired = trio.Event()
 
     async def report(job: trioboss.RunningJob) -> None:
-        print("report for", job.data["team"])
-        fired.set()
+        if not fired.is_set():
+            print("report for", job.data["team"])
+            fired.set()
 
     async with trioboss.open_boss() as boss:
         await boss.create_queue("reports")

@@ -16,11 +16,12 @@ async def charge(job: trioboss.RunningJob) -> str:
 
 async def main() -> None:
     async with trioboss.open_boss() as boss:
-        await boss.create_queue("cards", retry_limit=1, expire_in=0.2)
+        await boss.create_queue("cards", retry_limit=1)
         await boss.work("cards", charge, concurrency=3)
 
         for card in ("busy", "expired", "slow"):
-            id = await boss.send("cards", {"card": card})
+            seconds = 0.1 if card == "slow" else 60
+            id = await boss.send("cards", {"card": card}, expire_in=seconds)
             job = await boss.wait_for("cards", id)
             result = job.output if job.state == "completed" else job.output["message"]
             print(f"{card}: {job.state} at attempt {job.attempt}: {result}")

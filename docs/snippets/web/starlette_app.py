@@ -36,7 +36,7 @@ async def create(request: Request) -> JSONResponse:
     async with boss.transaction() as conn:
         await conn.execute("INSERT INTO public.upload VALUES (%s)", (image,))
         id = await shrink.send({"image": image}, conn=conn)
-    job = await boss.wait_for("thumbnails", id, timeout=10)
+    job = await boss.wait_for("thumbnails", id, timeout=30)
     return JSONResponse(job.output)
 
 
@@ -57,7 +57,7 @@ async def main() -> None:
     stop = trio.Event()
     async with trio.open_nursery() as nursery:
         (address,) = await nursery.start(_serve, config, stop)
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=60) as client:
             response = await client.post(f"{address}/cat.png")
         print(response.status_code, response.json())
         stop.set()
