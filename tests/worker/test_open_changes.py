@@ -118,3 +118,20 @@ async def test_a_worker_that_stops_waits_for_the_transaction_and_settles(dsn, sy
                 connection.rollback()
 
     assert sync_boss.get_job_by_id("q", id).state is JobState.COMPLETED
+
+
+async def test_other_keys_go_on_while_a_transaction_has_changed_one_job(boss, sync_boss, connection):
+    await boss.create_queue("q", policy="key_strict_fifo")
+    held = Held(boss)
+    await boss.work("q", held.handle, concurrency=3)
+    id = await boss.send("q", "held", singleton_key="changed")
+    with trio.fail_after(TIMEOUT):
+        await held.started.wait()
+        sync_boss.cancel("q", id, conn=connection)
+        held.go_on.set()
+        others = [await boss.send("q", n, singleton_key=f"other {n}") for n in range(5)]
+        assert [(await boss.wait_for("q", other)).state for other in others] == [JobState.COMPLETED] * 5
+
+        connection.commit()
+        after = await boss.send("q", "after", singleton_key="changed")
+        assert (await boss.wait_for("q", after)).state is JobState.COMPLETED

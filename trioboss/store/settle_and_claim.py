@@ -74,9 +74,12 @@ class SettleAndClaimOperations:
         try:
             return (yield from self._context.on_queue(name, run))
         except Exception as error:
-            if request is None and is_lock_not_available(error):
-                return (yield from self._settle_unlocked(name, settlements))
-            # With a claim it is not known which of the two had to wait: the caller settles again without one.
+            if settlements and is_lock_not_available(error):
+                queue = yield from self._context.find(name)
+                if request is None or not (queue.policy.is_keyed or _is_bulk(settlements, request)):
+                    return (yield from self._settle_unlocked(name, settlements))
+                # The claim was a transaction of its own, and it is not known which of the two had to wait: the caller
+                # settles again without a claim.
             if is_rejected(error) and not (request is not None and _is_bulk(settlements, request)):
                 return (yield from self._settle_despite(name, settlements, request, error))
             raise
