@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util import logging
 from sphinx.util.typing import stringify_annotation
 
@@ -130,6 +131,10 @@ def setup(app: Sphinx) -> None:
     extra = ROOT / "docs" / "_extra"
     extra.mkdir(exist_ok=True)
     (extra / "llms.txt").write_text(describe_site(ROOT / "docs"), "utf-8")
+    # Five overloads, for type checkers: the signature below them and the text say the same to people.
+    analyzer = ModuleAnalyzer.for_module("trioboss.api.app")
+    analyzer.analyze()
+    del analyzer.overloads["App.worker"]
     app.connect("autodoc-process-signature", _shorten_signature)
     app.connect("source-read", _on_source_read)
     app.connect("include-read", _on_include_read)

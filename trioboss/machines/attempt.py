@@ -33,9 +33,13 @@ class CancelReason(enum.StrEnum):
     """Why a running job was cancelled."""
 
     EXPIRED = "expired"
+    """The attempt ran for longer than ``expire_in``."""
     CANCELLED = "cancelled"
+    """The job was cancelled, deleted, or settled by somebody else."""
     LEASE_LOST = "lease_lost"
+    """Others may run the job, or do: the attempt can no longer be settled."""
     STOPPING = "stopping"
+    """The worker stops, and the grace is over."""
 
 
 @attrs.frozen

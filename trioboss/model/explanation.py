@@ -13,14 +13,23 @@ class Reason(enum.StrEnum):
     """The first obstacle between a job and its start."""
 
     UNKNOWN = "unknown"
+    """There is no such job in the queue."""
     ENDED = "ended"
+    """It has ended, or it failed and blocks its key."""
     RUNNING = "running"
+    """A worker has it, or a caller that fetched it."""
     PAUSED = "paused"
+    """Its queue is paused."""
     DEFERRED = "deferred"
+    """It waits for its time."""
     BLOCKED_KEY = "blocked_key"
+    """A failed job of its key blocks it."""
     BEHIND = "behind"
+    """Another job of its key goes first."""
     NO_WORKER = "no_worker"
+    """No worker takes jobs of its queue."""
     QUEUED = "queued"
+    """It is due, and other jobs of its queue go first."""
 
 
 @attrs.frozen
