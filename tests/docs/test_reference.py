@@ -25,7 +25,7 @@ GENERATED = "\n".join(describe() for describe in PAGES.values())
 WRITTEN = "\n".join(page.read_text("utf-8") for page in sorted(REFERENCE.glob("*.md")))
 DESCRIBED = set(
     re.findall(
-        r"(?:auto\w+|py:\w+):: trioboss\.(?:\w+\.)*?(\w+)(?:\(\))?$", WRITTEN + GENERATED, re.MULTILINE
+        r"(?:auto\w+|py:\w+):: trioboss\.(?:\w+\.)*?(\w+)(?:\(.*\))?$", WRITTEN + GENERATED, re.MULTILINE
     )
 )
 
