@@ -1,10 +1,17 @@
 """Every example runs, and prints what it is about."""
 
+import http.client
 import os
+import re
+import signal
+import socket
 import subprocess
 import sys
+import time
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -22,15 +29,18 @@ EXPECTED = {
     "10_sync_producer": "the worker would get {'order': 1} True",
     "11_plain_sql": "{'by': 'COPY', 'row': 2}",
     "13_typed_app": "e-mail {'shipped': 1}",
+    "15_restart_of_postgres": "Postgres is up again\nreport 0 of attempt 1\nreport 1 of attempt 1\n",
     "16_deploy_with_roles": "everything is as 'shop' declares it",
 }
 IN_A_SPARK = "12_backfill_to_report"  # that tests/pipeline/test_pipeline_example.py has
+SERVICE = "14_web_service"  # runs until it gets a signal
+TIMEOUT = 240
 
 
 def test_every_example_is_listed_here_and_short():
     files = sorted(EXAMPLES.glob("*.py"))
 
-    assert [file.stem for file in files] == sorted([*EXPECTED, IN_A_SPARK])
+    assert [file.stem for file in files] == sorted([*EXPECTED, IN_A_SPARK, SERVICE])
     assert all(len(file.read_text().splitlines()) < 60 for file in files)
 
 
@@ -41,8 +51,76 @@ def test_an_example_runs(name, dsn):
         env=os.environ | {"TRIOBOSS_DSN": dsn},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=TIMEOUT,
     )
 
     assert run.returncode == 0, run.stderr
     assert EXPECTED[name] in run.stdout
+
+
+@contextmanager
+def run_service(dsn):
+    """Run the web service; yield its process and a connection to it, by which no request was sent yet."""
+    process = subprocess.Popen(
+        [sys.executable, EXAMPLES / f"{SERVICE}.py"],
+        env=os.environ | {"TRIOBOSS_DSN": dsn},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        address = re.search(r"http://([\d.]+):(\d+)", process.stderr.readline())
+        with closing(http.client.HTTPConnection(address[1], int(address[2]), timeout=TIMEOUT)) as client:
+            yield process, client
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def until(condition):
+    """Wait for something that sends no event."""
+    deadline = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def refuses(client):
+    """Whether the server of a client accepts no new connection."""
+    try:
+        socket.create_connection((client.host, client.port)).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def test_the_web_service_answers_requests_and_ends_jobs_before_it_stops(dsn):
+    with run_service(dsn) as (process, client), psycopg.connect(dsn) as other:
+        # The job of the first order cannot end while this lock is held.
+        other.execute("LOCK TABLE receipts")
+        client.request("POST", "/orders", '"book"')
+        response = client.getresponse()
+        assert (response.status, response.read()) == (201, b'{"order":1}')
+        until(lambda: other.execute("SELECT FROM pg_locks WHERE NOT granted").fetchone() is not None)
+        # The second request is under way: a part of its body is missing.
+        client.putrequest("POST", "/orders")
+        client.putheader("Content-Length", "6")
+        client.endheaders(b'"bi')
+
+        process.send_signal(signal.SIGTERM)
+        until(lambda: refuses(client))
+        client.send(b'ke"')
+        response = client.getresponse()
+        assert (response.status, response.read()) == (201, b'{"order":2}')
+        assert process.stdout.readline() == "all requests are answered\n"
+        assert process.poll() is None
+        other.commit()
+
+        assert process.communicate(timeout=TIMEOUT)[0] == "all jobs have ended\n"
+        assert process.returncode == 0
+        assert (1,) in other.execute("SELECT id FROM receipts").fetchall()
+        states = dict(other.execute("SELECT data ->> 'order', state FROM trioboss.all_jobs").fetchall())
+        assert states["1"] == "completed"
+        # The stop begins right after the answer: the job of the second order waits in Postgres (as `retry` if the
+        # stopping worker had claimed and released it), or has run already.
+        assert states["2"] in ("created", "retry", "completed")
