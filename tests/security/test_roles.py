@@ -120,6 +120,7 @@ HARMLESS = {
     *(
         "count_pages",
         "examine",
+        "examine_notify",
         "examine_tables",
         "explain_refusal",
         "find_long_queues",

@@ -234,8 +234,7 @@ def test_an_unknown_command_prints_the_usage(run, arguments):
     assert errors.startswith("usage: ")
 
 
-def test_a_server_that_cannot_be_reached(run, monkeypatch):
-    monkeypatch.setattr("trioboss.cli.opening.CONNECT_WAIT", 0.0)
+def test_a_server_that_cannot_be_reached(run):
     code, printed, errors = run("queues", dsn=f"postgresql://me:{PASSWORD}@127.0.0.1:9/x")
 
     assert (code, printed) == (1, "")

@@ -181,7 +181,6 @@ def test_the_remedy_for_an_old_schema_is_that_of_the_role(findings, dsn, server_
 
 
 def test_a_server_that_cannot_be_reached_is_found(findings, monkeypatch):
-    monkeypatch.setattr("trioboss.cli.opening.CONNECT_WAIT", 0.0)
     monkeypatch.setenv("TRIOBOSS_DSN", f"postgresql://me:{PASSWORD}@127.0.0.1:9/x")
 
     code, found, errors = findings(dsn=None)

@@ -12,7 +12,8 @@ acting         retry, cancel, resume, delete and redrive: by id, or by a filter
 queue_admin    create, change and delete queues and schedules
 inspecting     `trioboss show` and `trioboss workers`
 top            `trioboss top`
-schema         migrate, version, plans, rollback, uninstall
+schema         migrate, version, rollback, uninstall
+plans          `trioboss plans`
 deploying      `trioboss migrate MODULE:APP`
 worker         `trioboss worker`: signals, and several processes
 banner         the first lines of a worker

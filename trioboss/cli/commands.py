@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from trioboss.cli.config import parse_with_config
 from trioboss.cli.output import print_error
 from trioboss.cli.parser import make_parser
 from trioboss.errors import UsageError
@@ -19,7 +18,7 @@ __all__ = ["make_parser", "run"]
 def run(arguments: Sequence[str]) -> int:
     """Run a command; return its exit code."""
     try:
-        args = parse_with_config(make_parser(), arguments)
+        args = _parse(arguments)
         args.schema = args.schema or os.environ.get("TRIOBOSS_SCHEMA") or "trioboss"
         function = find_function(args.run)
         if not gc.isenabled():
@@ -45,6 +44,16 @@ def run(arguments: Sequence[str]) -> int:
             raise
         print_error(message)
         return 1
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = make_parser()
+    args = parser.parse_args(arguments)
+    if args.config is None:
+        return args
+    # Few commands have a file: the others do not import the parser of TOML.
+    parsed: argparse.Namespace = import_module("trioboss.cli.config").parse_with_file(parser, arguments, args)
+    return parsed
 
 
 def find_function(path: str) -> Callable[[argparse.Namespace], int]:

@@ -18,16 +18,15 @@ from typing import Any
 
 from trioboss.errors import UsageError
 
-__all__ = ["parse_with_config"]
+__all__ = ["parse_with_file"]
 
 _SHARED = ("dsn", "schema")
 
 
-def parse_with_config(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse the arguments, with those of the file as defaults."""
-    args = parser.parse_args(arguments)
-    if args.config is None:
-        return args
+def parse_with_file(
+    parser: argparse.ArgumentParser, arguments: Sequence[str], args: argparse.Namespace
+) -> argparse.Namespace:
+    """Parse the arguments again, with the options of the file that ``args`` names as defaults."""
     command = _find_command(parser, args.command)
     command.set_defaults(**_read_defaults(args.config, args.command, command, _command_names(parser)))
     return parser.parse_args(arguments)

@@ -8,12 +8,14 @@ import trio
 from trioboss.api.boss import open_boss
 from trioboss.api.deploying import apply_plan, make_plan
 from trioboss.cli.loading import load_app
-from trioboss.cli.opening import CONNECT_WAIT, open_sync
+from trioboss.cli.opening import open_sync
 from trioboss.cli.output import print_error, printable
 from trioboss.model.deployment import Action, Change, Declaration
 from trioboss.sql.plans import LATEST
 
 __all__ = ["run_deploy"]
+
+_CONNECT_WAIT = 5.0  # seconds to wait for a server that cannot be reached
 
 
 def run_deploy(args: argparse.Namespace) -> int:
@@ -48,7 +50,7 @@ async def _deploy(args: argparse.Namespace, app: Declaration) -> int:
         create_schema=not args.no_create_schema,
         supervise=False,
         schedule=False,
-        connect_wait=CONNECT_WAIT,
+        connect_wait=_CONNECT_WAIT,
     ) as boss:
         changes = await make_plan(boss, app, adopt=args.adopt, prune=args.prune)
         _print_plan(changes, app)

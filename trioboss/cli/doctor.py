@@ -2,14 +2,12 @@
 
 import argparse
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
+from contextlib import closing
 
 import attrs
-import trio
 
-from trioboss.api.boss import Boss, open_boss
 from trioboss.api.sync import SyncBoss
-from trioboss.cli import opening
 from trioboss.cli.drift import find_drift
 from trioboss.cli.findings import (
     Finding,
@@ -27,22 +25,24 @@ from trioboss.cli.findings import (
     describe_refusal,
     describe_schema,
 )
+from trioboss.cli.opening import open_sync
 from trioboss.cli.output import print_json, printable
 from trioboss.errors import DatabaseUnavailable, SchemaOutOfDate
-from trioboss.postgres.embedded import find_dsn
+from trioboss.postgres.blocking import BlockingConnection, is_pooled, open_blocking
 from trioboss.postgres.errors import is_permission_denied
 from trioboss.sql import Catalog
 from trioboss.sql.plans import LATEST
 
 __all__ = ["run_doctor"]
 
+_PROBE = "*probe doctor"  # what examine_notify.sql sends; bosses ignore probes of others
 _NOTIFY_TIMEOUT = 3.0  # seconds that a notification has to arrive
 _MOST_DRIFT = 20  # differences that are listed
 
 
 def run_doctor(args: argparse.Namespace) -> int:
     """Run all checks; the exit code is 1 if one fails."""
-    findings = trio.run(_find, args)
+    findings = _find(args)
     if not any(
         finding.check in ("connection", "schema") and finding.status == "failure" for finding in findings
     ):
@@ -57,23 +57,17 @@ def run_doctor(args: argparse.Namespace) -> int:
     return 1 if any(finding.status == "failure" for finding in findings) else 0
 
 
-async def _find(args: argparse.Namespace) -> list[Finding]:
+def _find(args: argparse.Namespace) -> list[Finding]:
     """All findings; also that nothing could be examined."""
     findings: list[Finding] = []
     try:
-        async with open_boss(
-            args.dsn,
-            schema=args.schema,
-            migrate=find_dsn(args.dsn) is None,
-            supervise=False,
-            schedule=False,
-            connect_wait=opening.CONNECT_WAIT,
-        ) as boss:
-            async for finding in _examine(boss):
-                findings.append(finding)  # noqa: PERF401 - findings before a failure are kept
+        with open_sync(args) as boss, closing(open_blocking(boss.dsn)) as conn:
+            boss.get_queues()  # raises if the schema cannot be used
+            for finding in _examine(boss, conn):
+                findings.append(finding)  # noqa: PERF402 - findings before a failure are kept
     except SchemaOutOfDate as error:
         findings.append(Finding("connection", "ok", "the server answers"))
-        findings.append(await trio.to_thread.run_sync(_examine_schema, args, error))
+        findings.append(_examine_schema(args, error))
     except DatabaseUnavailable as error:
         findings.append(describe_refusal(error))
     return findings
@@ -86,30 +80,33 @@ def _examine_schema(args: argparse.Namespace, error: SchemaOutOfDate) -> Finding
     return describe_schema(error, *row)
 
 
-async def _examine(boss: Boss) -> AsyncIterator[Finding]:
-    """All findings, one after the other."""
+def _examine(boss: SyncBoss, conn: BlockingConnection) -> Iterator[Finding]:
+    """All findings, one after the other. The connection has the settings that the user's role gets."""
+    catalog = Catalog(boss.schema)
+
+    def read(statement: str) -> list[tuple]:  # type: ignore[type-arg]
+        return conn.execute(catalog.get(statement).text.encode()).fetchall()
+
     began = time.perf_counter()
-    (
-        (version, backend, now, ssl, ssl_version, local, commit, fsync, autovacuum, oldest, usage),
-    ) = await _read(boss, "examine")
+    ((version, backend, now, ssl, ssl_version, local, commit, fsync, autovacuum, oldest, usage),) = read(
+        "examine"
+    )
     yield check_connection(version, time.perf_counter() - began)
     yield check_clock(now)
-    yield await _check_schema(boss)
-    yield await _check_notify(boss)
-    yield check_pooler(boss.is_pooled, backend)
+    yield _check_schema(boss)
+    yield _check_notify(conn, catalog)
+    yield check_pooler(is_pooled(conn), backend)
     yield check_encryption(ssl, ssl_version, local)
     yield check_durability(commit, fsync)
     yield check_vacuum(autovacuum, oldest)
     yield check_notify_queue(usage)
-    for finding in check_sessions(*(await _read(boss, "examine_sessions"))[0]):
-        yield finding
-    for table, live, dead in await _read(boss, "examine_tables"):
+    yield from check_sessions(*read("examine_sessions")[0])
+    for table, live, dead in read("examine_tables"):
         yield check_bloat(table, live, dead)
     try:
-        for row in await _read(boss, "examine_queues"):
-            for finding in check_queue(*row):
-                yield finding
-        yield check_schedules(await _read(boss, "get_labels"))
+        for row in read("examine_queues"):
+            yield from check_queue(*row)
+        yield check_schedules(read("get_labels"))
     except Exception as error:
         if not is_permission_denied(error):
             raise
@@ -118,26 +115,23 @@ async def _examine(boss: Boss) -> AsyncIterator[Finding]:
         )
 
 
-async def _read(boss: Boss, statement: str) -> list[tuple]:  # type: ignore[type-arg]
-    async with boss.transaction() as conn:
-        cursor = await conn.execute(Catalog(boss.schema).get(statement).text.encode())
-        return await cursor.fetchall()
-    raise AssertionError
-
-
-async def _check_schema(boss: Boss) -> Finding:
-    version = await boss.schema_version()
+def _check_schema(boss: SyncBoss) -> Finding:
+    version = boss.schema_version()
     compatible = "" if version == LATEST else f", newer than {LATEST} and compatible with it"
     return Finding("schema", "ok", f"{boss.schema!r} is at version {version}{compatible}")
 
 
-async def _check_notify(boss: Boss) -> Finding:
-    began = time.perf_counter()
-    with trio.move_on_after(_NOTIFY_TIMEOUT):
-        await boss.wait_listening()
-        if not boss.statistics().listener.polling:
-            milliseconds = (time.perf_counter() - began) * 1000
-            return Finding("notify", "ok", f"a notification arrived within {milliseconds:.0f} ms")
+def _check_notify(conn: BlockingConnection, catalog: Catalog) -> Finding:
+    """Whether a session receives its own notification, as the listener of a worker has to."""
+    # Behind a transaction pooler LISTEN would stay in a server session that other clients use, too.
+    if not is_pooled(conn):
+        conn.execute(catalog.get("listen").text.encode())
+        began = time.perf_counter()
+        conn.execute(catalog.get("examine_notify").text.encode())
+        for notification in conn.notifies(timeout=_NOTIFY_TIMEOUT):
+            if notification.payload == _PROBE:
+                milliseconds = (time.perf_counter() - began) * 1000
+                return Finding("notify", "ok", f"a notification arrived within {milliseconds:.0f} ms")
     text = "notifications do not arrive: workers poll every 2 s (polling mode)"
     return Finding("notify", "warning", text, "connect workers directly, not through a transaction pooler")
 

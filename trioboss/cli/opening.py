@@ -11,8 +11,6 @@ from trioboss.postgres.errors import explain_database_error, is_permission_denie
 
 __all__ = ["Command", "explain", "open_sync", "with_boss"]
 
-CONNECT_WAIT = 5.0  # seconds that `doctor` and `top` wait for a server that cannot be reached
-
 Command = Callable[[SyncBoss, argparse.Namespace], int]
 
 

@@ -272,7 +272,7 @@ def _add_schema(add: Add) -> None:
     parser = add(
         "version", "print the versions of this program and of the schema", "schema:version", json=True
     )
-    parser = add("plans", "print the SQL of the schema, without a database", "schema:plans")
+    parser = add("plans", "print the SQL of the schema, without a database", "plans:plans")
     parser.add_argument(
         "plan",
         choices=("install", "migrate", "rollback", "uninstall"),

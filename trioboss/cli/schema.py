@@ -1,4 +1,4 @@
-"""The commands about the schema itself: migrate, version, plans, rollback, uninstall."""
+"""The commands about the schema itself: migrate, version, rollback, uninstall."""
 
 import argparse
 from importlib import import_module
@@ -13,7 +13,7 @@ from trioboss.postgres.errors import explain_database_error, is_dependency
 from trioboss.postgres.operation import Script
 from trioboss.sql.plans import LATEST, lock_text, migration_plans, rollback_plans, rollback_text
 
-__all__ = ["migrate", "plans", "rollback", "uninstall", "version"]
+__all__ = ["migrate", "rollback", "uninstall", "version"]
 
 
 def migrate(args: argparse.Namespace) -> int:
@@ -52,22 +52,6 @@ def version(args: argparse.Namespace) -> int:
         print(f"trioboss {__version__}, which needs schema version {LATEST}")
         print(f"schema {args.schema!r} {state}{remedy}")
     return 0 if fits else 1
-
-
-def plans(args: argparse.Namespace) -> int:
-    """Print SQL without a database."""
-    latest = LATEST if args.from_version is None else args.from_version
-    try:
-        if args.plan == "install":
-            text = migration_plans(args.schema, 0)
-        elif args.plan == "migrate":
-            text = migration_plans(args.schema, args.from_version or 0)
-        else:
-            text = rollback_plans(args.schema, latest, 0 if args.plan == "uninstall" else args.to)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    print(text, end="")
-    return 0
 
 
 def rollback(args: argparse.Namespace) -> int:

@@ -1,2 +1,2 @@
--- Hear what is said on the channel of this schema.
+-- Receive the notifications of this schema.
 LISTEN "trioboss";
