@@ -35,7 +35,7 @@ async def _open(
 @pytest.fixture
 def open_dashboard(dsn: str) -> Open:
     """Opens a dashboard on the test's database."""
-    return lambda **options: _open(dsn, **options)
+    return lambda dsn=dsn, **options: _open(dsn, **options)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ PAGES = {
     "send": "queues/email/send",
     "schedules": "schedules",
     "workers": "workers",
-    "warnings": "warnings",
+    "events": "events",
     "audit": "audit",
     "pipeline": "pipeline",
 }

@@ -23,7 +23,7 @@ PAGES = {
     "queues/email/send": "Send a job",
     "schedules": "Schedules",
     "workers": "Workers",
-    "warnings": "Warnings",
+    "events": "Events",
     "audit": "Audit",
     "pipeline": "Pipeline",
 }

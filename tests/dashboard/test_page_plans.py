@@ -100,6 +100,9 @@ CASES = [
     ("show_schedules", {"limit": 200, "ticks": 24}, 10),
     ("show_audit", {"high": ANY["high"], "limit": 100}, 200),
     ("show_pipeline", {"limit": 50}, 10),
+    ("show_history_audits", {"limit": 50}, 10),
+    ("show_events", {"limit": 100}, 1_000),
+    ("show_events", {"limit": 100, "kind": "job"}, 150),
     ("get_warnings", {"limit": 200}, 300),
     (
         "preview_redrive",
@@ -191,5 +194,6 @@ def test_every_statement_of_the_pages_is_examined():
             "show_schedules",
             "show_audit",
         ),
-        *("show_pipeline", "get_samples", "get_warnings", "preview_redrive"),
+        *("show_pipeline", "show_history_audits", "show_events", "get_samples", "get_warnings"),
+        "preview_redrive",
     }

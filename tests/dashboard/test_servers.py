@@ -1,4 +1,4 @@
-"""The dashboard under real servers: hypercorn on trio, uvicorn on asyncio, and beside Django."""
+"""The dashboard under real servers (hypercorn on trio, uvicorn on asyncio), and mounted in other applications."""
 
 import os
 import socket
@@ -10,6 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 import trio
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 import trioboss
 from trioboss.dashboard import make_app
@@ -175,3 +177,24 @@ def test_the_demo_runs_jobs_beside_the_dashboard(queue):
     finally:
         process.terminate()
         process.communicate(timeout=30)
+
+
+async def test_it_is_mounted_in_another_application(dsn, filled):
+    inner = make_app(dsn)
+    app = Starlette(routes=[Mount("/ops/queue", inner)])
+    transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 1))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        text = (await client.get("/ops/queue/")).text
+        assert 'href="/ops/queue/queues/q"' in text
+        assert (await client.get("/ops/queue/queues/q")).status_code == 200
+        assert (await client.get("/ops/queue/static/dashboard.css")).status_code == 200
+    inner._close()
+
+
+@pytest.mark.parametrize("path", ["/jobs/", "/jobs", "/"])
+async def test_a_prefix_is_in_all_links_whether_the_server_takes_it_off_or_not(open_dashboard, filled, path):
+    async with open_dashboard(prefix="/jobs/") as client:
+        text = (await client.get(path)).text
+
+    assert 'href="/jobs/queues/q"' in text
+    assert 'src="/jobs/static/dashboard.js"' in text

@@ -64,6 +64,14 @@ def lived(server_dsn, template):
         yield dsn
 
 
+def kept_audits(dsn):
+    """What the dashboard shows of audits."""
+    with psycopg.connect(dsn) as connection:
+        return connection.execute(
+            "select source, queues, jobs, attempts, violations, possible from trioboss.history_audit"
+        ).fetchall()
+
+
 def test_what_a_queue_really_does_is_no_violation(spark, lived):
     found = audit(Source(dsn=lived), spark=spark)
 
@@ -71,6 +79,7 @@ def test_what_a_queue_really_does_is_no_violation(spark, lived):
     assert found.is_clean
     assert found.jobs > 10
     assert found.attempts > 4
+    assert kept_audits(lived) == [("database", [], found.jobs, found.attempts, {}, {})]
 
 
 def test_a_history_that_was_tampered_with_is_found_and_the_exit_code_says_so(spark, lived, capsys):
@@ -87,6 +96,7 @@ def test_a_history_that_was_tampered_with_is_found_and_the_exit_code_says_so(spa
     assert str(job.id) in out
     assert str(forged.id) in out
     assert "overlap: singleton" in out
+    assert kept_audits(lived) == [("database", ["singleton"], 2, 0, {"overlap": 1}, {})]
 
 
 def test_a_database_says_which_queues_have_no_order_of_starts(dsn, sync_boss):
@@ -133,9 +143,10 @@ def test_files_that_a_lake_has_lost_are_found_and_the_others_audited(spark, live
     attempts, jobs = sorted(files_of_lake(tmp_path))
     (tmp_path / attempts).unlink()
 
-    found = audit(Source(lake=tmp_path), spark=spark)
+    found = audit(Source(lake=tmp_path, dsn=lived), spark=spark)
 
     assert found.violations["lake file"] == 1
+    assert (str(tmp_path), [], found.jobs, 0, {"lake file": 1}, {}) in kept_audits(lived)
     assert str(found.findings[0]) == f"lake file: {attempts} is missing"
     assert found.jobs > 10
     assert jobs.startswith("jobs/")

@@ -57,8 +57,8 @@ GRANTS = {
         " trioboss.throttle, trioboss.staging TO app"
     ),
     "pipeline": (
-        "GRANT SELECT, INSERT, UPDATE, DELETE ON trioboss.load, trioboss.rejected, trioboss.stage, trioboss.stage_row"
-        " TO app;"
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON trioboss.load, trioboss.rejected, trioboss.stage, trioboss.stage_row,"
+        " trioboss.history_audit TO app;"
         "GRANT EXECUTE ON FUNCTION trioboss.add_stage(text, text), trioboss.drop_stage(text),"
         " trioboss.gather_stage(text, text, bigint),"
         " trioboss.register_read(uuid, text, date, date, double precision, pg_snapshot) TO app"

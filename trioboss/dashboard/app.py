@@ -37,7 +37,7 @@ _PAGES: dict[str, tuple[Load, str]] = {
     "/queues/{queue}": (pages.queue, "queues"),
     "/schedules": (pages.schedules, "schedules"),
     "/workers": (pages.workers, "workers"),
-    "/warnings": (pages.warnings, "warnings"),
+    "/events": (pages.events, "events"),
     "/pipeline": (pages.pipeline, "pipeline"),
     "/audit": (pages.audit, "audit"),
 }

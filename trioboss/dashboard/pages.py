@@ -32,6 +32,13 @@ T = TypeVar("T")
 
 _QUEUES = 100  # on a page of the overview
 _SPANS = {"1h": (timedelta(hours=1), timedelta(minutes=1)), "24h": (timedelta(days=1), timedelta(minutes=15))}
+_EVENT_KINDS = {
+    "attempt": "Attempts",
+    "job": "Ended jobs",
+    "tick": "Ticks",
+    "worker": "Workers",
+    "action": "Actions",
+}
 _SETTINGS = (
     *("retry_limit", "retry_delay", "retry_backoff", "retry_delay_max", "retry_jitter"),
     *("retry_multiplier", "retry_window"),
@@ -361,11 +368,31 @@ async def workers(dashboard: Dashboard, request: Request) -> Page:
     return Page("workers.html", "Workers", {"workers": await dashboard.read(queries.list_workers)})
 
 
-async def warnings(dashboard: Dashboard, request: Request) -> Page:
-    """What maintenance has warned of."""
-    found = await dashboard.read(lambda store: store.statistics.get_warnings(None, None, 200))
-    recent = datetime.now(UTC) - timedelta(minutes=3)
-    return Page("warnings.html", "Warnings", {"warnings": found, "recent": recent})
+async def events(dashboard: Dashboard, request: Request) -> Page:
+    """What maintenance has warned of, and recent events."""
+    kind = request.query_params.get("kind") or None
+    if kind is not None and kind not in _EVENT_KINDS:
+        raise UsageError(f"kind: {kind[:20]!r} is not one of {', '.join(_EVENT_KINDS)}")
+
+    def read(store: Store) -> Operation[tuple[Any, ...]]:
+        now = yield from queries.get_clock(store)
+        warnings = yield from store.statistics.get_warnings(None, None, 50)
+        return now, warnings, (yield from queries.list_events(store, kind))
+
+    now, warnings, rows = await dashboard.read(read)
+    values = {
+        "warnings": warnings,
+        "recent": now - timedelta(minutes=3),
+        "kind": kind,
+        "kinds": _EVENT_KINDS,
+        "events": [
+            attrs.evolve(each, message=_redact_message(dashboard, each.queue, each.message))
+            if each.error is not None and each.queue is not None
+            else each
+            for each in rows
+        ],
+    }
+    return Page("events.html", "Events", values)
 
 
 async def audit(dashboard: Dashboard, request: Request) -> Page:
@@ -377,6 +404,6 @@ async def audit(dashboard: Dashboard, request: Request) -> Page:
 
 
 async def pipeline(dashboard: Dashboard, request: Request) -> Page:
-    """Exports and bulk loads."""
-    lakes, loads = await dashboard.read(queries.list_pipeline)
-    return Page("pipeline.html", "Pipeline", {"lakes": lakes, "loads": loads})
+    """Exports, audits and bulk loads."""
+    lakes, audits, loads = await dashboard.read(queries.list_pipeline)
+    return Page("pipeline.html", "Pipeline", {"lakes": lakes, "audits": audits, "loads": loads})

@@ -13,11 +13,13 @@ from trioboss.dashboard.values import (
     AuditRow,
     BacklogJob,
     ErrorClass,
+    EventRow,
     JobPage,
     JobRow,
     KeyRow,
     Lake,
     Load,
+    PipelineAudit,
     QueueRow,
     Rates,
     ScheduleRow,
@@ -45,6 +47,7 @@ __all__ = [
     "list_audit",
     "list_backlog",
     "list_errors",
+    "list_events",
     "list_jobs",
     "list_keys",
     "list_pipeline",
@@ -236,8 +239,15 @@ def list_audit(store: Store, before: UUID = LAST_ID) -> Operation[list[AuditRow]
     return [AuditRow(*row) for row in (yield from _read(store, "show_audit", high=before, limit=100))]
 
 
-def list_pipeline(store: Store) -> Operation[tuple[list[Lake], list[Load]]]:
-    """Exports and bulk loads."""
+def list_events(store: Store, kind: str | None = None) -> Operation[list[EventRow]]:
+    """Recent events of all kinds, or of one, the newest first."""
+    return [EventRow(*row) for row in (yield from _read(store, "show_events", kind=kind, limit=100))]
+
+
+def list_pipeline(store: Store) -> Operation[tuple[list[Lake], list[PipelineAudit], list[Load]]]:
+    """Exports, audits and bulk loads."""
     rows = yield from _read(store, "show_pipeline", limit=50)
     lakes = [Lake(*row[1:6]) for row in rows if row[0] == "lake"]
-    return lakes, [Load(row[1], row[2], *row[6:]) for row in rows if row[0] == "load"]
+    loads = [Load(row[1], row[2], *row[6:]) for row in rows if row[0] == "load"]
+    audits = [PipelineAudit(*row) for row in (yield from _read(store, "show_history_audits", limit=50))]
+    return lakes, audits, loads

@@ -212,6 +212,37 @@ class AuditRow:
 
 
 @attrs.frozen
+class EventRow:
+    """Something that happened."""
+
+    kind: str
+    at: datetime
+    queue: str | None
+    job_id: UUID | None
+    who: str | None
+    """The worker, the person, or the key of the schedule."""
+    what: str
+    error: str | None
+    message: str | None
+
+
+@attrs.frozen
+class PipelineAudit:
+    """The last audit of a database or a lake."""
+
+    source: str
+    ended_on: datetime
+    since: datetime | None
+    until: datetime | None
+    queues: Sequence[str]
+    """All queues, if there is none."""
+    jobs: int
+    attempts: int
+    violations: dict[str, int]
+    possible: dict[str, int]
+
+
+@attrs.frozen
 class Lake:
     """A lake to which history is exported."""
 

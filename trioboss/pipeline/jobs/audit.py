@@ -5,6 +5,7 @@ is a finding that something legitimate may explain which leaves no trace in hist
 """
 
 import argparse
+import json
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -27,6 +28,8 @@ from trioboss.pipeline.session import get_session
 from trioboss.pipeline.terminal import print_json, show
 from trioboss.pipeline.transforms.trace import TRACED_ATTEMPTS, TRACED_JOBS, trace_jobs
 from trioboss.pipeline.transforms.violations import dead_letters, ends, exclusion, instants, order
+from trioboss.postgres.errors import is_permission_denied
+from trioboss.store.parameters import text_array
 
 __all__ = ["Audit", "Finding", "audit", "find_violations", "main", "print_audit"]
 
@@ -116,7 +119,8 @@ def audit(
     """Check everything that can be checked in history; at most ``limit`` findings are returned.
 
     ``tolerance``: seconds by which the server's clock may have been set back. ``unordered`` are queues with
-    `commit_order` off, in which the order of starts is free; of a database they are known.
+    `commit_order` off, in which the order of starts is free; of a database they are known. If the source has a dsn, the
+    counts are kept in that database, for the dashboard.
     """
     spark, began = spark or get_session(), time.monotonic()
     damaged = _damaged_files(spark, source)
@@ -141,7 +145,30 @@ def audit(
         for certain in (True, False)
     )
     violations += Counter(finding.kind for finding in damaged)
-    return Audit(jobs, attempts, violations, possible, [*damaged, *map(_finding, first)][:limit])
+    done = Audit(jobs, attempts, violations, possible, [*damaged, *map(_finding, first)][:limit])
+    if source.lake is None or source.dsn is not None:
+        _keep(source, done)
+    return done
+
+
+def _keep(source: Source, done: Audit) -> None:
+    """Keep the counts in the database, if its role may: that of a reader may not, and a standby takes no rows."""
+    with open_database(need_dsn(source.dsn), source.schema) as database:
+        try:
+            database.run(
+                "keep_history_audit",
+                source="database" if source.lake is None else str(source.lake),
+                since=source.since,
+                until=source.until,
+                queues=text_array(source.queues),
+                jobs=done.jobs,
+                attempts=done.attempts,
+                violations=json.dumps(done.violations),
+                possible=json.dumps(done.possible),
+            )
+        except Exception as error:
+            if not is_permission_denied(error):
+                raise
 
 
 def _damaged_files(spark: SparkSession, source: Source) -> list[Finding]:
@@ -169,7 +196,7 @@ def main(argv: list[str] | None = None) -> int:
     given = _parse(argv)
     with open_run(given, needs_database=check_source(given)) as run:
         done = audit(
-            source_of(given, run.dsn),
+            source_of(given, run.dsn or given.keep_in),
             spark=run.spark,
             tolerance=given.tolerance,
             unordered=given.unordered,
@@ -202,6 +229,11 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
         help="a queue of a lake with commit_order off",
     )
     parser.add_argument("--limit", type=int, default=1000, help="how many findings to print (default 1000)")
+    parser.add_argument(
+        "--keep-in",
+        metavar="DSN",
+        help="keep the result of a lake's audit in this database, for the dashboard",
+    )
     parser.add_argument("--strict", action="store_true", help="possible violations count, too")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_history_arguments(parser)

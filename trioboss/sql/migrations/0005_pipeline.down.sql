@@ -16,6 +16,7 @@ DROP TABLE trioboss.load;
 DROP FUNCTION trioboss.register_read(uuid, text, date, date, double precision, pg_snapshot);
 DROP TABLE trioboss.reader;
 DROP TABLE trioboss.retired;
+DROP TABLE trioboss.history_audit;
 DROP TABLE trioboss.lake;
 DROP INDEX trioboss.attempt_xid;
 DROP INDEX trioboss.archive_xid;

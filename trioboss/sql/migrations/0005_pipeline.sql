@@ -19,6 +19,20 @@ CREATE TABLE trioboss.lake (
     holds        boolean NOT NULL DEFAULT false      -- retention keeps rows that are not in the lake
 );
 
+-- The last audit of this schema's history and of each lake: what was checked, and how many findings of each kind there are.
+-- The findings themselves are not kept: they name keys, which `erase` would have to find here, too.
+CREATE TABLE trioboss.history_audit (
+    source      text COLLATE "C" PRIMARY KEY,        -- database, or the address of the lake
+    ended_on    timestamptz NOT NULL,
+    since       timestamptz,                         -- the part of history that was asked for; null: from the beginning
+    until       timestamptz,
+    queues      text[] NOT NULL,                     -- empty: all
+    jobs        bigint NOT NULL,
+    attempts    bigint NOT NULL,
+    violations  jsonb NOT NULL,                      -- the number of each kind
+    possible    jsonb NOT NULL
+);
+
 -- The newest transaction of which retention has deleted a row, for each history table. A stream that has not come so far
 -- has missed rows.
 CREATE TABLE trioboss.retired (

@@ -1,0 +1,86 @@
+"""Payloads that are hostile, large or secret are shown as data, cut off or hidden."""
+
+import datetime
+from urllib.parse import parse_qsl
+
+import pytest
+
+from trioboss.dashboard.filters import JobFilter
+from trioboss.dashboard.formatting import clean, show_json
+from trioboss.dashboard.rendering import decode_queue, queue_address
+
+HOSTILE = {
+    "html": "<script>alert(1)</script><img src=x onerror=alert(1)>",
+    "direction": "user\u202egpj.exe\u2066",
+    "large": 2**63 + 1,
+    "nul": "a\u0001b",
+}
+
+
+async def test_hostile_data_is_shown_as_data(reading, sync_boss):
+    sync_boss.create_queue("q", policy="singleton")
+    id = sync_boss.send("q", HOSTILE, singleton_key="<b>key</b>\u202e")
+    text = (await reading.get(f"/queues/q/jobs/{id}")).text
+
+    assert "<script>alert" not in text
+    assert "<b>key" not in text
+    assert "\u202e" not in text
+    assert r"\u202e" in text
+    assert str(2**63 + 1) in text
+    assert "<b>key" not in (await reading.get("/queues/q/keys")).text
+    assert "<b>key" not in (await reading.get("/queues/q/jobs")).text
+
+
+async def test_large_data_is_cut_off(reading, sync_boss):
+    sync_boss.create_queue("q")
+    id = sync_boss.send("q", {"text": "x" * 1_000_000})
+    text = (await reading.get(f"/queues/q/jobs/{id}")).text
+
+    assert len(text) < 130_000
+    assert "more characters" in text
+
+
+async def test_fields_are_hidden_in_data_outputs_and_errors(open_dashboard, sync_boss):
+    sync_boss.create_queue("q", retry_limit=0)
+    ids = [sync_boss.send("q", {"user": {"Password": "hunter2", "name": "ann"}}) for _ in range(2)]
+    first, second = sync_boss.fetch("q", batch_size=2)
+    sync_boss.complete("q", first, [{"token": "hunter2"}])
+    sync_boss.fail("q", second, ValueError("hunter2"))
+    async with open_dashboard(redact={"password", "token", "message", "stack"}) as client:
+        pages = [await client.get(f"/queues/q/jobs/{id}") for id in ids]
+        pages += [await client.get("/queues/q/jobs"), await client.get("/queues/q")]
+
+    assert not [page for page in pages if "hunter2" in page.text]
+    assert "ann" in pages[0].text
+
+
+async def test_a_function_decides_what_is_shown(open_dashboard, sync_boss):
+    sync_boss.create_queue("q")
+    id = sync_boss.send("q", {"secret": 1})
+    async with open_dashboard(redact=lambda queue, value: {"of": queue} if value else value) as client:
+        text = (await client.get(f"/queues/q/jobs/{id}")).text
+
+    assert "secret" not in text
+    assert "&#34;of&#34;: &#34;q&#34;" in text
+
+
+def test_text_is_cleaned_of_what_would_change_how_it_reads():
+    assert clean("a\u202eb\u0000c\u2028d\te\nf é 漢 🎉") == r"a\u202eb\u0000c\u2028d" + "\te\nf é 漢 🎉"
+    assert show_json({"n": 12345678901234567890}) == '{\n  "n": 12345678901234567890\n}'
+
+
+@pytest.mark.parametrize("name", ["q", "a/b", "a/jobs", "/", ".", "..", "...", "a.b", "-", "_"])
+def test_every_name_of_a_queue_has_an_address_of_its_own(name):
+    address = queue_address("", name, "jobs")
+
+    assert decode_queue(address.split("/")[2].replace("%21", "!")) == name
+    assert address.count("/") == 3
+
+
+def test_a_filter_is_the_same_in_its_address():
+    now = datetime.datetime.now(datetime.UTC)
+    filter = JobFilter.parse(
+        {"state": "failed", "key": "ü & ö", "since": "2h", "attempt": "3", "text": "01-9A"}, now
+    )
+
+    assert JobFilter.parse(dict(parse_qsl(filter.query())), now) == filter

@@ -1,0 +1,99 @@
+"""Live pages: what is sent, and how often a page is read."""
+
+from contextlib import aclosing
+
+import trio
+
+import trioboss
+from trioboss.dashboard import make_app
+from trioboss.dashboard.live import LivePages
+
+
+async def test_a_live_page_sends_what_has_changed_and_then_nothing(dsn, sync_boss):
+    """Read by the application itself: httpx does not read streams of ASGI applications as they come."""
+    sync_boss.create_queue("q")
+    app = make_app(dsn)
+    received: list[bytes] = []
+    send_channel, receive_channel = trio.open_memory_channel[bytes](100)
+    gone = trio.Event()
+
+    async def receive():
+        if not gone.is_set() and not received:
+            received.append(b"")
+            return {"type": "http.request", "body": b"", "more_body": False}
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        if message["type"] == "http.response.body":
+            await send_channel.send(message["body"])
+
+    scope = {
+        **{
+            "type": "http",
+            "method": "GET",
+            "path": "/",
+            "raw_path": b"/",
+            "query_string": b"",
+            "root_path": "",
+        },
+        **{"scheme": "http", "http_version": "1.1", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80)},
+        "headers": [(b"host", b"localhost"), (b"accept", b"text/event-stream")],
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+    }
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(app, scope, receive, send)
+            text = ""
+            while "live-queues" not in text:
+                text += (await receive_channel.receive()).decode()
+            assert app._live.readers == 1
+            sync_boss.send("q")
+            text = ""
+            while "live-tiles" not in text:
+                text += (await receive_channel.receive()).decode()
+            gone.set()
+        assert app._live.readers == 0
+    app._close()
+
+
+async def test_a_page_is_read_once_a_second_whatever_the_number_of_people(autojump_clock):
+    reads = []
+
+    async def load():
+        reads.append(trio.current_time())
+        return {"live-x": str(len(reads) // 3)}
+
+    async def follow(counts):
+        stream = live.follow("/", load)
+        async with aclosing(stream):
+            async for message in stream:
+                counts.append(message)
+
+    live, received = LivePages(), [[] for _ in range(20)]
+    with trio.move_on_after(10.5):
+        async with trio.open_nursery() as nursery:
+            for counts in received:
+                nursery.start_soon(follow, counts)
+
+    assert len(reads) == 11
+    assert {len([message for message in counts if message.startswith("data:")]) for counts in received} == {4}
+    assert live.readers == 0
+
+
+async def test_a_live_page_goes_on_when_the_database_answers_again(autojump_clock):
+    answers = [{"live-x": "1"}, trioboss.DatabaseUnavailable("cut"), {"live-x": "2"}]
+
+    async def load():
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    received = []
+    with trio.move_on_after(6):
+        async with aclosing(LivePages().follow("/", load)) as stream:
+            async for message in stream:
+                received += message.split("\n")[:1]
+
+    assert received == ["retry: 2000", 'data: {"live-x": "1"}', "event: trouble", 'data: {"live-x": "2"}']
