@@ -84,6 +84,8 @@ class ScriptedWork:
     """The accepted outcomes: id, attempt, and the output as text, the Failure, "released" or "recovered"."""
     statements: list[SentStatement] = attrs.field(factory=list)
     renewals: list[tuple[float, set[UUID]]] = attrs.field(factory=list)
+    locked: set[UUID] = attrs.field(factory=set)
+    """Jobs whose rows an open transaction has locked."""
     checks: list[tuple[float, set[UUID]]] = attrs.field(factory=list)
     registered: set[UUID] = attrs.field(factory=set)
     calls: list[tuple[str, Any]] = attrs.field(factory=list)
@@ -222,11 +224,11 @@ class ScriptedWork:
                 self.add(attrs.evolve(job, state=JobState.RETRY, readiness=Readiness.READY))
         await self._leave(fault)
 
-    async def renew(self, leases: Mapping[str, Sequence[Lease]]) -> set[UUID]:
+    async def renew(self, leases: Mapping[str, Sequence[Lease]]) -> dict[UUID, bool]:
         asked = [lease for each in leases.values() for lease in each]
         self.renewals.append((trio.current_time(), {lease.id for lease in asked}))
         fault = await self._arrive("renew")
-        held = {lease.id for lease in asked if self._holds(lease)}
+        held = {lease.id: lease.id not in self.locked for lease in asked if self._holds(lease)}
         await self._leave(fault)
         return held
 

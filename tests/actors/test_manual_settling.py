@@ -5,7 +5,7 @@ import trio
 from scripted_ports import Fault, make_job
 
 from trioboss.errors import LeaseLost
-from trioboss.events import JobCompleted, JobFailed, JobStuck
+from trioboss.events import JobCompleted, JobFailed, JobStuck, LeaseLostEvent
 from trioboss.machines.attempt import CancelReason
 from trioboss.model.states import JobState
 
@@ -133,3 +133,72 @@ async def test_a_handler_that_reports_progress_after_completing_gets_an_error_an
     await run_one(work, open_worker, handler)
 
     assert cleaned_up == [None]
+
+
+# -- in a transaction of the handler's own
+
+
+@pytest.mark.parametrize("ends", ["commit", "roll back"])
+async def test_a_lease_is_renewed_until_the_handlers_transaction_has_committed(work, open_worker, ends):
+    cancelled = []
+    job = make_job(heartbeat=8.0)
+
+    async def handler(handed):
+        await trio.sleep(1)
+        work.locked.add(job.id)
+        handed.settled_manually(JobState.COMPLETED, "", certain=False)
+        await trio.sleep(20)  # the transaction is open
+        work.locked.clear()
+        if ends == "commit":
+            work.lose(job)
+        await trio.sleep(20)
+        cancelled.append(handed.cancelled)
+
+    work.add(job)
+    async with open_worker(handler) as worker:
+        await work.until_running()
+        while worker.slots.running:
+            await worker.slots.empty.wait()
+
+    # After a commit the next renewal finds no lease, and is the last one.
+    assert work.renewals[-1][0] == (22 if ends == "commit" else 40)
+    assert cancelled == [None]
+
+
+async def test_a_handler_whose_settlement_was_rolled_back_is_cancelled_when_its_lease_is_lost(
+    work, open_worker, events
+):
+    ended = []
+    job = make_job(heartbeat=8.0)
+
+    async def handler(handed):
+        handed.settled_manually(JobState.COMPLETED, "", certain=False)  # and rolled back at once
+        await trio.sleep(5)
+        work.lose(job)
+        try:
+            await trio.sleep_forever()
+        finally:
+            ended.append((trio.current_time(), handed.cancelled))
+
+    work.add(job)
+    async with open_worker(handler) as worker:
+        await events.wait_for(LeaseLostEvent)
+
+    assert ended == [(6, "lease_lost")]
+    assert counted(worker) == (0, 0, 1)
+
+
+async def test_a_row_that_another_transaction_has_locked_does_not_confirm_the_lease(
+    work, open_worker, events
+):
+    job = make_job(heartbeat=8.0)
+    work.locked.add(job.id)
+
+    async def handler(handed):
+        await trio.sleep_forever()
+
+    work.add(job)
+    async with open_worker(handler):
+        await events.wait_for(LeaseLostEvent)
+
+    assert trio.current_time() == pytest.approx(7.2)

@@ -28,6 +28,7 @@ from trioboss.model.states import JobState
 COMPLETED = Completed('"output"')
 FAILED = Failed(Failure('"an error"'), "an error")
 MANUAL = ManualSettlement(JobState.COMPLETED, "")
+TENTATIVE = ManualSettlement(JobState.COMPLETED, "tentative")
 REPORTS = {
     Action.REPORT_SETTLED,
     Action.REPORT_MANUAL,
@@ -76,15 +77,22 @@ class World:
     def cancel(self, reason: CancelReason) -> None:
         state, known = self.machine.state, self.machine.reason
         uncancelled = self.machine.is_uncancelled
-        self.do(self.machine.cancelled(reason))
-        if self.machine.state is not state:
+        action = self.machine.cancelled(reason)
+        self.do(action)
+        if action is Action.NOTHING:
+            assert self.machine.state in (state, AttemptState.UNLEASED)
+        elif self.machine.state is not state:
             assert uncancelled
             assert self.first_cancel is None
             self.first_cancel = reason
         assert known in (None, self.machine.reason), "a later reason has replaced the first one"
 
     def settle_manually(self, *, committed: bool) -> None:
-        self.machine.settled_manually(MANUAL, committed=committed)
+        self.machine.settled_manually(MANUAL if committed else TENTATIVE, committed=committed)
+
+    def roll_back(self) -> None:
+        self.machine.rolled_back(TENTATIVE)
+        assert self.machine.needs_lease
 
     def end(self, outcome: Outcome | None) -> None:
         self.handler = "ended"
@@ -131,6 +139,8 @@ class World:
         if self.handler != "buffered":  # also a thread that was left behind
             yield "tentative", lambda world: world.settle_manually(committed=False)
             yield "manual", lambda world: world.settle_manually(committed=True)
+        if self.machine.state is AttemptState.TENTATIVE:
+            yield "roll back", World.roll_back
         if self.handler == "running":
             yield "complete", lambda world: world.end(COMPLETED)
             yield "fail", lambda world: world.end(FAILED)
@@ -227,6 +237,7 @@ def event_of(world: World, step: str) -> Event:
         "lease_lost": Event.LOSE,
         "tentative": Event.TENTATIVE,
         "manual": Event.MANUAL,
+        "roll back": Event.ROLL_BACK,
         "send": Event.SEND,
         "accept": Event.ACCEPT,
         "no answer": Event.NO_ANSWER,
@@ -356,6 +367,27 @@ def test_the_outcome_of_a_handler_that_was_given_up_does_not_count():
 
     assert machine.ended(COMPLETED) is Action.NOTHING
     assert isinstance(machine.sent(), Failed)
+
+
+def test_the_lease_is_renewed_until_a_settlement_is_certain():
+    machine = running()
+    machine.settled_manually(TENTATIVE, committed=False)
+    assert machine.needs_lease
+    machine.rolled_back(TENTATIVE)
+    assert (machine.state, machine.manual) == (AttemptState.RUNNING, None)
+    machine.settled_manually(TENTATIVE, committed=False)
+    machine.cancelled(CancelReason.LEASE_LOST)
+
+    assert not machine.needs_lease
+
+
+def test_a_renewal_of_before_the_last_settlement_does_not_undo_it():
+    machine = running()
+    machine.settled_manually(TENTATIVE, committed=False)
+    machine.settled_manually(MANUAL, committed=False)
+    machine.rolled_back(TENTATIVE)
+
+    assert (machine.state, machine.manual) == (AttemptState.TENTATIVE, MANUAL)
 
 
 @pytest.mark.parametrize("committed", [True, False])

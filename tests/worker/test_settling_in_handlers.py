@@ -68,6 +68,41 @@ async def test_a_handler_that_rolls_a_completion_back_and_returns_has_completed_
     assert counted == (1, 0, 0)
 
 
+async def test_the_lease_of_a_handler_that_rolled_a_completion_back_is_renewed(boss, dsn):
+    """While the transaction is open, the row is locked: the heartbeats of other jobs do not wait for it."""
+    renewed = trio.Event()
+
+    async def handle(job):
+        if job.data == "other":
+            await renewed.wait()
+            return
+        async with boss.transaction() as conn:
+            await job.complete("by hand", conn=conn)
+            await until_renewed("other")
+            await conn.execute("rollback")
+        await until_renewed("input")
+        renewed.set()
+        assert job.cancelled is None
+
+    async def until_renewed(data):
+        """Wait until the heartbeat of a job is newer than now."""
+        with psycopg.connect(dsn, autocommit=True) as other:
+            (now,) = other.execute("select clock_timestamp()").fetchone()
+            newer = "select from trioboss.job where data = to_jsonb(%s::text) and heartbeat_on > %s"
+            while True:
+                if other.execute(newer, [data, now]).fetchone() is not None:
+                    return
+                await trio.sleep(0.02)
+
+    await boss.create_queue("q", retry_limit=0, heartbeat=1.0)
+    await boss.work("q", handle, concurrency=2)
+    ids = [await boss.send("q", data) for data in ("other", "input")]
+    with trio.fail_after(TIMEOUT):
+        ended = [await boss.wait_for("q", id) for id in ids]
+
+    assert [(job.state, job.attempt, job.output) for job in ended] == [("completed", 1, None)] * 2
+
+
 async def test_a_job_that_its_handler_has_completed_is_reported(boss, run):
     async def handle(job):
         await boss.complete("q", job, "by hand")

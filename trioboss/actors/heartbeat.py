@@ -151,6 +151,7 @@ class Renewer:
             for running in superseded(requested):
                 running.cancel(CancelReason.LEASE_LOST)
                 requested.remove(running)
+            settlements = [running.manual for running in requested]
             sent_at = trio.current_time()
             try:
                 with trio.fail_after(_TIMEOUT):
@@ -160,8 +161,13 @@ class Renewer:
                     ErrorEvent("heartbeat", str(error) or f"no answer within {_TIMEOUT:g} s")
                 )
                 continue
-            for running in requested:
-                if running.job.id in held:
-                    running.lease_machine.beat_confirmed(sent_at)
-                else:
+            for running, settlement in zip(requested, settlements, strict=True):
+                renewed = held.get(running.job.id)
+                if renewed is None:
                     running.cancel(CancelReason.LEASE_LOST)
+                # A row that the handler's own settlement has locked can be taken by nobody else meanwhile. One that
+                # another transaction has locked may be settled by it at any moment, so its lease is not confirmed.
+                elif renewed or settlement is not None:
+                    running.lease_machine.beat_confirmed(sent_at)
+                if renewed and settlement is not None:
+                    running.rolled_back(settlement)

@@ -50,8 +50,10 @@ class LeasePort(Protocol):
     async def report_progress(self, queue: str, lease: Lease, value: JsonInput) -> None:
         """Record how far the job has come. Raises LeaseLost."""
 
-    async def renew(self, leases: Mapping[str, Sequence[Lease]]) -> set[UUID]:
-        """Renew leases, given by queue; return the ids of those that are still held."""
+    async def renew(self, leases: Mapping[str, Sequence[Lease]]) -> dict[UUID, bool]:
+        """Renew leases, given by queue; return the ids of those that are still held, and whether each was renewed: not
+        if an open transaction, for instance one that settles the job, has locked it.
+        """
 
     async def complete(self, queue: str, lease: Lease, output: str) -> bool:
         """Settle the job, with its output as JSON text; return whether the lease was still held."""

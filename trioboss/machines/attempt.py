@@ -88,6 +88,8 @@ class AttemptState(enum.IntEnum):
     """Its handler runs."""
     TENTATIVE = enum.auto()
     """Its handler runs and has settled the job within a transaction that is still open, and may be rolled back."""
+    UNLEASED = enum.auto()
+    """The same, but the lease is gone from the database, most likely because that transaction was committed."""
     MANUAL = enum.auto()
     """Its handler has settled the job and goes on, for instance to clean up."""
     LEAVING = enum.auto()
@@ -131,6 +133,8 @@ class Event(enum.IntEnum):
     """Its lease is lost, or could not be confirmed in time."""
     TENTATIVE = enum.auto()
     """Its handler has settled the job, in a transaction of its own that is still open."""
+    ROLL_BACK = enum.auto()
+    """That transaction was rolled back: the lease could be renewed."""
     MANUAL = enum.auto()
     """Its handler has settled the job."""
     END = enum.auto()
@@ -181,7 +185,8 @@ class Action(enum.Enum):
 # happen. The reasons:
 # BUFFERED    An attempt that never started needs no handler to end: its outcome is known at once. It has not failed.
 # TENTATIVE,  The lease is gone from the database because the handler has settled the job: that is no reason to
-# MANUAL      cancel the handler.
+# UNLEASED,   cancel the handler. While a settlement is tentative the lease is renewed, because the transaction may be
+# MANUAL      rolled back.
 # EXPIRED to  The first reason counts. A committed manual settlement still counts. A tentative one needs nothing: if it
 # LEASE_LOST  is committed, the database refuses the outcome that is settled here.
 # LEASE_LOST  While its handler runs, the lease must not be recovered; recovery follows when the handler ends.
@@ -192,7 +197,8 @@ _TABLE = """
 STATE       START    EXPIRE    STOP       CANCEL      LOSE         TENTATIVE  MANUAL   END       GIVE_UP
 BUFFERED    RUNNING  KNOWN+    KNOWN+     LOST^       ABANDONED%   .          .        .         .
 RUNNING     .        EXPIRED!  STOPPING!  CANCELLED!  LEASE_LOST!  TENTATIVE  MANUAL   KNOWN+    .
-TENTATIVE   .        EXPIRED!  STOPPING!  -           -            -          MANUAL   KNOWN+    .
+TENTATIVE   .        EXPIRED!  STOPPING!  UNLEASED    UNLEASED     -          MANUAL   KNOWN+    .
+UNLEASED    .        EXPIRED!  STOPPING!  -           -            -          MANUAL   KNOWN+    .
 MANUAL      .        LEAVING!  LEAVING!   -           -            -          -        SETTLED*  .
 LEAVING     .        -         -          -           -            -          -        SETTLED*  SETTLED*
 EXPIRED     .        -         -          -           -            -          LEAVING  KNOWN+    KNOWN+
@@ -206,6 +212,9 @@ UNANSWERED  .        -         -          -           -            -          - 
 RESETTLING  .        -         -          -           -            -          -        -         -
 SETTLED     .        -         -          -           -            -          -        -         -
 LOST        .        -         -          -           -            -          -        -         -
+
+STATE       ROLL_BACK
+TENTATIVE   RUNNING
 
 STATE       SEND        ACCEPT    REFUSE    REFUSE_MANUAL  NO_ANSWER    POSTPONE
 KNOWN       SETTLING    .         LOST#     SETTLED*       .            .
@@ -240,6 +249,7 @@ TRANSITIONS = _read(_TABLE)
 _S, _E, _A = AttemptState, Event, Action
 # Each event looks up its own column: one lookup by state, and no key to build.
 _START, _END, _GIVE_UP = TRANSITIONS[_E.START], TRANSITIONS[_E.END], TRANSITIONS[_E.GIVE_UP]
+_ROLL_BACK = TRANSITIONS[_E.ROLL_BACK]
 _SEND, _ACCEPT, _NO_ANSWER = TRANSITIONS[_E.SEND], TRANSITIONS[_E.ACCEPT], TRANSITIONS[_E.NO_ANSWER]
 _CANCEL = {
     CancelReason.EXPIRED: TRANSITIONS[_E.EXPIRE],
@@ -247,7 +257,7 @@ _CANCEL = {
     CancelReason.CANCELLED: TRANSITIONS[_E.CANCEL],
     CancelReason.LEASE_LOST: TRANSITIONS[_E.LOSE],
 }
-_UNCANCELLED = frozenset({_S.BUFFERED, _S.RUNNING, _S.TENTATIVE, _S.MANUAL})
+_UNCANCELLED = frozenset({_S.BUFFERED, _S.RUNNING, _S.TENTATIVE, _S.UNLEASED, _S.MANUAL})
 
 _EXPIRED = Failed(Failure(describe_error("the job expired"), outcome="expired"), "the job expired")
 
@@ -276,7 +286,7 @@ class AttemptMachine:
     @property
     def needs_lease(self) -> bool:
         """Whether its lease has to be renewed: not after the handler has settled the job, and the lease with it."""
-        return self.manual is None
+        return self.manual is None or self.state is _S.TENTATIVE
 
     def started(self) -> None:
         """A slot calls its handler."""
@@ -297,6 +307,13 @@ class AttemptMachine:
         self.manual = settlement
         event = _E.MANUAL if committed else _E.TENTATIVE
         self.state = TRANSITIONS[event][self.state][0]
+
+    def rolled_back(self, settlement: ManualSettlement) -> None:
+        """A renewal that was sent after this tentative settlement has succeeded: the settlement was rolled back."""
+        # The handler may have settled the job again since the renewal was sent.
+        if self.manual is settlement and self.state in _ROLL_BACK:
+            self.state = _ROLL_BACK[self.state][0]
+            self.manual = None
 
     def ended(self, outcome: Outcome | None) -> Action:
         """Its handler has ended, with an outcome, or with none if it was cancelled."""

@@ -110,7 +110,7 @@ class StoreAdapter:
         """Record progress."""
         await self._execute(self._store.leases.report_progress(queue, lease, value))
 
-    async def renew(self, leases: Mapping[str, Sequence[Lease]]) -> set[UUID]:
+    async def renew(self, leases: Mapping[str, Sequence[Lease]]) -> dict[UUID, bool]:
         """Renew leases."""
         return await self._execute(self._store.leases.renew(leases))
 

@@ -1,6 +1,7 @@
 """Operations on leases that are held: heartbeats, extensions, progress."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 import attrs
@@ -27,15 +28,19 @@ class LeaseOperations:
 
     _context: Context
 
-    def renew(self, leases: Mapping[str, Sequence[Lease]]) -> Operation[set[UUID]]:
-        """Renew leases, given by queue. Return the ids of those still held."""
-        return (yield from self._on_leases("touch", leases))
+    def renew(self, leases: Mapping[str, Sequence[Lease]]) -> Operation[dict[UUID, bool]]:
+        """Renew leases, given by queue. Return the ids of those still held, and whether each was renewed: not if an
+        open transaction has locked its row.
+        """
+        return {row[0]: row[1] for row in (yield from self._on_leases("renew", leases))}
 
     def check(self, leases: Mapping[str, Sequence[Lease]]) -> Operation[set[UUID]]:
         """The ids of those leases, given by queue, that are still held."""
-        return (yield from self._on_leases("check_leases", leases))
+        return {row[0] for row in (yield from self._on_leases("check_leases", leases))}
 
-    def _on_leases(self, statement: str, leases: Mapping[str, Sequence[Lease]]) -> Operation[set[UUID]]:
+    def _on_leases(
+        self, statement: str, leases: Mapping[str, Sequence[Lease]]
+    ) -> Operation[list[tuple[Any, ...]]]:
         """One statement for each table of live jobs."""
         try:
             return (yield from self._on_tables(statement, leases))
@@ -47,7 +52,9 @@ class LeaseOperations:
                 self._context.forget(name)
         return (yield from self._on_tables(statement, leases))
 
-    def _on_tables(self, statement: str, leases: Mapping[str, Sequence[Lease]]) -> Operation[set[UUID]]:
+    def _on_tables(
+        self, statement: str, leases: Mapping[str, Sequence[Lease]]
+    ) -> Operation[list[tuple[Any, ...]]]:
         transactions = []
         for table, names in (yield from self._find_tables(leases)).items():
             values = lease_arrays(lease for name in names for lease in leases[name])
@@ -55,7 +62,7 @@ class LeaseOperations:
             # A heartbeat that a crash of the server loses is sent again long before the lease ends.
             transactions.append((self._context.bind(statement, table, async_commit=True, **values),))
         results = (yield Batch(*transactions)) if transactions else []
-        return {row[0] for transaction in results for row in read_rows(transaction[0])}
+        return [row for transaction in results for row in read_rows(transaction[0])]
 
     def _find_tables(self, names: Iterable[str]) -> Operation[dict[str, list[str]]]:
         tables: dict[str, list[str]] = {}
