@@ -72,6 +72,7 @@ def _latency_result(recorded: Result, sent: Result, meter: Meter, cpu: float, co
     strict = latencies(entered, called, due, slack=0.0)
     return {
         "ms": [value * 1000 for value in seconds],
+        "handled": len(entered) / (max(entered) - min(due)),
         "from_due_ms": attrs.asdict(summarize(value * 1000 for value in strict)),
         "late_ms": sent["late"] * 1000,
         "worker_cpu": cpu,
