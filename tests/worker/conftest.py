@@ -4,7 +4,7 @@ import signal
 
 import pytest
 import trio
-from worker_helpers import Workers
+from worker_helpers import TIMEOUT, Workers
 
 import trioboss
 from trioboss.cli import main
@@ -61,3 +61,20 @@ def run(dsn, capsys):
         return code, printed, errors
 
     return run
+
+
+@pytest.fixture
+def run_job(boss):
+    """Run a handler on one job; return the ended job and the counters of its worker."""
+
+    async def run_job(handler, **options):
+        await boss.create_queue("q", retry_limit=0)
+        worker = await boss.work("q", handler, **options)
+        id = await boss.send("q", "input")
+        with trio.fail_after(TIMEOUT):
+            job = await boss.wait_for("q", id)
+            await boss.off_work(worker)
+        ((counted),) = worker.statistics().dispatchers
+        return job, (counted.completed, counted.failed, counted.lost)
+
+    return run_job

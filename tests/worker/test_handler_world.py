@@ -1,64 +1,28 @@
-"""What a handler reaches through its job: the boss, a transaction that completes the job, the context of a lifespan."""
+"""What a handler reaches through its job: the boss, and the context of a lifespan."""
 
 from contextlib import asynccontextmanager
 
-import psycopg
 import pytest
 import trio
 from worker_helpers import TIMEOUT
 
 import trioboss
 
-
-@pytest.fixture
-async def notes(boss):
-    """A table of the program's own; returns a function that reads it."""
-
-    async def read():
-        async with boss.transaction() as conn:
-            return [row[0] for row in await (await conn.execute("SELECT text FROM note")).fetchall()]
-
-    async with boss.transaction() as conn:
-        await conn.execute("CREATE TABLE note (text text)")
-    return read
-
-
-@pytest.fixture
-def run(boss):
-    """Run a handler on one job; return the ended job and the counters of its worker."""
-
-    async def run(handler, **options):
-        await boss.create_queue("q", retry_limit=0)
-        worker = await boss.work("q", handler, **options)
-        id = await boss.send("q", "input")
-        with trio.fail_after(TIMEOUT):
-            job = await boss.wait_for("q", id)
-            await boss.off_work(worker)
-        ((counted),) = worker.statistics().dispatchers
-        return job, (counted.completed, counted.failed, counted.lost)
-
-    return run
-
-
-async def write(conn, text="written"):
-    await conn.execute("INSERT INTO note VALUES (%s)", [text])
-
-
 # -- the boss
 
 
-async def test_a_handler_sends_a_follow_up_with_the_boss_that_runs_it(boss, run):
+async def test_a_handler_sends_a_follow_up_with_the_boss_that_runs_it(boss, run_job):
     async def handle(job):
         assert job.boss is boss
         return str(await job.boss.send("short", job.data))
 
-    job, _ = await run(handle)
+    job, _ = await run_job(handle)
 
     assert (await boss.get_job_by_id("short", job.output)).data == "input"
 
 
 @pytest.mark.parametrize("kind", ["thread", "asyncio"])
-async def test_handlers_of_other_kinds_have_the_boss_and_the_context(boss, run, kind):
+async def test_handlers_of_other_kinds_have_the_boss_and_the_context(boss, run_job, kind):
     def in_thread(job):
         return [job.boss is boss, job.context, job.attempt, job.data]
 
@@ -71,12 +35,12 @@ async def test_handlers_of_other_kinds_have_the_boss_and_the_context(boss, run, 
         yield "context"
 
     handler = in_thread if kind == "thread" else in_asyncio
-    job, _ = await run(handler, lifespan=lifespan, **{kind: True})
+    job, _ = await run_job(handler, lifespan=lifespan, **{kind: True})
 
     assert job.output == [True, "context", 1, "input"]
 
 
-async def test_a_job_has_the_attributes_of_the_claimed_one_and_no_others(run):
+async def test_a_job_has_the_attributes_of_the_claimed_one_and_no_others(run_job):
     async def handle(job):
         names = [
             "priority",
@@ -93,163 +57,9 @@ async def test_a_job_has_the_attributes_of_the_claimed_one_and_no_others(run):
         with pytest.raises(AttributeError):
             job.colour  # noqa: B018
 
-    job, _ = await run(handle)
+    job, _ = await run_job(handle)
 
     assert job.state == "completed"
-
-
-# -- the transaction that completes the job
-
-
-async def test_the_commit_of_a_transaction_completes_the_job(notes, run):
-    async def handle(job):
-        async with job.transaction() as conn:
-            await write(conn)
-        return "does not count"
-
-    job, counted = await run(handle)
-
-    assert (job.state, job.output) == ("completed", None)
-    assert await notes() == ["written"]
-    assert counted == (1, 0, 0)
-
-
-async def test_the_job_is_not_completed_before_the_commit(boss, run, notes):
-    async def handle(job):
-        async with job.transaction() as conn:
-            await write(conn)
-            assert (await boss.get_job_by_id("q", job.id)).state == "active"
-            assert await notes() == []
-        assert (await boss.get_job_by_id("q", job.id)).state == "completed"
-
-    job, _ = await run(handle)
-
-    assert job.state == "completed"
-
-
-async def test_an_output_can_be_given_within_the_transaction(notes, run):
-    async def handle(job):
-        async with job.transaction() as conn:
-            await write(conn)
-            await job.complete({"written": 1}, conn=conn)
-
-    job, counted = await run(handle)
-
-    assert (job.output, await notes()) == ({"written": 1}, ["written"])
-    assert counted == (1, 0, 0)
-
-
-async def test_a_transaction_that_raises_leaves_neither_rows_nor_a_completion(notes, run):
-    async def handle(job):
-        async with job.transaction() as conn:
-            await write(conn)
-            raise ValueError("no")
-
-    job, counted = await run(handle)
-
-    assert (job.state, job.output["message"]) == ("failed", "no")
-    assert await notes() == []
-    assert counted == (0, 1, 0)
-
-
-async def test_a_second_transaction_completes_the_job_that_the_first_one_did_not(notes, run):
-    async def handle(job):
-        for text in ("first", "second"):
-            try:
-                async with job.transaction() as conn:
-                    await write(conn, text)
-                    await job.complete(text, conn=conn)
-                    if text == "first":
-                        raise ValueError("rolled back")
-            except ValueError:
-                pass
-
-    job, counted = await run(handle)
-
-    assert (job.output, await notes()) == ("second", ["second"])
-    assert counted == (1, 0, 0)
-
-
-async def test_a_rolled_back_completion_does_not_keep_a_later_transaction_from_completing(boss, notes, run):
-    async def handle(job):
-        try:
-            async with boss.transaction() as conn:
-                await job.complete("first", conn=conn)
-                raise ValueError("rolled back")
-        except ValueError:
-            pass
-        async with job.transaction() as conn:
-            await write(conn)
-        assert (await boss.get_job_by_id("q", job.id)).state == "completed"
-
-    job, counted = await run(handle)
-
-    assert (job.state, job.output, await notes()) == ("completed", None, ["written"])
-    assert counted == (1, 0, 0)
-
-
-@pytest.mark.parametrize("way", ["cancelled", "another attempt"])
-async def test_nothing_is_committed_if_the_lease_is_lost(boss, dsn, notes, way):
-    raised = []
-    ended = trio.Event()
-
-    async def handle(job):
-        try:
-            with trio.CancelScope(shield=True):
-                async with job.transaction() as conn:
-                    await write(conn)
-                    if way == "cancelled":
-                        await boss.cancel("q", job.id)
-                    else:
-                        take_over(dsn)
-        except BaseException as error:
-            raised.append(type(error))
-            raise
-        finally:
-            ended.set()
-
-    await boss.create_queue("q", retry_limit=0)
-    await boss.work("q", handle)
-    id = await boss.send("q")
-    with trio.fail_after(TIMEOUT):
-        await ended.wait()
-
-    assert raised == [trioboss.LeaseLost]
-    assert await notes() == []
-    assert (await boss.get_job_by_id("q", id)).state != "completed"
-
-
-def take_over(dsn):
-    """Another worker has the job: the number of its attempt is another one."""
-    with psycopg.connect(dsn) as conn:
-        conn.execute("UPDATE trioboss.live_job SET attempt = attempt + 1, worker = gen_random_uuid()")
-
-
-async def test_a_handler_may_go_on_after_its_transaction(boss, notes):
-    went_on = trio.Event()
-
-    async def handle(job):
-        async with job.transaction() as conn:
-            await write(conn)
-        await trio.sleep(1.5)
-        went_on.set()
-
-    await boss.create_queue("q", heartbeat=1)
-    await boss.work("q", handle)
-    await boss.send("q")
-
-    with trio.fail_after(TIMEOUT):
-        await went_on.wait()
-
-
-async def test_a_follow_up_in_the_transaction_is_sent_with_the_completion(boss, run):
-    async def handle(job):
-        async with job.transaction() as conn:
-            await job.boss.send("short", "follow-up", conn=conn)
-
-    await run(handle)
-
-    assert (await boss.get_queue_stats("short")).ready == 1
 
 
 # -- lifespans
@@ -268,14 +78,14 @@ def logging_lifespan(log, name="context"):
     return lifespan
 
 
-async def test_the_lifespan_of_a_worker_is_the_context_of_its_jobs(boss, run):
+async def test_the_lifespan_of_a_worker_is_the_context_of_its_jobs(boss, run_job):
     log = []
 
     async def handle(job):
         log.append("job")
         return job.context
 
-    job, _ = await run(handle, lifespan=logging_lifespan(log))
+    job, _ = await run_job(handle, lifespan=logging_lifespan(log))
 
     assert job.output == "context"
     assert log == ["entered", "job", "left"]
@@ -297,11 +107,11 @@ async def without_arguments():
 
 
 @pytest.mark.parametrize("make", [lambda: Cache, Cache, lambda: without_arguments, without_arguments])
-async def test_a_lifespan_is_a_manager_or_makes_one(run, make):
+async def test_a_lifespan_is_a_manager_or_makes_one(run_job, make):
     async def handle(job):
         return job.context
 
-    job, _ = await run(handle, lifespan=make())
+    job, _ = await run_job(handle, lifespan=make())
 
     assert job.output == "a cache"
 

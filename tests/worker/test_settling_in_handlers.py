@@ -1,7 +1,6 @@
 """Handlers that settle their own jobs with methods of a boss, also in a transaction of their own."""
 
 import psycopg
-import pytest
 import trio
 from worker_helpers import TIMEOUT, next_of
 
@@ -9,24 +8,7 @@ import trioboss
 from trioboss.events import JobCompleted, JobFailed
 
 
-@pytest.fixture
-def run(boss):
-    """Run a handler on one job; return the ended job and the counters of its worker."""
-
-    async def run(handler, **options):
-        await boss.create_queue("q", retry_limit=0)
-        worker = await boss.work("q", handler, **options)
-        id = await boss.send("q", "input")
-        with trio.fail_after(TIMEOUT):
-            job = await boss.wait_for("q", id)
-            await boss.off_work(worker)
-        ((counted),) = worker.statistics().dispatchers
-        return job, (counted.completed, counted.failed, counted.lost)
-
-    return run
-
-
-async def test_the_job_that_a_handler_gets_can_be_completed_in_its_transaction(boss, dsn, run):
+async def test_the_job_that_a_handler_gets_can_be_completed_in_its_transaction(boss, dsn, run_job):
     async def handle(job):
         async with boss.transaction() as conn:
             await boss.send("q2", "sent along", conn=conn)
@@ -34,26 +16,26 @@ async def test_the_job_that_a_handler_gets_can_be_completed_in_its_transaction(b
         return "does not count"
 
     await boss.create_queue("q2")
-    job, counted = await run(handle)
+    job, counted = await run_job(handle)
 
     assert (job.state, job.output) == ("completed", "by hand")
     assert counted == (1, 0, 0)
     assert (await boss.get_queue_stats("q2")).ready == 1
 
 
-async def test_a_completion_that_is_rolled_back_has_not_happened(boss, run):
+async def test_a_completion_that_is_rolled_back_has_not_happened(boss, run_job):
     async def handle(job):
         async with boss.transaction() as conn:
             await boss.complete("q", job, "by hand", conn=conn)
             raise ValueError("rolled back")
 
-    job, counted = await run(handle)
+    job, counted = await run_job(handle)
 
     assert (job.state, job.output["message"]) == ("failed", "rolled back")
     assert counted == (0, 1, 0)
 
 
-async def test_a_handler_that_rolls_a_completion_back_and_returns_has_completed_its_job(boss, run):
+async def test_a_handler_that_rolls_a_completion_back_and_returns_has_completed_its_job(boss, run_job):
     async def handle(job):
         try:
             async with boss.transaction() as conn:
@@ -62,7 +44,7 @@ async def test_a_handler_that_rolls_a_completion_back_and_returns_has_completed_
         except ValueError:
             return "by return"
 
-    job, counted = await run(handle)
+    job, counted = await run_job(handle)
 
     assert (job.state, job.output) == ("completed", "by return")
     assert counted == (1, 0, 0)
@@ -103,69 +85,69 @@ async def test_the_lease_of_a_handler_that_rolled_a_completion_back_is_renewed(b
     assert [(job.state, job.attempt, job.output) for job in ended] == [("completed", 1, None)] * 2
 
 
-async def test_a_job_that_its_handler_has_completed_is_reported(boss, run):
+async def test_a_job_that_its_handler_has_completed_is_reported(boss, run_job):
     async def handle(job):
         await boss.complete("q", job, "by hand")
 
     async with boss.events() as events:
-        job, counted = await run(handle)
+        job, counted = await run_job(handle)
         assert (await next_of(JobCompleted, events)).id == job.id
 
     assert job.output == "by hand"
     assert counted == (1, 0, 0)
 
 
-async def test_a_job_that_its_handler_has_failed_is_reported(boss, run):
+async def test_a_job_that_its_handler_has_failed_is_reported(boss, run_job):
     async def handle(job):
         await boss.fail("q", job, ValueError("by hand"))
 
     async with boss.events() as events:
-        job, counted = await run(handle)
+        job, counted = await run_job(handle)
         assert (await next_of(JobFailed, events)).error == "ValueError: by hand"
 
     assert (job.state, job.output["message"]) == ("failed", "by hand")
     assert counted == (0, 1, 0)
 
 
-async def test_a_handler_can_touch_and_cancel_its_job_with_the_boss(boss, run):
+async def test_a_handler_can_touch_and_cancel_its_job_with_the_boss(boss, run_job):
     async def handle(job):
         await boss.touch("q", job)
         await boss.cancel("q", job)
 
-    job, counted = await run(handle)
+    job, counted = await run_job(handle)
 
     assert job.state == "cancelled"
     assert counted[:2] == (0, 0)
 
 
-async def test_a_batch_can_be_completed_at_once(boss, run):
+async def test_a_batch_can_be_completed_at_once(boss, run_job):
     async def handle(jobs):
         await boss.complete("q", jobs, "by hand")
 
-    job, counted = await run(handle, batch_size=3)
+    job, counted = await run_job(handle, batch_size=3)
 
     assert job.output == "by hand"
     assert counted == (1, 0, 0)
 
 
-async def test_a_handler_in_a_thread_can_complete_its_job_in_its_transaction(dsn, run):
+async def test_a_handler_in_a_thread_can_complete_its_job_in_its_transaction(dsn, run_job):
     def handle(job):
         with trioboss.SyncBoss(dsn, migrate=False) as sync_boss, psycopg.connect(dsn) as conn:
             sync_boss.complete("q", job, "by hand", conn=conn)
 
-    job, counted = await run(handle, thread=True)
+    job, counted = await run_job(handle, thread=True)
 
     assert job.output == "by hand"
     assert counted == (1, 0, 0)
 
 
-async def test_an_asyncio_handler_can_complete_its_job(boss, run):
+async def test_an_asyncio_handler_can_complete_its_job(boss, run_job):
     async def handle(job):
         import trio_asyncio
 
         await trio_asyncio.trio_as_aio(boss.complete)("q", job, "by hand")
 
-    job, counted = await run(handle, asyncio=True)
+    job, counted = await run_job(handle, asyncio=True)
 
     assert job.output == "by hand"
     assert counted == (1, 0, 0)
@@ -187,14 +169,14 @@ async def test_a_handler_may_clean_up_after_it_has_completed_its_job(boss):
         await cleaned_up.wait()
 
 
-async def test_nothing_of_a_worker_or_of_a_payload_gets_into_messages(boss, run):
+async def test_nothing_of_a_worker_or_of_a_payload_gets_into_messages(boss, run_job):
     seen = []
 
     async def handle(job):
         seen.append(repr(job))
         await boss.complete("q", [[job]])
 
-    job, _ = await run(handle)
+    job, _ = await run_job(handle)
     worker = await boss.work("q", handle)
 
     assert str(job.id) in seen[0]

@@ -7,6 +7,12 @@ import trio
 from worker_helpers import TIMEOUT, eventually
 
 
+async def is_released(boss, queue, id):
+    """Whether the job is queued again, and no retry is spent."""
+    job = await boss.get_job_by_id(queue, id)
+    return (job.state, job.retry_count) == ("retry", 0)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 async def test_a_short_job_is_completed_after_a_signal(boss, workers, number):
     id = await boss.send("long", 0.5)
@@ -47,8 +53,7 @@ async def test_a_long_job_is_released_without_spending_a_retry(boss, workers):
 
     assert await worker.ends() == 0
     assert worker.matching("stopping", id)
-    job = await boss.get_job_by_id("long", id)
-    assert (job.state, job.retry_count) == ("retry", 0)
+    assert await is_released(boss, "long", id)
 
 
 async def test_queued_jobs_are_not_claimed_after_a_signal(boss, workers):
@@ -73,8 +78,7 @@ async def test_a_second_signal_stops_at_once_and_releases_jobs(boss, workers):
     worker.signal(signal.SIGINT)
 
     assert await worker.ends() == 0
-    job = await boss.get_job_by_id("long", id)
-    assert (job.state, job.retry_count) == ("retry", 0)
+    assert await is_released(boss, "long", id)
 
 
 async def test_a_handler_that_ignores_everything_keeps_neither_the_process_nor_other_jobs(boss, workers):
@@ -88,8 +92,7 @@ async def test_a_handler_that_ignores_everything_keeps_neither_the_process_nor_o
 
     assert await worker.ends() == 1
     assert worker.matching("exiting without it")
-    job = await boss.get_job_by_id("long", other)
-    assert (job.state, job.retry_count) == ("retry", 0)
+    assert await is_released(boss, "long", other)
     with trio.fail_after(TIMEOUT):
         await eventually(boss, "stubborn", stubborn, "retry")
 
@@ -103,8 +106,7 @@ async def test_a_process_exits_after_the_grace_although_a_handler_ignores_its_ca
 
     assert await worker.ends() == 1
     assert worker.matching("exiting without it")
-    job = await boss.get_job_by_id("stubborn", id)
-    assert (job.state, job.retry_count) == ("retry", 0)
+    assert await is_released(boss, "stubborn", id)
 
 
 async def test_another_job_of_the_same_worker_is_released_as_well(boss, workers):
@@ -119,8 +121,7 @@ async def test_another_job_of_the_same_worker_is_released_as_well(boss, workers)
     worker.signal(signal.SIGINT)
 
     assert await worker.ends() == 1
-    job = await boss.get_job_by_id("mixed/a", other)
-    assert (job.state, job.retry_count) == ("retry", 0)
+    assert await is_released(boss, "mixed/a", other)
 
 
 # -- several processes
@@ -135,8 +136,7 @@ async def test_a_supervisor_forwards_both_signals(boss, workers):
     supervisor.signal(signal.SIGINT)
 
     assert await supervisor.ends() == 0
-    job = await boss.get_job_by_id("long", id)
-    assert (job.state, job.retry_count) == ("retry", 0)
+    assert await is_released(boss, "long", id)
 
 
 async def test_processes_whose_supervisor_is_killed_stop_gracefully(boss, workers):

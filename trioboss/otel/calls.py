@@ -59,7 +59,8 @@ class _Call:
             f"{operation} {name}", kind=span_kind, attributes=attributes
         ) as span:
             try:
-                answer = await self._call(span, method, queue, args, kwargs)
+                answer = await method(queue, *self._prepare(args, kwargs), **kwargs)
+                self._describe(span, name, answer)
             except BaseException as problem:
                 error = type(problem).__qualname__
                 span.set_attribute("error.type", error)
@@ -70,61 +71,45 @@ class _Call:
                 self._instruments.operation_duration.record(perf_counter() - started, attributes)
             return answer
 
-    async def _call(
-        self,
-        span: Span,
-        method: Callable[..., Awaitable[Any]],
-        queue: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
-        answer = await method(queue, *args, **kwargs)
+    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments with which the method is called, in its span; keyword arguments are changed in place."""
+        return args
+
+    def _describe(self, span: Span, queue: str, answer: Any) -> None:
+        """Add to the span, and count, what the method has done."""
         if isinstance(answer, list) and self._name == "fetch":
             span.set_attribute("messaging.batch.message_count", len(answer))
-        return answer
 
 
 class _SendCall(_Call):
     """A method that sends one job, with the context of its span."""
 
-    async def _call(
-        self,
-        span: Span,
-        method: Callable[..., Awaitable[Any]],
-        queue: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
+    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         if kwargs.get("trace") is None and (carrier := _inject()):
             kwargs["trace"] = carrier
-        sent = await method(queue, *args, **kwargs)
-        if isinstance(sent, list):  # publish: to any number of queues
-            span.set_attribute("messaging.batch.message_count", len(sent))
-            self._instruments.sent.add(len(sent), queue)
-        elif sent is not None:
-            span.set_attribute("messaging.message.id", str(sent))
-            self._instruments.sent.add(1, _name_of(queue))
-        return sent
+        return args
+
+    def _describe(self, span: Span, queue: str, answer: Any) -> None:
+        if isinstance(answer, list):  # publish: to any number of queues
+            span.set_attribute("messaging.batch.message_count", len(answer))
+            self._instruments.sent.add(len(answer), queue)
+        elif answer is not None:
+            span.set_attribute("messaging.message.id", str(answer))
+            self._instruments.sent.add(1, queue)
 
 
 class _InsertCall(_Call):
     """`insert`: all jobs have the context of one span."""
 
-    async def _call(
-        self,
-        span: Span,
-        method: Callable[..., Awaitable[Any]],
-        queue: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
+    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         jobs, *rest = args or (kwargs.pop("jobs"),)
         carrier = _inject()
-        sent = await method(queue, _with_trace(jobs, carrier) if carrier else jobs, *rest, **kwargs)
-        count = sent if isinstance(sent, int) else len(sent)
+        return (_with_trace(jobs, carrier) if carrier else jobs, *rest)
+
+    def _describe(self, span: Span, queue: str, answer: Any) -> None:
+        count = answer if isinstance(answer, int) else len(answer)
         span.set_attribute("messaging.batch.message_count", count)
         self._instruments.sent.add(count, queue)
-        return sent
 
 
 def _name_of(queue: object) -> str:
