@@ -75,6 +75,7 @@ async def test_a_page_is_read_once_a_second_whatever_the_number_of_people(autoju
         async with trio.open_nursery() as nursery:
             for counts in received:
                 nursery.start_soon(follow, counts)
+    await trio.sleep(100)  # nobody has the page open
 
     assert len(reads) == 11
     assert {len([message for message in counts if message.startswith("data:")]) for counts in received} == {4}

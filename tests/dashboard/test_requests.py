@@ -6,6 +6,9 @@ import psycopg
 import pytest
 from page_paths import PAGES
 
+from trioboss.dashboard.filters import LAST_ID
+from trioboss.dashboard.formatting import count
+
 
 @pytest.mark.parametrize("path", PAGES)
 async def test_a_page_is_there_and_may_load_nothing_from_elsewhere(reading, filled, path):
@@ -193,3 +196,39 @@ async def test_the_pipeline_shows_exports_loads_and_the_last_audits(reading, dsn
     assert "only q, other from" in text
     assert "1,234 56 2 overlap" in text
     assert "9 0 no violations 1 no dead letter (possible)" in text
+
+
+async def test_a_job_shows_its_attempts_with_waits_its_dead_letter_and_its_source(reading, sync_boss):
+    sync_boss.create_queue("dead")
+    sync_boss.create_queue("q", retry_limit=1, dead_letter="dead")
+    id = sync_boss.send("q")
+    for error in (OSError("first"), ValueError("second")):
+        sync_boss.fail("q", sync_boss.fetch("q"), error)
+    (letter,) = sync_boss.find_jobs("dead")
+    text = (await reading.get(f"/queues/q/jobs/{id}")).text
+    timeline = " ".join(re.sub(r"<[^>]+>", " ", text[text.index("<h3>Timeline") :]).split())
+
+    assert re.search(r"Attempt 1 failed .* waited [\d.]+ \S+ OSError first", timeline)
+    assert re.search(r"Attempt 2 failed .* waited [\d.]+ \S+ ValueError second", timeline)
+    assert f'href="/queues/dead/jobs/{letter.id}"' in text
+    assert f'href="/queues/q/jobs/{id}"' in (await reading.get(f"/queues/dead/jobs/{letter.id}")).text
+
+
+async def test_workers_show_where_they_run_and_what_they_do(reading, dsn, filled):
+    (job,) = filled.find_jobs("q", state="active")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "insert into trioboss.worker (id, boss, name, queue, lock, info) values (%s, gen_random_uuid(), "
+            """'box:7', 'q', 1, '{"host": "box", "pid": 7, "version": "9.8", "slots": 3, "lag": 2.5}')""",
+            [LAST_ID],
+        )
+        connection.execute("update trioboss.live_job set worker = %s where id = %s", [LAST_ID, job.id])
+    (row,) = table_of((await reading.get("/workers")).text, "live-workers")
+
+    for part in ("box · pid 7", "not connected", "blocked up to 2.5 s", "1 of 3", "lease ends", "9.8"):
+        assert part in row
+    assert str(job.id)[-12:] in row
+
+
+def test_counts_stop_where_it_would_take_long_to_go_on():
+    assert [count(number) for number in (10_000, 10_001)] == ["10,000", "more than 10,000"]

@@ -119,7 +119,13 @@ async def test_E3_during_an_outage_a_worker_reconnects_at_a_bounded_rate(server,
         assert await completes(boss, "after")
 
 
-async def test_a_restart_that_takes_longer_than_the_grace_cancels_no_handler(server, own_dsn):
+@pytest.mark.parametrize(
+    ("options", "seconds"),
+    [({"presence_grace": 2.0}, 5), pytest.param({}, 20, marks=pytest.mark.soak, id="defaults")],
+)
+async def test_a_restart_that_takes_longer_than_the_grace_cancels_no_handler(
+    server, own_dsn, options, seconds
+):
     """Two bosses: none takes the jobs of the other, although both were away for longer than the grace."""
     cancelled = []
     gate = trio.Event()
@@ -134,8 +140,8 @@ async def test_a_restart_that_takes_longer_than_the_grace_cancels_no_handler(ser
 
     with trio.fail_after(120):
         async with (
-            trioboss.open_boss(own_dsn, migrate=False, presence_grace=2.0) as one,
-            trioboss.open_boss(own_dsn, migrate=False, presence_grace=2.0) as two,
+            trioboss.open_boss(own_dsn, migrate=False, **options) as one,
+            trioboss.open_boss(own_dsn, migrate=False, **options) as two,
             record(one.events()) as first,
             record(two.events()) as second,
         ):
@@ -147,12 +153,12 @@ async def test_a_restart_that_takes_longer_than_the_grace_cancels_no_handler(ser
                 await recorder.wait_for(JobStarted, count=3)
             pid = int((Path(server.data) / "postmaster.pid").read_text().split()[0])
             os.kill(pid, signal.SIGINT)
-            await trio.sleep(5)
+            await trio.sleep(seconds)
             await trio.to_thread.run_sync(server.ensure_running)
             for recorder in (first, second):
                 await recorder.wait_for(ListenerDown)
                 await recorder.wait_for(ListenerUp)
-            await trio.sleep(5)
+            await trio.sleep(seconds)
             assert cancelled == []
             gate.set()
             assert [(await one.wait_for("q", id)).output for id in ids] == [1] * 6
