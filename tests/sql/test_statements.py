@@ -62,6 +62,11 @@ VALUES_OF = {
     "subscribe": {"event": "'paid'"},
     "audit": {"who": "'ann'", "action": "'retry'"},
     "keep_warnings": {"queues": "'{}'"},
+    "keep_history_audit": {
+        "source": "'database'",
+        **dict.fromkeys(("jobs", "attempts"), "1"),
+        **dict.fromkeys(("violations", "possible"), "'{}'"),
+    },
     "add_waiter": {"waiter": "gen_random_uuid()"},
     "set_idle_markers": {"worker": "gen_random_uuid()"},
     "set_idle_marker": {"worker": "gen_random_uuid()"},

@@ -1,7 +1,8 @@
 """The dashboard: see the queues live in a browser, and act on them. Needs the extra `dashboard`.
 
 app         make_app: the routes, and what happens around each request
-pages       the pages: what each reads, and its template
+pages       the pages of queues, jobs and keys: what each reads, and its template
+system_pages  the pages of schedules, workers, events, actions and the pipeline
 actions     the pages and requests that change something
 changes     what the buttons do, each with its row of the audit
 live        live pages by server-sent events

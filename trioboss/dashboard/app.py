@@ -13,7 +13,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trioboss.dashboard import actions, pages
+from trioboss.dashboard import actions, pages, system_pages
 from trioboss.dashboard.database import Actor, Reader
 from trioboss.dashboard.formatting import Redactor, make_redactor
 from trioboss.dashboard.live import EventStream, LivePages
@@ -35,11 +35,11 @@ _PAGES: dict[str, tuple[Load, str]] = {
     "/queues/{queue}/redrive": (actions.redrive, "queues"),
     "/queues/{queue}/send": (actions.write, "queues"),
     "/queues/{queue}": (pages.queue, "queues"),
-    "/schedules": (pages.schedules, "schedules"),
-    "/workers": (pages.workers, "workers"),
-    "/events": (pages.events, "events"),
-    "/pipeline": (pages.pipeline, "pipeline"),
-    "/audit": (pages.audit, "audit"),
+    "/schedules": (system_pages.schedules, "schedules"),
+    "/workers": (system_pages.workers, "workers"),
+    "/events": (system_pages.events, "events"),
+    "/pipeline": (system_pages.pipeline, "pipeline"),
+    "/audit": (system_pages.audit, "audit"),
 }
 _ACTIONS: dict[str, actions.Act] = {
     "/act/jobs": actions.act_on_jobs,

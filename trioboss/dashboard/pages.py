@@ -1,9 +1,8 @@
-"""The pages: what each reads, and the template it is shown with. Those that act are in actions.py."""
+"""The pages of queues, jobs and keys: what each reads, and the template it is shown with."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
-from uuid import UUID
 
 import attrs
 from markupsafe import Markup
@@ -14,7 +13,7 @@ from trioboss.charts import numbers
 from trioboss.charts.svg import Axis, Series, bars, curves, sparkline
 from trioboss.dashboard import queries
 from trioboss.dashboard.database import Actor, Reader
-from trioboss.dashboard.filters import LAST_ID, STATES, JobFilter
+from trioboss.dashboard.filters import STATES, JobFilter
 from trioboss.dashboard.formatting import Redactor
 from trioboss.dashboard.rendering import decode_queue
 from trioboss.dashboard.values import JobPage, Rates
@@ -26,19 +25,24 @@ from trioboss.model.statistics import QueueSample
 from trioboss.postgres.operation import Operation
 from trioboss.store import Store
 
-__all__ = ["Dashboard", "Load", "Page", "find_queue"]
+__all__ = [
+    "Dashboard",
+    "Load",
+    "Page",
+    "find_queue",
+    "job",
+    "jobs",
+    "key",
+    "keys",
+    "overview",
+    "queue",
+    "redact_message",
+]
 
 T = TypeVar("T")
 
 _QUEUES = 100  # on a page of the overview
 _SPANS = {"1h": (timedelta(hours=1), timedelta(minutes=1)), "24h": (timedelta(days=1), timedelta(minutes=15))}
-_EVENT_KINDS = {
-    "attempt": "Attempts",
-    "job": "Ended jobs",
-    "tick": "Ticks",
-    "worker": "Workers",
-    "action": "Actions",
-}
 _SETTINGS = (
     *("retry_limit", "retry_delay", "retry_backoff", "retry_delay_max", "retry_jitter"),
     *("retry_multiplier", "retry_window"),
@@ -178,7 +182,7 @@ async def queue(dashboard: Dashboard, request: Request) -> Page:
         "charts": _charts(history, _SPANS[span][1], found),
         "latest": _sum(history),
         "errors": [
-            attrs.evolve(each, message=_redact_message(dashboard, name, each.message)) for each in errors
+            attrs.evolve(each, message=redact_message(dashboard, name, each.message)) for each in errors
         ],
         "slowest": slowest,
         "keys": keys,
@@ -257,7 +261,7 @@ async def jobs(dashboard: Dashboard, request: Request) -> Page:
     return Page("jobs.html", f"Jobs of {found.name}", values)
 
 
-def _redact_message(dashboard: Dashboard, queue: str, message: str | None) -> str | None:
+def redact_message(dashboard: Dashboard, queue: str, message: str | None) -> str | None:
     """The message of an error, if it may be shown."""
     if message is None:
         return None
@@ -266,7 +270,7 @@ def _redact_message(dashboard: Dashboard, queue: str, message: str | None) -> st
 
 
 def _redact_page(dashboard: Dashboard, queue: str, page: JobPage) -> JobPage:
-    rows = [attrs.evolve(job, message=_redact_message(dashboard, queue, job.message)) for job in page.jobs]
+    rows = [attrs.evolve(job, message=redact_message(dashboard, queue, job.message)) for job in page.jobs]
     return attrs.evolve(page, jobs=rows)
 
 
@@ -338,7 +342,7 @@ async def key(dashboard: Dashboard, request: Request) -> Page:
     found = await find_queue(dashboard, request.path_params["queue"])
     name = request.query_params.get("key", "")
     rows = await dashboard.read(lambda store: queries.list_backlog(store, found.name, name))
-    rows = [attrs.evolve(each, message=_redact_message(dashboard, found.name, each.message)) for each in rows]
+    rows = [attrs.evolve(each, message=redact_message(dashboard, found.name, each.message)) for each in rows]
     owner = next((each for each in rows if each.is_owner), None)
     values = {
         "queue": found,
@@ -348,62 +352,3 @@ async def key(dashboard: Dashboard, request: Request) -> Page:
         "is_strict": found.policy is Policy.KEY_STRICT_FIFO,
     }
     return Page("key.html", f"Key {name[:40]}", values)
-
-
-# -- the rest
-
-
-async def schedules(dashboard: Dashboard, request: Request) -> Page:
-    """All schedules."""
-
-    def read(store: Store) -> Operation[Any]:
-        now = yield from queries.get_clock(store)
-        return (yield from queries.list_schedules(store, now))
-
-    return Page("schedules.html", "Schedules", {"schedules": await dashboard.read(read)})
-
-
-async def workers(dashboard: Dashboard, request: Request) -> Page:
-    """All workers."""
-    return Page("workers.html", "Workers", {"workers": await dashboard.read(queries.list_workers)})
-
-
-async def events(dashboard: Dashboard, request: Request) -> Page:
-    """What maintenance has warned of, and recent events."""
-    kind = request.query_params.get("kind") or None
-    if kind is not None and kind not in _EVENT_KINDS:
-        raise UsageError(f"kind: {kind[:20]!r} is not one of {', '.join(_EVENT_KINDS)}")
-
-    def read(store: Store) -> Operation[tuple[Any, ...]]:
-        now = yield from queries.get_clock(store)
-        warnings = yield from store.statistics.get_warnings(None, None, 50)
-        return now, warnings, (yield from queries.list_events(store, kind))
-
-    now, warnings, rows = await dashboard.read(read)
-    values = {
-        "warnings": warnings,
-        "recent": now - timedelta(minutes=3),
-        "kind": kind,
-        "kinds": _EVENT_KINDS,
-        "events": [
-            attrs.evolve(each, message=_redact_message(dashboard, each.queue, each.message))
-            if each.error is not None and each.queue is not None
-            else each
-            for each in rows
-        ],
-    }
-    return Page("events.html", "Events", values)
-
-
-async def audit(dashboard: Dashboard, request: Request) -> Page:
-    """What people did from the dashboard."""
-    before = request.query_params.get("before")
-    last = LAST_ID if not before else check_uuid("before", before)
-    rows = await dashboard.read(lambda store: queries.list_audit(store, UUID(str(last))))
-    return Page("audit.html", "Audit", {"rows": rows, "more": rows[-1].id if len(rows) == 100 else None})
-
-
-async def pipeline(dashboard: Dashboard, request: Request) -> Page:
-    """Exports, audits and bulk loads."""
-    lakes, audits, loads = await dashboard.read(queries.list_pipeline)
-    return Page("pipeline.html", "Pipeline", {"lakes": lakes, "audits": audits, "loads": loads})
