@@ -96,7 +96,9 @@ def test_a_history_that_was_tampered_with_is_found_and_the_exit_code_says_so(spa
     assert str(job.id) in out
     assert str(forged.id) in out
     assert "overlap: singleton" in out
-    assert kept_audits(lived) == [("database", ["singleton"], 2, 0, {"overlap": 1}, {})]
+    ((source, queues, _, _, violations, _),) = kept_audits(lived)
+    assert (source, queues) == ("database", ["singleton"])
+    assert violations["overlap"] >= 1
 
 
 def test_a_database_says_which_queues_have_no_order_of_starts(dsn, sync_boss):
@@ -114,6 +116,7 @@ def test_a_database_says_which_queues_have_no_order_of_starts(dsn, sync_boss):
 def test_an_audit_of_a_queue_without_history_is_an_error(spark, lived):
     with pytest.raises(UsageError, match="queue: nothing of nosuch is in this history"):
         audit_job.main(["--dsn", lived, "--queue", "nosuch"])
+    assert ["nosuch"] not in [queues for _, queues, *_ in kept_audits(lived)]
 
 
 def test_a_dead_letter_job_that_is_nowhere_is_possibly_missing(spark, dsn, sync_boss, capsys):
@@ -146,7 +149,8 @@ def test_files_that_a_lake_has_lost_are_found_and_the_others_audited(spark, live
     found = audit(Source(lake=tmp_path, dsn=lived), spark=spark)
 
     assert found.violations["lake file"] == 1
-    assert (str(tmp_path), [], found.jobs, 0, {"lake file": 1}, {}) in kept_audits(lived)
+    kept = (str(tmp_path), [], found.jobs, 0, dict(found.violations), dict(found.possible))
+    assert kept in kept_audits(lived)
     assert str(found.findings[0]) == f"lake file: {attempts} is missing"
     assert found.jobs > 10
     assert jobs.startswith("jobs/")

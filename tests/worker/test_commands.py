@@ -278,7 +278,6 @@ def test_a_job_refused_by_a_policy(run, sync_boss):
         ("worker_apps:app", ["--wait", "nan"], "wait"),
         ("worker_apps:app", ["--wait=-3"], "wait"),
         ("worker_apps:app", ["--grace", "nan"], "grace"),
-        ("worker_apps:app", ["--presence-grace", "1"], "presence_grace: 1.0"),
     ],
 )
 def test_a_mistake_of_the_worker_is_one_sentence_and_exit_code_2(run, monkeypatch, app, arguments, message):

@@ -185,6 +185,14 @@ async def test_a_health_port_that_is_taken_is_a_mistake_too(workers, boss):
     assert "cannot listen on" in line
 
 
+async def test_a_presence_grace_that_is_too_short_is_a_mistake_too(workers, boss):
+    worker = await workers.start("--presence-grace", "1")
+
+    assert await worker.ends() == 2
+    (line,) = worker.lines
+    assert "presence_grace: 1.0" in line
+
+
 async def test_a_dead_letter_queue_that_is_missing_is_a_mistake_too(workers, boss):
     await boss.delete_queue("graves")
     worker = await workers.start()

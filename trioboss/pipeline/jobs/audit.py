@@ -146,7 +146,7 @@ def audit(
     )
     violations += Counter(finding.kind for finding in damaged)
     done = Audit(jobs, attempts, violations, possible, [*damaged, *map(_finding, first)][:limit])
-    if source.lake is None or source.dsn is not None:
+    if (jobs or attempts) and (source.lake is None or source.dsn is not None):
         _keep(source, done)
     return done
 
