@@ -86,6 +86,12 @@ def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) < 120
 
 
+def test_the_readme_builds_the_site_as_ci_does():
+    build = re.search(r"\S+/python -m sphinx .*", (ROOT / "README.md").read_text("utf-8"))[0]
+
+    assert build in (ROOT / ".ci" / "run").read_text("utf-8")
+
+
 @pytest.mark.parametrize("decision", DECISIONS, ids=lambda path: path.stem)
 def test_a_decision_is_a_page_of_four_parts(decision):
     text = decision.read_text("utf-8")
