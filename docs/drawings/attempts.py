@@ -27,11 +27,8 @@ def _fill(theme: Theme, state: AttemptState) -> str:
         return theme.good
     if state in (AttemptState.LOST, AttemptState.ABANDONED, AttemptState.LEASE_LOST):
         return theme.bad
-    return (
-        theme.accent
-        if state in (AttemptState.RUNNING, AttemptState.TENTATIVE, AttemptState.MANUAL)
-        else theme.box
-    )
+    is_running = AttemptState.RUNNING <= state <= AttemptState.MANUAL
+    return theme.accent if is_running else theme.box
 
 
 def _draw(theme: Theme, events: Sequence[Event], title: str) -> str:
@@ -73,6 +70,7 @@ _SETTLING = [
     event for event in Event if AttemptState.RUNNING not in TRANSITIONS[event] and event is not Event.START
 ]
 _SETTLING.remove(Event.GIVE_UP)  # of a handler that was cancelled and does not end
+_SETTLING.remove(Event.ROLL_BACK)  # of a handler that has settled its job in a transaction of its own
 
 
 def draw_running_attempts(theme: Theme) -> str:
