@@ -129,7 +129,8 @@ class WorkingMixin(ApiBase):
         With ``batch_size`` it gets lists of up to so many jobs; it returns nothing, ``{id: output}``, or a list with a
         `BatchResult` for each job, and may raise `BatchFailed`, which names the jobs that failed. ``thread=True`` runs
         a plain function in a thread, ``asyncio=True`` an asyncio function through trio-asyncio. Returns once the worker
-        is notified of new jobs. The queue need not exist yet. The other options are described at `WorkOptions`.
+        is notified of new jobs. A queue that does not exist raises UnknownQueue; those of a pattern may come later. The
+        other options are described at `WorkOptions`.
 
         ``data``: the type of `job.data`: an attrs class, dataclass, TypedDict or pydantic model, a type like
         ``list[int]``, or a `Decoder` of your own. A job whose data does not fit fails without retries (DataMismatch).
