@@ -27,25 +27,41 @@ _BENDS = {
     ("blocked", "deferred"): Bend(-105, 0.5),
     ("blocked", "ready"): Bend(34, 0.45),
     ("ended", "ready"): Bend(0, 0.45),
-    ("ended", _GONE): Bend(0, 0.5),
 }
-_TAKES_OUT = (ReadinessEvent.CANCEL, ReadinessEvent.DELETE)
+_NOTED = (
+    ReadinessEvent.HASTEN,
+    ReadinessEvent.UPDATE_JOBS,
+    ReadinessEvent.COMPLETE_QUEUED,
+    ReadinessEvent.CANCEL,
+    ReadinessEvent.DELETE,
+)
+"""Events that people cause in many states: lines below the drawing, because arrows would cover it."""
 
 
 def draw_readiness(theme: Theme) -> str:
     """The readiness of live jobs, and the statements that change it."""
-    canvas = Canvas(1130, 520, theme, "The readiness of a live job and the statements that change it")
+    canvas = Canvas(1130, 570, theme, "The readiness of a live job and the statements that change it")
     events: dict[tuple[str, str], list[str]] = {}
     for source, following in READINESS.items():
         for event, targets in following.items():
-            if event in _TAKES_OUT and source is not Readiness.ENDED:
-                continue  # the same for all: the note below
+            if event in _NOTED:
+                continue
             for target in targets:
                 events.setdefault((source.value, target.value if target else _GONE), []).append(event.value)
     arrows = [Arrow(source, target, ", ".join(names)) for (source, target), names in events.items()]
     Graph(_NODES, arrows, _BENDS).draw(canvas)
-    for number, event in enumerate(_TAKES_OUT):
-        from_all = [each.value for each in Readiness if READINESS[each].get(event) == (None,)]
-        text = f"{event.value}: from {', '.join(from_all)} to {_GONE}"
-        canvas.text(76, 480 + 18 * number, text, size=11.5, anchor="start", faint=True)
+    for number, event in enumerate(_NOTED):
+        canvas.text(76, 480 + 18 * number, _describe(event), size=11.5, anchor="start", faint=True)
     return canvas.render()
+
+
+def _describe(event: ReadinessEvent) -> str:
+    """Where an event leads, as text; sources that have the same targets together."""
+    moves: dict[str, list[str]] = {}
+    for source in Readiness:
+        if event in READINESS[source]:
+            targets = " or ".join(target.value if target else _GONE for target in READINESS[source][event])
+            moves.setdefault(targets, []).append(source.value)
+    return f"{event.value}: " + "; ".join(
+        f"{', '.join(found)} to {targets}" for targets, found in moves.items()
+    )

@@ -2,7 +2,7 @@
 
 from docs.drawings.graphs import Arrow, Bend, Graph, Node
 from docs.drawings.svg import Canvas, Theme
-from trioboss.model.states import TRANSITIONS, JobState
+from trioboss.model.states import TRANSITIONS, Action, JobState
 
 __all__ = ["draw_states"]
 
@@ -29,9 +29,15 @@ def draw_states(theme: Theme) -> str:
     """The six states, and the actions that lead from one to another."""
     canvas = Canvas(850, 430, theme, "The states of a job and the actions between them")
     actions: dict[tuple[JobState, JobState], list[str]] = {}
+    queued = []
     for source, following in TRANSITIONS.items():
         for action, target in following.items():
+            if action is Action.COMPLETE_QUEUED:
+                queued.append(f"{source} to {target}")  # its arrows would cross the others
+                continue
             actions.setdefault((source, target), []).append(action.value)
     arrows = [Arrow(source, target, ", ".join(names)) for (source, target), names in actions.items()]
     Graph(_NODES, arrows, _BENDS).draw(canvas)
+    text = f"{Action.COMPLETE_QUEUED}: {', '.join(queued)}"
+    canvas.text(25, 400, text, size=11.5, anchor="start", faint=True)
     return canvas.render()

@@ -17,6 +17,7 @@ CLAIMS = {ReadinessEvent.CLAIM, ReadinessEvent.CLAIM_EARLY}
 PERFORMED_BY = {
     Action.CLAIM: ReadinessEvent.CLAIM,
     Action.COMPLETE: ReadinessEvent.COMPLETE,
+    Action.COMPLETE_QUEUED: ReadinessEvent.COMPLETE_QUEUED,
     Action.FAIL: ReadinessEvent.RETRY_FAILED,
     Action.EXHAUST: ReadinessEvent.FAIL,
     Action.RELEASE: ReadinessEvent.RELEASE,
@@ -25,6 +26,7 @@ PERFORMED_BY = {
 }
 OUTCOMES = {
     ReadinessEvent.COMPLETE: JobState.COMPLETED,
+    ReadinessEvent.COMPLETE_QUEUED: JobState.COMPLETED,
     ReadinessEvent.CANCEL: JobState.CANCELLED,
     ReadinessEvent.FAIL: JobState.FAILED,
 }

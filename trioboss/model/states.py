@@ -39,6 +39,9 @@ class Action(enum.StrEnum):
 
     CLAIM = "claim"
     COMPLETE = "complete"
+    COMPLETE_QUEUED = (
+        "complete_queued"  # complete(include_queued=True), of a job that nobody has to run any more
+    )
     FAIL = "fail"  # with retries left, else EXHAUST
     EXHAUST = "exhaust"
     RELEASE = "release"
@@ -52,10 +55,12 @@ class Action(enum.StrEnum):
 TRANSITIONS: Final[dict[JobState, dict[Action, JobState]]] = {
     JobState.CREATED: {
         Action.CLAIM: JobState.ACTIVE,
+        Action.COMPLETE_QUEUED: JobState.COMPLETED,
         Action.CANCEL: JobState.CANCELLED,
     },
     JobState.RETRY: {
         Action.CLAIM: JobState.ACTIVE,
+        Action.COMPLETE_QUEUED: JobState.COMPLETED,
         Action.CANCEL: JobState.CANCELLED,
     },
     JobState.ACTIVE: {
@@ -107,6 +112,9 @@ class ReadinessEvent(enum.StrEnum):
     RELEASE = "release"
     RETRY = "retry"
     COMPLETE = "complete"
+    COMPLETE_QUEUED = "complete_queued"
+    HASTEN = "hasten"  # somebody lets it run now
+    UPDATE_JOBS = "update_jobs"  # somebody gives it another time
     CANCEL = "cancel"
     DELETE = "delete_job"
 
@@ -115,6 +123,7 @@ _GONE = None
 """The job leaves the live table."""
 
 _OUT: Final = {ReadinessEvent.CANCEL: (_GONE,), ReadinessEvent.DELETE: (_GONE,)}
+_QUEUED: Final = {ReadinessEvent.COMPLETE_QUEUED: (_GONE,), **_OUT}
 
 # Several next states: which one it is depends on the queue. A job of a keyed queue waits in its backlog where one of
 # another queue is ready; a job of key_strict_fifo that was attempted owns its key, and is ready at once. Events that
@@ -123,20 +132,24 @@ READINESS: Final[dict[Readiness, dict[ReadinessEvent, tuple[Readiness | None, ..
     Readiness.DEFERRED: {
         ReadinessEvent.PROMOTE_DUE: (Readiness.WAITING, Readiness.READY),
         ReadinessEvent.CLAIM_EARLY: (Readiness.ACTIVE,),
-        **_OUT,
+        ReadinessEvent.HASTEN: (Readiness.WAITING, Readiness.READY),
+        ReadinessEvent.UPDATE_JOBS: (Readiness.WAITING, Readiness.READY),
+        **_QUEUED,
     },
     Readiness.BLOCKED: {
         ReadinessEvent.UNBLOCK: (Readiness.DEFERRED, Readiness.WAITING, Readiness.READY),
-        **_OUT,
+        **_QUEUED,
     },
     Readiness.WAITING: {
         ReadinessEvent.ADMIT: (Readiness.READY,),
         ReadinessEvent.CLAIM: (Readiness.ACTIVE,),
-        **_OUT,
+        ReadinessEvent.UPDATE_JOBS: (Readiness.DEFERRED,),
+        **_QUEUED,
     },
     Readiness.READY: {
         ReadinessEvent.CLAIM: (Readiness.ACTIVE,),
-        **_OUT,
+        ReadinessEvent.UPDATE_JOBS: (Readiness.DEFERRED,),
+        **_QUEUED,
     },
     Readiness.ACTIVE: {
         ReadinessEvent.RETRY_FAILED: (Readiness.DEFERRED, Readiness.WAITING, Readiness.READY),
