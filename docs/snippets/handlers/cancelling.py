@@ -2,7 +2,7 @@ import trio
 
 import trioboss
 
-started = trio.Event()
+started, stopped = trio.Event(), trio.Event()
 
 
 async def render(job: trioboss.RunningJob) -> None:
@@ -11,6 +11,7 @@ async def render(job: trioboss.RunningJob) -> None:
         await trio.sleep_forever()
     finally:
         print("cancelled because of", job.cancelled)
+        stopped.set()
 
 
 async def main() -> None:
@@ -21,6 +22,7 @@ async def main() -> None:
         await started.wait()
         (job,) = await boss.find_jobs("videos", state="active")
         await boss.cancel("videos", job.id)  # from this process or from any other
+        await stopped.wait()
         print((await boss.wait_for("videos", job.id)).state)
 
 
