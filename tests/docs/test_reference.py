@@ -12,6 +12,7 @@ from docs.pages import PAGES
 from docs.pages.api import SUBJECTS, methods_of
 from docs.pages.commands import find_commands
 from docs.pages.jobs import describe_running_job, job_fields
+from docs.pages.llms import describe_site, find_pages
 from docs.pages.options import queue_options, send_options, work_options
 from trioboss.cli.database_metrics import DATABASE_METRICS
 from trioboss.cli.health import _COUNTERS
@@ -134,13 +135,14 @@ def test_the_limits_of_a_number_are_those_that_are_checked(make, option):
             make(**{option.name: value})
 
 
-@pytest.mark.parametrize("option", ["concurrency", "prefetch", "batch_size", "min_priority", "max_priority"])
-async def test_the_limits_of_a_worker_are_those_that_are_checked(boss, option):
-    described = {each.name: each for each in WORK}[option]
+async def test_the_limits_of_a_worker_are_those_that_are_checked(boss):
+    numbers = {option.name: bounds(option.limits) for option in WORK if bounds(option.limits)}
 
-    for value in bounds(described.limits):
-        with pytest.raises(UsageError, match=f"^{option}: "):
-            await boss.work("queue", print, thread=True, **{option: value})
+    assert {"concurrency", "prefetch", "batch_size", "min_priority", "max_priority"} <= set(numbers)
+    for option, outside in numbers.items():
+        for value in outside:
+            with pytest.raises(UsageError, match=f"^{option}: "):
+                await boss.work("queue", print, thread=True, **{option: value})
 
 
 # -- commands, settings, metrics
@@ -191,3 +193,20 @@ def test_every_kind_of_warning_is_in_the_reference():
 
     assert len(kinds) > 6
     assert {kind for kind in kinds if f"`{kind}`" not in page} == set()
+
+
+def test_every_error_has_causes():
+    page = (REFERENCE / "errors.md").read_text("utf-8")
+    sections = dict(
+        re.findall(r"autoexception:: trioboss\.(\w+)\(\)\n```\n(.*?)(?=```|\n## |\Z)", page, re.DOTALL)
+    )
+
+    assert set(sections) == set(trioboss.errors.__all__)
+    assert [name for name, text in sections.items() if "**Causes.**" not in text] == ["TriobossError"]
+
+
+def test_llms_txt_has_every_page_and_no_others():
+    docs = ROOT / "docs"
+    linked = re.findall(r"\]\(([^)]+)\.html\)", describe_site(docs))
+
+    assert sorted(f"{name}.md" for name in linked) == find_pages(docs)

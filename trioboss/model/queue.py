@@ -37,7 +37,7 @@ class QueueOptions(TypedDict, total=False):
     """The options of `create_queue` and `update_queue`. Durations are seconds or timedeltas, of at most 100 years.
 
     Jobs have the options of their queue that `send` does not override, as they are when they are used: a change reaches
-    jobs that wait already, but not attempts that are running.
+    jobs that wait already. An attempt that is running keeps its expire_in and heartbeat.
     """
 
     policy: PolicyName | Policy
