@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import re
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ import pytest
 
 import trioboss
 from trioboss.model.job import NewJob, SendOptions
-from trioboss.model.queue import QueueOptions
+from trioboss.model.queue import QueueOptions, QueueSettings
 
 PUBLIC = [
     "ActorRestarted",
@@ -289,6 +290,24 @@ def test_jobs_inherit_the_options_of_their_queue_that_are_about_jobs():
 
     assert set(QueueOptions.__annotations__) - about_queues == set(SendOptions.__annotations__) - about_jobs
     assert {field.name for field in attrs.fields(NewJob)} == set(SendOptions.__annotations__) | {"data"}
+
+
+@pytest.mark.parametrize("options", [QueueOptions, SendOptions, trioboss.WorkOptions])
+def test_help_describes_every_option(options):
+    text = inspect.getdoc(options)
+
+    assert [name for name in options.__annotations__ if f"``{name}``" not in text] == []
+
+
+def test_help_names_the_defaults_of_queues():
+    described = dict(re.findall(r"- ``(\w+)`` \(([\w.]+)", inspect.getdoc(QueueOptions)))
+    settings = attrs.asdict(QueueSettings(retry_jitter=0.5))
+    for days in ("retention", "delete_after"):
+        settings[days] /= 86400
+
+    assert described == {
+        name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in settings.items()
+    }
 
 
 def test_what_is_not_public_is_not_there_and_its_absence_is_named():

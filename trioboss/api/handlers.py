@@ -51,7 +51,15 @@ Lifespan: TypeAlias = (
 
 
 class WorkOptions(TypedDict, total=False):
-    """The options of `work` that are the same for every kind of handler."""
+    """The options of `work` that are the same for every kind of handler.
+
+    - ``concurrency`` (1): how many calls run at once; 1 to 1,000,000,000.
+    - ``prefetch`` (None): how many jobs are leased ahead of free slots; their leases run while they wait.
+    - ``min_priority``, ``max_priority`` (None): only jobs of such a priority.
+    - ``priority`` (True): False claims in the order of sending alone.
+    - ``middleware`` (none): async functions ``(job, call_next)`` around every call.
+    - ``lifespan`` (None): an async context manager that is open while the worker runs.
+    """
 
     concurrency: int
     """How many calls of the handler run at once. Example: ``concurrency=20``."""

@@ -67,8 +67,21 @@ def make_id() -> UUID:
 
 
 class SendOptions(TypedDict, total=False):
-    """The options of `send`. An option that is left out, or None, is that of the queue, see `QueueOptions`; those that
-    queues do not have are described here. Durations are seconds or timedeltas.
+    """The options of `send`. Durations are seconds or timedeltas, of less than 100 years.
+
+    - ``id`` (a new UUIDv7): the same id twice is one job.
+    - ``priority`` (0): higher is claimed first; -2,147,483,648 to 2,147,483,647.
+    - ``start_after`` (now): seconds from now, a timedelta, an aware datetime, or ISO 8601 text with a zone.
+    - ``singleton_key`` (None): the key of policies, throttles, `send_once` and `send_singleton`; 1 to 1,000 bytes. On a
+      queue of the policy standard a key alone refuses nothing.
+    - ``singleton_seconds`` (None): the length of a throttle slot, more than 0: one job of a key in each.
+    - ``singleton_next_slot`` (False): whether a job whose slot is taken gets the next one.
+    - ``trace`` (None): the trace context of the sender, at most 2,000 characters.
+
+    All others are those of the queue unless they are given, with the limits that `QueueOptions` has: ``dead_letter``,
+    ``retry_limit``, ``retry_delay``, ``retry_backoff``, ``retry_delay_max``, ``retry_jitter``, ``retry_multiplier``,
+    ``retry_window``, ``expire_in``, ``heartbeat``, ``auto_heartbeat``, ``max_lease_extensions``, ``retention`` and
+    ``delete_after``. A job cannot switch off the heartbeat of its queue.
     """
 
     id: UUID | str | None

@@ -34,10 +34,30 @@ _DAY = 86400.0
 
 
 class QueueOptions(TypedDict, total=False):
-    """The options of `create_queue` and `update_queue`. Durations are seconds or timedeltas, of at most 100 years.
+    """The options of `create_queue` and `update_queue`. Durations are seconds or timedeltas, of less than 100 years.
 
     Jobs have the options of their queue that `send` does not override, as they are when they are used: a change reaches
     jobs that wait already. An attempt that is running keeps its expire_in and heartbeat.
+
+    - ``policy`` (standard): which jobs may exist at the same time, see `Policy`. Cannot be changed later.
+    - ``partition`` (False): whether its live jobs have a table of their own. Cannot be changed later.
+    - ``dead_letter`` (None): the queue that gets a copy of each job that has failed for good.
+    - ``warning_queue_size`` (None): warn while more jobs are queued; at least 1.
+    - ``retry_limit`` (2): how often a job is tried again; 0 to 1,000,000,000.
+    - ``retry_delay`` (0 seconds): from a failure to the next attempt.
+    - ``retry_backoff`` (False): whether the delay grows with each failure.
+    - ``retry_delay_max`` (None): the longest delay of a backoff, in seconds.
+    - ``retry_jitter`` (0.5 with backoff, else 0): the part of a delay that is random; 0 to 1.
+    - ``retry_multiplier`` (2): the factor by which a backoff grows; 1 to 100.
+    - ``retry_window`` (None): a failure more than so many seconds after the last one starts the backoff again.
+    - ``expire_in`` (900 seconds): how long an attempt may take, more than 0. Set it to an upper bound.
+    - ``heartbeat`` (None): seconds without a heartbeat after which an attempt is lost; at least 1. 20 to 60 are good.
+    - ``auto_heartbeat`` (True): whether the worker sends the heartbeats.
+    - ``max_lease_extensions`` (3): how often an attempt may be extended; 0 to 1,000,000,000.
+    - ``commit_order`` (True): under key_strict_fifo, whether the order of a key is that of commits.
+    - ``retention`` (14 days): how long a job may be queued before it is deleted; more than 0.
+    - ``delete_after`` (7 days): how long an ended job is kept; 0: for ever.
+    - ``keep_completed`` (True): whether completed jobs are kept at all.
     """
 
     policy: PolicyName | Policy
