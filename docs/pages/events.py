@@ -18,7 +18,7 @@ def describe_events() -> str:
         if kind in _OPT_IN:
             note = "only for readers that name it"
         elif kind in _ON_DEMAND:
-            note = "made only while somebody reads events"
+            note = "made only while a reader is subscribed"
         lines.append(f"| {{py:obj}}`~trioboss.{kind.__name__}` | {level} | {note} |")
     lines += ["", "```{eval-rst}"]
     for name in events.__all__:
