@@ -45,7 +45,7 @@ async def observe(dsn: str) -> Seen:
                 async with trio.open_nursery() as parts:
                     for part in PARTS:
                         parts.start_soon(part, boss, other, seen)
-                await _until(lambda: len(seen.of(events.MonitorStates)) > 0 and len(seen.of(events.Wip)) > 0)
+                await _until(lambda: _is_reported(seen))
                 seen.values["pools"] = boss.statistics().pools
             await _stop(boss, seen)
     seen.values["ended"] = boss.has_ended
@@ -59,6 +59,14 @@ async def _collect(
         task_status.started()
         async for event in stream:
             into += [event]
+
+
+def _is_reported(seen: Seen) -> bool:
+    """Whether the last reports were made after everything else."""
+    states, wip = seen.of(events.MonitorStates), seen.of(events.Wip)
+    workers = {worker.queue: worker for worker in wip[-1].workers} if wip else {}
+    counted = states[-1].queues.get("long", {}).get("created") if states else 0
+    return counted == 3 and "outcomes" in workers and workers["outcomes"].last_error is not None
 
 
 async def _until(condition: Any) -> None:
@@ -139,8 +147,8 @@ async def many(boss: trioboss.Boss, other: trioboss.Boss, seen: Seen) -> None:
     await boss.work("batches", batch, batch_size=5)
     await boss.work("report-*5", _handler(seen))
     await boss.create_queue("report-c5")
-    for each in (boss, other):
-        await each.work("both", _handler(seen), concurrency=3)
+    for each in (boss, other):  # slow enough that neither of them does all
+        await each.work("both", _handler(seen, lambda job: trio.sleep(0.02)), concurrency=3)
     await boss.insert("five", [{"data": n} for n in range(10)])
     await boss.insert("one", [{"data": n} for n in range(1, 4)])
     await boss.insert("both", [{"data": n} for n in range(100)])

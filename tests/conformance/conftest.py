@@ -1,4 +1,4 @@
-"""Fixtures: one database and one blocking boss for all rows, and one run of workers that many rows look at."""
+"""Fixtures: one database and one blocking boss for all rows, and one run of workers that many rows check."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta

@@ -219,7 +219,12 @@ def check_queue(
         yield Finding(f"queue {name}", "warning", text, advice)
     if keys and policy == "standard":
         text = "jobs have a singleton_key, which limits nothing under the policy standard"
-        yield Finding(f"queue {name}", "warning", text, "choose another policy, or leave the key out")
+        yield Finding(
+            f"queue {name}",
+            "warning",
+            text,
+            "use send_once, send_singleton or another policy, or leave the key out",
+        )
 
 
 def check_schedules(labels: list[tuple[str, str | None, str | None]]) -> Finding:
