@@ -202,6 +202,14 @@ class PlainWriter:
             assert how in ("wait", "defer", "ready")  # it would break a policy
 
 
+def _join(first: Settlements, second: Settlements) -> Settlements:
+    return Settlements(
+        [*first.completed, *second.completed],
+        [*first.failed, *second.failed],
+        [*first.released, *second.released],
+    )
+
+
 @attrs.define(eq=False)
 class Dispatcher:
     """Settles and claims as a dispatcher does; and now and then as a program does that fetches manually."""
@@ -212,20 +220,31 @@ class Dispatcher:
     def __call__(self, hand: Hand) -> None:
         operation = hand.store.settle_and_claim.settle_and_claim
         settlements = Settlements()
+        settles_alone = False
         while not self.arena.is_over.is_set():
             if hand.random.random() < 0.1:
                 self._fetch(hand)
                 continue
-            request = ClaimRequest(hand.random.choice((1, 2, 5)), self.worker)
+            request: ClaimRequest | None = ClaimRequest(hand.random.choice((1, 2, 5)), self.worker)
+            if settles_alone:
+                request = None
             try:
                 answer = hand.run(lambda own, s=settlements, r=request: operation(QUEUE, s, r))
             except psycopg.errors.DeadlockDetected:
                 # A caller changes several of these jobs in another order. A dispatcher tries again, with all of them.
                 self.arena.count("deadlock")
                 continue
+            except psycopg.errors.LockNotAvailable:
+                # A caller's transaction has changed one of these jobs. A dispatcher settles again without a claim.
+                self.arena.count("lock timeout")
+                settles_alone = True
+                continue
+            settles_alone = False
             jobs = list(answer.claim.jobs) if answer.claim is not None else []
             self.arena.count("claimed", len(jobs))
-            settlements = self._work(hand, jobs)
+            # What waits for another transaction is tried again with what ends next.
+            settled = {lease.id for lease in settlements.leases} - answer.postponed
+            settlements = _join(settlements.without(settled), self._work(hand, jobs))
             if not jobs:
                 hand.pause(0.01)
 

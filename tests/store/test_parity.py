@@ -340,7 +340,8 @@ async def test_connections_are_opened_by_the_function_of_the_program(dsn):
             names = await (await conn.execute("show application_name")).fetchone()
         with psycopg.connect(dsn) as other:
             counted = other.execute(
-                "select count(*) from pg_stat_activity where application_name = 'trioboss'"
+                "select count(*) from pg_stat_activity"
+                " where application_name = 'trioboss' and datname = current_database()"
             ).fetchone()
 
     assert names == ("mine",)
