@@ -147,8 +147,12 @@ async def many(boss: trioboss.Boss, other: trioboss.Boss, seen: Seen) -> None:
     await boss.work("batches", batch, batch_size=5)
     await boss.work("report-*5", _handler(seen))
     await boss.create_queue("report-c5")
-    for each in (boss, other):  # slow enough that neither of them does all
-        await each.work("both", _handler(seen, lambda job: trio.sleep(0.02)), concurrency=3)
+
+    async def short(job: Any) -> None:
+        await trio.sleep(0.02)  # slow enough that neither boss does all
+
+    for each in (boss, other):
+        await each.work("both", _handler(seen, short), concurrency=3)
     await boss.insert("five", [{"data": n} for n in range(10)])
     await boss.insert("one", [{"data": n} for n in range(1, 4)])
     await boss.insert("both", [{"data": n} for n in range(100)])
