@@ -153,6 +153,7 @@ def test_without_a_dsn_the_embedded_server_is_used_and_migrated(dsn, no_spark, m
     assert "start Spark" in printed
 
 
+@pytest.mark.soak
 def test_report_audit_and_capacity_run_one_after_the_other(spark, dsn, database, tmp_path, capsys):
     end_jobs(database, 20)
 

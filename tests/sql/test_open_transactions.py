@@ -4,6 +4,7 @@ Our own session gives up after a short lock_timeout, so every step that returns 
 """
 
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import psycopg
 import pytest
@@ -115,9 +116,19 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("policy", Policy)
-@pytest.mark.parametrize("other", OTHERS)
-@pytest.mark.parametrize("opened", OPEN)
+def cover(pairs):
+    """Each pair with a policy without keys and one with, in turn; with the others by the marker soak."""
+    rotated = {}
+    for number, pair in enumerate(pairs):
+        free = [policy for policy in Policy if not policy.is_keyed]
+        rotated[pair] = {free[number % len(free)], KEYED[number % len(KEYED)]}
+    for pair in pairs:
+        for policy in Policy:
+            marks = () if policy in rotated[pair] else (pytest.mark.soak,)
+            yield pytest.param(*pair, policy, marks=marks, id="-".join((*pair, policy)))
+
+
+@pytest.mark.parametrize(("opened", "other", "policy"), list(cover(list(product(OPEN, OTHERS)))))
 def test_an_open_transaction_makes_nobody_wait(sessions, opened, other, policy):
     scene = Scene(sessions, policy)
     OPEN[opened](scene)
