@@ -74,7 +74,7 @@ def test_jobs_lists_them_by_state_and_shows_payloads_only_when_asked(run, sync_b
     assert code == 0
     assert str(id) in printed
     assert "secret" not in printed
-    assert "secret" in run("jobs", queue, "--data")[1]
+    assert '"secret"' in run("jobs", queue, "--data")[1]  # as JSON
     assert "(none)" in run("jobs", queue, "--state", "failed")[1]
     assert [job["id"] for job in json.loads(run("jobs", queue, "--json")[1])] == [str(id)]
 

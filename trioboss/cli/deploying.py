@@ -57,7 +57,8 @@ async def _deploy(args: argparse.Namespace, app: Declaration) -> int:
         if not args.plan:
             await apply_plan(boss, app, changes)
             done = sum(change.action.changes_something for change in changes)
-            print(f"{done} changes made" if done else f"everything is as {app.label!r} declares it")
+            made = "1 change made" if done == 1 else f"{done} changes made"
+            print(made if done else f"everything is as {app.label!r} declares it")
     left = [change for change in changes if change.action is Action.LEAVE]
     if left:
         print_error(f"{len(left)} differences stay: --adopt changes what {app.label!r} did not make, too")

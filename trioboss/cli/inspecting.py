@@ -98,8 +98,8 @@ def _describe(job: Job, found: dict[str, Any]) -> Iterator[str]:
         f", {each['id']} ({each['state']})" for each in found["dead_letter_jobs"]
     )
     if found["job"]["data"] != "…":
-        yield f"  data         {printable(str(job.data))}"
-        yield f"  output       {printable(str(job.output))}"
+        yield f"  data         {show_value(job.data, 'data')}"
+        yield f"  output       {show_value(job.output, 'output')}"
     yield from _describe_backlog(job, found["backlog"])
     yield from _describe_attempts([Attempt(**each) for each in found["attempts"]])
 

@@ -12,6 +12,7 @@ from trioboss.errors import UsageError
 __all__ = ["confirm", "format_table", "print_error", "print_json", "print_rows", "printable", "show_value"]
 
 _AGES = ("oldest_age", "age")  # columns of durations
+_PAYLOADS = ("data", "output")  # columns of JSON
 
 
 def print_error(message: str) -> None:
@@ -57,6 +58,8 @@ def show_value(value: object, column: str = "") -> str:
     """A value for people."""
     if value is None:
         return "-"
+    if column in _PAYLOADS:
+        return printable(json.dumps(value, ensure_ascii=False))
     if isinstance(value, float):
         if column not in _AGES:
             return f"{value:.1f}"
