@@ -1,6 +1,6 @@
 """Actions: a page that says what would happen, with the number of jobs, and the requests that do it.
 
-Whatever concerns many jobs is done in chunks, one for each request: the page sends the next one by itself, or a person
+An action on many jobs is done in chunks, one for each request: the page sends the next one by itself, or a person
 presses the button. It is bounded by the time of counting: jobs that came later are left alone.
 """
 

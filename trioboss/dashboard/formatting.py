@@ -1,4 +1,4 @@
-"""Values as text and markup for the pages. Whatever comes from a job is shown as data: escaped, bounded, and without
+"""Values as text and markup for the pages. Values of jobs are shown as data: escaped, bounded, and without
 characters that would change how the text around them reads.
 """
 

@@ -1,5 +1,5 @@
-"""Live pages by server-sent events. Whatever the number of people, a page is read once a second, and only while
-somebody has it open: the tasks that send it to them do that work, and there are no others.
+"""Live pages by server-sent events. A page is read once a second while at least one person has it open, for all of them
+together. The tasks that send it to the browsers do that work; there are no others.
 """
 
 import json

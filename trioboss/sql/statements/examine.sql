@@ -1,4 +1,4 @@
--- What the doctor asks of the server, in one row: who answers, how it is set up, and what holds it back.
+-- The server as the doctor examines it, in one row: its version, its settings, and the oldest snapshot that is open.
 SELECT current_setting('server_version') AS version, pg_backend_pid() AS backend, clock_timestamp() AS now,
        s.ssl, s.version AS ssl_version,
        coalesce(inet_client_addr() <<= ANY (ARRAY['127.0.0.0/8', '::1/128']::inet[]), true) AS local,

@@ -1,4 +1,4 @@
--- What arrived, completed and failed in these queues since a time: for each its minutes and three counts, as arrays.
+-- How many jobs arrived, completed and failed in these queues since a time: for each its minutes and three counts, as arrays.
 SELECT s.queue, array_agg(s.minute ORDER BY s.minute), array_agg(s.arrived ORDER BY s.minute),
        array_agg(s.completed ORDER BY s.minute), array_agg(s.failed ORDER BY s.minute)
 FROM unnest(:queues::text[]) AS w (queue)
