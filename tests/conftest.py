@@ -19,6 +19,7 @@ settings.register_profile("deep", deadline=None, max_examples=3000, print_blob=T
 settings.load_profile("quick")
 
 
+@pytest.hookimpl(optionalhook=True)  # not every run has xdist: tests/mutants/apply.py has none
 def pytest_xdist_auto_num_workers() -> int:
     """How many processes `-n auto` means: more than cores, because many tests wait for a process or a restart."""
     return max(3, (os.cpu_count() or 2) * 3 // 2)
