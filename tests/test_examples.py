@@ -102,14 +102,16 @@ def test_the_web_service_answers_requests_and_ends_jobs_before_it_stops(dsn):
         response = client.getresponse()
         assert (response.status, response.read()) == (201, b'{"order":1}')
         until(lambda: other.execute("SELECT FROM pg_locks WHERE NOT granted").fetchone() is not None)
-        # The second request is under way: a part of its body is missing.
+        # The second request is under way, as the answer 100 shows; its body is missing.
         client.putrequest("POST", "/orders")
         client.putheader("Content-Length", "6")
-        client.endheaders(b'"bi')
+        client.putheader("Expect", "100-continue")
+        client.endheaders()
+        assert client.sock.recv(1000).startswith(b"HTTP/1.1 100")
 
         process.send_signal(signal.SIGTERM)
         until(lambda: refuses(client))
-        client.send(b'ke"')
+        client.send(b'"bike"')
         response = client.getresponse()
         assert (response.status, response.read()) == (201, b'{"order":2}')
         assert process.stdout.readline() == "all requests are answered\n"
