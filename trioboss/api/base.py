@@ -1,7 +1,7 @@
 """How Boss executes operations: on its pool, or in the caller's transaction."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 import attrs
@@ -9,6 +9,7 @@ import trio
 
 from trioboss.errors import BossClosed, UsageError
 from trioboss.postgres import Connection, Pool
+from trioboss.postgres.errors import refuse_aborted, translate_errors
 from trioboss.postgres.executor import execute, execute_in
 from trioboss.postgres.foreign import CallerConnection, unwrap
 from trioboss.postgres.operation import Operation
@@ -85,12 +86,18 @@ class ApiBase:
     async def transaction(self) -> AsyncIterator[Connection[Any]]:
         """A transaction on a connection of the pool, for your own statements and for ``conn=``.
 
-        It commits when the block ends and rolls back when it raises.
+        It commits when the block ends and rolls back when it raises. A block that ends although one of its statements
+        has failed raises StatementFailed; OutcomeUnknown if the connection is lost during the commit. Errors of your
+        own statements are psycopg's.
         """
         self._check_open()
         async with self._pool.connection() as conn:
-            async with conn.transaction():
+            async with AsyncExitStack() as stack:
+                await stack.enter_async_context(conn.transaction())
                 await conn.execute(_RESET_SETTINGS)
                 yield conn
+                refuse_aborted(conn)
+                with translate_errors(conn, commits=True):
+                    await stack.aclose()
             # A plain SET within the transaction outlives its commit, and the session is used by others next.
             await conn.reset_session()

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Self, TypeVar, Unpack
 
 from trioboss.api.connecting import ConnectionOptions, make_context, make_dsn
@@ -19,7 +19,7 @@ from trioboss.postgres.blocking import (
 from trioboss.postgres.blocking_executor import execute_blocking
 from trioboss.postgres.dsn import hide_password
 from trioboss.postgres.embedded import resolve_dsn
-from trioboss.postgres.errors import translate_errors, wrap_driver_errors
+from trioboss.postgres.errors import refuse_aborted, translate_errors, wrap_driver_errors
 from trioboss.postgres.foreign_blocking import ForeignConnection, unwrap_blocking
 from trioboss.postgres.migrate import check_version
 from trioboss.postgres.migrate import migrate as migrate_schema
@@ -121,7 +121,9 @@ class BlockingBase:
     def transaction(self) -> Iterator[BlockingConnection]:
         """A transaction on a connection of ours, for your own statements and for ``conn=``.
 
-        It commits when the block ends and rolls back when it raises.
+        It commits when the block ends and rolls back when it raises. A block that ends although one of its statements
+        has failed raises StatementFailed; OutcomeUnknown if the connection is lost during the commit. Errors of your
+        own statements are psycopg's.
         """
         self._check_schema()
         with self.unchecked_transaction() as conn:
@@ -131,8 +133,12 @@ class BlockingBase:
     def unchecked_transaction(self) -> Iterator[BlockingConnection]:
         """A transaction on a connection of ours, whatever the version of the schema is."""
         # Not a connection of the operations: one without `conn` has to commit by itself.
-        with self._borrow(self._spare, {}) as conn, conn.transaction():
+        with self._borrow(self._spare, {}) as conn, ExitStack() as stack:
+            stack.enter_context(conn.transaction())
             yield conn
+            refuse_aborted(conn)
+            with translate_errors(conn, commits=True):
+                stack.close()
 
     @contextmanager
     def _borrow(

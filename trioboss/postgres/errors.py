@@ -39,6 +39,7 @@ __all__ = [
     "is_table_gone",
     "is_transaction_aborted",
     "is_unique_violation",
+    "refuse_aborted",
     "translate_errors",
     "unavailable",
     "wrap_driver_errors",
@@ -49,9 +50,9 @@ AnyConnection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
 # SQLSTATEs of a lost connection: connection_exception, and a server that shuts down, crashed or is starting.
 _LOST = re.compile(r"08...|57P0[123]")
 # SQLSTATEs of what may be over at the next try: deadlock and serialization failure (40), resources (53), lock timeout
-# (55P03), cancelled by a timeout (57014), read-only standby (25006), idle transaction ended (25P0), shutdown (57P0),
-# lost connection (08), I/O error (58).
-_TRANSIENT = re.compile(r"40...|53...|55P03|57014|25006|25P0.|57P0.|08...|58...")
+# (55P03), cancelled by a timeout (57014), read-only standby (25006), transaction ended by a timeout (25P03, 25P04),
+# shutdown (57P0), lost connection (08), I/O error (58).
+_TRANSIENT = re.compile(r"40...|53...|55P03|57014|25006|25P0[34]|57P0.|08...|58...")
 # libpq does not tell the SQLSTATE of a refused connection, so the message is compared. A server with another
 # lc_messages sends another text: its refusal looks like any other failure, and is retried until the deadline.
 _REFUSED = re.compile(
@@ -236,6 +237,18 @@ def is_table_gone(error: BaseException, *, of_queue: bool = True) -> bool:
     return (of_queue and isinstance(error, errors.UndefinedTable)) or (
         isinstance(error, errors.CheckViolation) and error.diag.constraint_name is None
     )
+
+
+def refuse_aborted(connection: AnyConnection) -> None:
+    """Raise StatementFailed if a statement of the transaction has failed: the server would answer COMMIT by a rollback,
+    and report no error.
+    """
+    if connection.info.transaction_status == psycopg.pq.TransactionStatus.INERROR:
+        raise StatementFailed(
+            "nothing is committed, because a statement of the transaction has failed: to go on after such an error, "
+            "run the statement in a savepoint (`conn.transaction()`)",
+            errors.InFailedSqlTransaction.sqlstate,
+        )
 
 
 def is_transaction_aborted(error: BaseException) -> bool:

@@ -1,0 +1,78 @@
+"""boss.transaction(): the block commits, or an error says that it did not."""
+
+import psycopg
+import pytest
+
+import trioboss
+
+FAILS = "SELECT FROM nowhere"
+
+
+def exists(database, table):
+    return database.execute("SELECT to_regclass(%s) IS NOT NULL", [f"public.{table}"]).fetchone()[0]
+
+
+async def test_a_block_that_ends_after_a_failed_statement_says_that_nothing_is_committed(boss, database):
+    async def swallow_an_error():
+        async with boss.transaction() as conn:
+            await conn.execute("CREATE TABLE public.swallowed ()")
+            with pytest.raises(psycopg.errors.UndefinedTable):
+                await conn.execute(FAILS)
+
+    with pytest.raises(trioboss.StatementFailed, match="nothing is committed"):
+        await swallow_an_error()
+    assert not exists(database, "swallowed")
+
+
+async def test_a_statement_that_fails_in_a_savepoint_leaves_the_rest_to_be_committed(boss, database):
+    async with boss.transaction() as conn:
+        await conn.execute("CREATE TABLE public.saved ()")
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            async with conn.transaction():
+                await conn.execute(FAILS)
+
+    assert exists(database, "saved")
+
+
+async def test_a_connection_that_is_lost_before_the_commit_raises_an_error_of_ours(boss, database):
+    async def lose_the_connection():
+        async with boss.transaction() as conn:
+            await conn.execute("CREATE TABLE public.lost ()")
+            database.execute("SELECT pg_terminate_backend(%s, 10000)", [conn.info.backend_pid])
+
+    with pytest.raises(trioboss.OutcomeUnknown):
+        await lose_the_connection()
+    assert not exists(database, "lost")
+
+
+async def test_a_call_in_a_failed_transaction_is_not_worth_repeating(boss):
+    async def send_after_an_error():
+        async with boss.transaction() as conn:
+            with pytest.raises(psycopg.errors.UndefinedTable):
+                await conn.execute(FAILS)
+            await boss.send("q", conn=conn)
+
+    await boss.create_queue("q")
+    with pytest.raises(trioboss.StatementFailed, match="current transaction is aborted"):
+        await send_after_an_error()
+
+
+def test_a_blocking_block_says_so_too(sync_boss, database):
+    def swallow_an_error():
+        with sync_boss.transaction() as conn:
+            conn.execute("CREATE TABLE public.blocking ()")
+            with pytest.raises(psycopg.errors.UndefinedTable):
+                conn.execute(FAILS)
+
+    def lose_the_connection():
+        with sync_boss.transaction() as conn:
+            conn.execute("CREATE TABLE public.blocking ()")
+            database.execute("SELECT pg_terminate_backend(%s, 10000)", [conn.info.backend_pid])
+
+    with pytest.raises(trioboss.StatementFailed, match="nothing is committed"):
+        swallow_an_error()
+    with pytest.raises(trioboss.OutcomeUnknown):
+        lose_the_connection()
+    assert not exists(database, "blocking")
+    with sync_boss.transaction() as conn:  # and the boss goes on
+        assert conn.execute("SELECT 1").fetchone() == (1,)
