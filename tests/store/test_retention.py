@@ -205,6 +205,18 @@ async def test_a_job_that_waited_for_longer_than_its_retention_is_deleted(
     assert count(database, "job") == 250
 
 
+async def test_jobs_that_wait_behind_a_blocked_key_outlive_their_retention(boss, clock):
+    await boss.create_queue("f", policy="key_strict_fifo", retry_limit=0)
+    blocked = [await boss.send("f", n, singleton_key="blocked", retention=60) for n in range(3)]
+    await boss.fail("f", await boss.fetch("f"), "no")
+    for n in range(3):
+        await boss.send("f", n, singleton_key="free", retention=60)
+    clock.advance(61)
+    await prune(boss)
+
+    assert [job.id for job in await boss.find_jobs("f")] == blocked
+
+
 async def test_a_table_that_is_dropped_with_its_queue_meanwhile_does_not_stop_the_pruning(
     q, clock, monkeypatch
 ):

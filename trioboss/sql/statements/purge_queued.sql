@@ -1,5 +1,6 @@
--- Delete queued jobs that waited for longer than their retention. A failed job that blocks its key stays; a job that
--- somebody is just changing is left for the next time.
+-- Delete queued jobs that waited for longer than their retention. A failed job that blocks its key stays, and so does every
+-- job that waits for the owner of its key: workers are there, and to delete it would break the order of the key without a
+-- trace. A job that somebody is just changing is left for the next time.
 -- Reads the pages from `first` up to `after`, so that it never holds back vacuum for long. Returns how many.
 WITH gone AS (
     DELETE FROM trioboss.live_job_common WHERE ctid = ANY (ARRAY (
@@ -7,6 +8,8 @@ WITH gone AS (
         WHERE j.ctid >= :first::tid AND j.ctid < :after::tid AND j.readiness < 'active'
           AND greatest(j.start_after, j.created_on) + coalesce((j.options ->> 'retention')::float8, q.retention) * interval '1 s'
               < coalesce(:now::timestamptz, now())
+          AND (j.readiness <> 'waiting' OR NOT EXISTS (
+              SELECT FROM trioboss.live_job_common o WHERE o.queue = j.queue AND o.owner = j.backlog))
         FOR UPDATE OF j SKIP LOCKED))
     RETURNING id
 )
