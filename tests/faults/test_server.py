@@ -121,7 +121,7 @@ async def test_E3_during_an_outage_a_worker_reconnects_at_a_bounded_rate(server,
 
 @pytest.mark.parametrize(
     ("options", "seconds"),
-    [({"presence_grace": 2.0}, 5), pytest.param({}, 20, marks=pytest.mark.soak, id="defaults")],
+    [({"presence_grace": 4.0}, 7), pytest.param({}, 20, marks=pytest.mark.soak, id="defaults")],
 )
 async def test_a_restart_that_takes_longer_than_the_grace_cancels_no_handler(
     server, own_dsn, options, seconds

@@ -106,10 +106,12 @@ def test_any_dataframe_is_a_payload_and_a_task_that_failed_leaves_nothing(spark,
     target = {"dsn": dsn, "queue": "email"}
 
     with pytest.raises(Exception, match="on purpose"):
-        failing.write.format("trioboss").options(**target, loadId="bad").mode("append").save()
-    assert (jobs_in(database), stages_in(database)) == ([], [])
+        failing.write.format("trioboss").options(**target, loadId="load").mode("append").save()
+    assert jobs_in(database) == []
 
-    rows.write.format("trioboss").options(**target).mode("append").save()
+    # The process of the task that failed may make its stage after the load was given up: the next try removes it.
+    rows.write.format("trioboss").options(**target, loadId="load").mode("append").save()
+    assert stages_in(database) == []
     assert jobs_in(database)[3] == (
         {"n": 3, "list": [3, 4], "nested": {"a": "2031-01-01"}, "map": {"k": 1.5}},
     )

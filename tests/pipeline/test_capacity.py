@@ -71,6 +71,7 @@ def test_the_slots_that_are_needed_meet_the_target_in_a_replay_and_one_less_does
     assert even.by_hour[DAY.hour] == even.slots_needed
 
 
+@pytest.mark.soak
 def test_waits_behind_a_key_cannot_be_bought_with_slots(found):
     assert found["keyed"].limited_by == "keys"
 

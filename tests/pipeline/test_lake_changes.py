@@ -454,7 +454,7 @@ def erase_killed_at(spark, dsn, database, tmp_path, monkeypatch, quick):
     return erase_killed
 
 
-@pytest.mark.parametrize("n", [4, 7])
+@pytest.mark.parametrize("n", [4, pytest.param(7, marks=pytest.mark.soak)])
 def test_an_erasure_that_was_killed_and_is_run_again_is_complete(erase_killed_at, n):
     assert erase_killed_at(n)
 

@@ -87,6 +87,7 @@ def test_the_report_of_each_queue_is_what_was_said_beforehand(made, reported):
             assert queue[f"wait_p{share}"] == facts.percentile("waits", share / 100) / 1000
 
 
+@pytest.mark.soak
 def test_the_hours_add_up_to_what_was_said_beforehand(made, reported):
     for name, facts in made.queues.items():
         points = [point for point in reported.points if point["queue"] == name]
@@ -101,6 +102,7 @@ def test_the_hours_add_up_to_what_was_said_beforehand(made, reported):
         )
 
 
+@pytest.mark.soak
 def test_errors_and_dead_letters_are_those_that_were_planted(made, reported):
     found = {(error["queue"], error["fingerprint"]): error["count"] for error in reported.errors}
     said = {(queue, text): n for queue, facts in made.queues.items() for text, n in facts.errors.items()}
@@ -112,6 +114,7 @@ def test_errors_and_dead_letters_are_those_that_were_planted(made, reported):
     ]
 
 
+@pytest.mark.soak
 def test_the_hottest_keys_and_the_slowest_job_are_known(made, reported):
     shape, jobs = SHAPES[3], made.queues["sync"].jobs
     lines, time = shape.lines(jobs, 43200), Counter()
@@ -126,6 +129,7 @@ def test_the_hottest_keys_and_the_slowest_job_are_known(made, reported):
     assert (slowest["queue"], slowest["run"]) == ("reports", max(made.queues["reports"].runs) / 1000)
 
 
+@pytest.mark.soak
 def test_a_job_whose_end_was_undone_counts_once(reported):
     points = [point for point in reported.points if point["queue"] == "clean/retried"]
     (queue,) = (queue for queue in reported.queues if queue["queue"] == "clean/retried")
