@@ -135,7 +135,9 @@ def test_twenty_processes_that_start_at_once_all_succeed(empty_dsn, migrated):
             barrier.execute("select pg_advisory_unlock(1)")
             errors = processes.communicate(timeout=60)[1].decode()
 
-    assert (errors, processes.returncode) == ("", 0)
+    # Twenty bosses that end at once may be too slow for their cancel requests, and log that.
+    unexpected = [line for line in errors.splitlines() if "a cancel request failed" not in line]
+    assert (unexpected, processes.returncode) == ([], 0)
     assert dump(empty_dsn) == migrated
 
 
