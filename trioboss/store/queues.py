@@ -51,7 +51,9 @@ class QueueOperations:
                 raise QueueExists(name, differing)
 
     def update(self, name: str, options: Mapping[str, Any]) -> Operation[None]:
-        """Change the options given. They apply to queued jobs, too, but not to attempts that are running."""
+        """Change the options given. They apply to queued jobs, too. A running attempt keeps the expiry and heartbeat of
+        its claim; retries are read when it fails.
+        """
         check_name("queue", name)
         changed = changed_settings(options)
         yield from self._check_dead_letter(name, changed.get("dead_letter"))

@@ -13,12 +13,6 @@ WITH terms AS MATERIALIZED (
     SELECT * FROM ended WHERE (SELECT keep_completed FROM terms)
 ),
 \ir fragments/archive_done.sql
-, copied AS (
-    INSERT INTO trioboss.live_job (queue, data, created_on, start_after)
-    SELECT q.name, trioboss.completion_of(e.id, e.queue, e.data, 'completed', e.output, e.created_on, e.started_on,
-                                          e.ended_on, e.retry_count), e.ended_on, e.ended_on
-    FROM ended e, trioboss.queue q
-    WHERE q.name = '__state__completed__' || :queue
-    ORDER BY e.seq
-)
+,
+\ir fragments/completion_jobs.sql
 SELECT id FROM ended;

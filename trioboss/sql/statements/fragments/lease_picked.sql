@@ -1,5 +1,5 @@
--- Lease the jobs in `picked`: only the first of them, if the data of all is more than four megabytes as stored, because a
--- worker has to hold an answer whole, and the server keeps its locks until the worker has read it.
+-- Lease the jobs in `picked`: as many of the first ones as fit into four megabytes of data as stored, at least one. A worker
+-- has to hold an answer whole, and the server keeps its locks until the worker has read it.
 -- What a job overrides is read from its options, which are null for nearly all jobs. The number of an attempt cannot
 -- overflow, whatever plain SQL has written there: from 2^30 on it begins anew.
 claimed AS (
