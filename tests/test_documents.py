@@ -102,6 +102,29 @@ def test_a_decision_is_a_page_of_four_parts(decision):
     assert f"({decision.name})" in index
 
 
+MUTANTS = tomllib.loads((ROOT / "tests" / "mutants" / "mutants.toml").read_text("utf-8"))
+LONG_NAME = re.compile(r"`([a-z_]+(?:-[a-z_]+){2,})`")
+
+
+def test_the_mutants_that_decisions_name_exist():
+    named = {name for decision in DECISIONS for name in LONG_NAME.findall(decision.read_text("utf-8"))}
+
+    assert named
+    assert named <= set(MUTANTS)
+
+
+def test_commands_are_added_in_the_file_that_the_guide_names():
+    """A call of the function `add`, not of a method of that name."""
+    guide = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    adding = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "trioboss" / "cli").glob("*.py")
+        if re.search(r"^( +parser = | +)add\(", path.read_text("utf-8"), re.MULTILINE)
+    }
+
+    assert adding == set(re.findall(r"an `add\(…\)` in\s+`([^`]+)`", guide))
+
+
 # -- the versions that we support are the same everywhere
 
 WORKFLOW = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")

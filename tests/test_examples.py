@@ -20,7 +20,12 @@ EXPECTED = {
     "01_hello": "completed hello, world",
     "02_by_hand": "refused: the lease of job",
     "03_web_app": '{"size": [100, 100], "image": "cat.png"}',
-    "04_orders_in_order": "blocked: ['order-3']",
+    "04_orders_in_order": (
+        "blocked: ['order-2', 'order-3']\nstill blocked: []\n"
+        "order-1 ['placed', 'paid', 'shipped', 'closed']\n"
+        "order-2 ['placed', 'paid', 'closed']\n"  # the event that was deleted
+        "order-3 ['placed', 'paid', 'shipped', 'closed']\n"  # the event that was retried
+    ),
     "05_throttled_emails": "debounced 1: kept for the next hour",
     "06_cron": "2 ticks",
     "07_dead_letters": "dead letter of payments True",

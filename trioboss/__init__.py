@@ -13,7 +13,8 @@ For contributors: a module may import from its own row and from rows below it, n
     building blocks  machines (decisions without I/O)   sql   postgres (connections)
     data types       model   errors   events   charts (as markup)
 
-The exact map is ALLOWED in tests/test_architecture.py, which fails when it is broken.
+The exact map is ALLOWED in tests/test_architecture.py, which fails when it is broken. The docstring of each package
+lists its modules, sql/statements/README.md lists the statements, and actors/__init__.py has the way of a job.
 Nothing is imported before one of the public names is used: a process that needs little, as a worker of Spark, starts
 quickly.
 """

@@ -22,11 +22,16 @@ TriobossError
 ├── NoPostgres                        the operator: install or name a Postgres
 └── SupervisorGaveUp                  an actor crashed too often: its last crash says why
 
-docs/reference/errors.md has the causes of each, and the remedies.
+docs/reference/errors.md has the causes of each, and the remedies. The note of an error, which tracebacks show, has its
+address.
 """
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
+
+PAGE = "https://github.com/trioboss/trioboss/blob/main/docs/reference/errors.md"
+HELP_NOTE = f"causes and remedies: {PAGE}"
+"""A note of every error, which Python prints below its message in a traceback."""
 
 __all__ = [
     "BatchFailed",
@@ -66,6 +71,7 @@ class TriobossError(Exception):
         if type(self) is TriobossError:
             raise TypeError("TriobossError is abstract: raise one of its subclasses")
         super().__init__(*args)
+        self.add_note(HELP_NOTE)
 
 
 class UsageError(TriobossError, ValueError):
@@ -75,12 +81,16 @@ class UsageError(TriobossError, ValueError):
 class UnknownQueue(UsageError):
     """There is no queue of that name: create it with `create_queue` first."""
 
-    def __init__(self, queue: str) -> None:
+    def __init__(self, queue: str, *, dead_letter_of: str | None = None) -> None:
         remedy = f"create it with create_queue({queue!r})"
+        role = ""
+        if dead_letter_of is not None:
+            role = f", the dead letter queue of {dead_letter_of!r},"
+            remedy = f"create it first, with create_queue({queue!r}) or `trioboss create-queue {queue}`"
         if queue.startswith("__state__completed__"):
             source = queue.removeprefix("__state__completed__")
             remedy = f"call fetch_completed or on_complete for {source!r} first"
-        super().__init__(f"queue {queue!r} does not exist: {remedy}")
+        super().__init__(f"queue {queue!r}{role} does not exist: {remedy}")
         self.queue = queue
 
 

@@ -47,7 +47,7 @@ class JobStarted(Event):
     id: UUID
     attempt: int
     waited: float
-    """Seconds from when the job could have started until it did."""
+    """Seconds from when the job was due until it started; those behind other jobs of its key count, too."""
 
 
 @attrs.frozen
@@ -78,6 +78,10 @@ class JobFailed(Event):
     """The exception that the handler raised; None where it raised none: the job expired, or was failed by a call."""
     dead_letter: str | None = None
     """The queue that got a copy: of a job that has failed for good, and has such a queue."""
+    blocked_key: str | None = None
+    """The key that it blocks from now on, until it is retried or deleted: of a job that has failed for good in a queue
+    with the policy key_strict_fifo.
+    """
 
 
 @attrs.frozen
@@ -202,7 +206,7 @@ class Wip(Event):
 
 @attrs.frozen
 class MonitorStates(Event):
-    """How many jobs of each queue are in each state, of all that are still known."""
+    """How many jobs of each queue are in each state: live ones now, ended ones of the last 24 hours."""
 
     queues: dict[str, dict[str, int]]
     """For each queue every state, also those without jobs, and their sum as ``all``."""

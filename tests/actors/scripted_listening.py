@@ -142,20 +142,24 @@ class ScriptedMaintenance:
     faults: deque[Exception] = attrs.field(factory=deque)
     prune_takes: float = 0.0
     prune_faults: deque[Exception] = attrs.field(factory=deque)
-    long_queues: Sequence[tuple[str | None, str, str]] = ()
+    long_queues: Sequence[tuple[str | None, str, str]] | None = ()
+    """None: no queue has a limit."""
+    asked: list[float] = attrs.field(factory=list)
+    """When maintenance asked for long queues."""
     certain: bool = False
     """Whether the last round could judge who is gone."""
     sample_faults: deque[Exception] = attrs.field(factory=deque)
 
-    async def rescue_leases(self, grace: float, margin: float, *, full: bool, certain: bool) -> Rescue:
+    async def rescue_leases(self, grace: float, margin: float, *, warnings: bool, certain: bool) -> Rescue:
         self.certain = certain
-        self.rescues.append((trio.current_time(), full))
+        self.rescues.append((trio.current_time(), warnings))
         await trio.lowlevel.checkpoint()
         if self.faults:
             raise self.faults.popleft()
         return self.found
 
-    async def find_long_queues(self) -> Sequence[tuple[str | None, str, str]]:
+    async def find_long_queues(self) -> Sequence[tuple[str | None, str, str]] | None:
+        self.asked.append(trio.current_time())
         await trio.lowlevel.checkpoint()
         return self.long_queues
 

@@ -21,7 +21,7 @@ async def test_a_cancel_notification_is_checked_before_a_job_is_cancelled(work, 
     async with open_worker(sleep_as_told, concurrency=2) as worker:
         await work.until_running(2)
         work.lose(jobs[0])
-        worker.checker.check(worker.slots.running, CancelReason.CANCELLED)
+        worker.lease_checker.check(worker.slots.running, CancelReason.CANCELLED)
         await work.until(lambda: work.outcomes)
 
     assert ids(jobs)[1:] == list(outputs(work))
@@ -35,7 +35,7 @@ async def test_a_check_that_fails_is_repeated(work, open_worker):
     async with open_worker(sleep_as_told) as worker:
         await work.until_running()
         work.lose(job)
-        worker.checker.check(worker.slots.running, CancelReason.CANCELLED)
+        worker.lease_checker.check(worker.slots.running, CancelReason.CANCELLED)
         await worker.slots.empty.wait()
         assert trio.current_time() < 10
 

@@ -41,6 +41,7 @@ class Setting:
     port: ScriptedMaintenance
     listener: Leadership
     busy: Doorbell
+    limits: Doorbell
     maintenance: Maintenance
 
 
@@ -48,10 +49,10 @@ ACTIVE = Rescue((), 3, 500.0, ())
 
 
 def start(reporter, nursery, *, leads, **script):
-    port, listener, busy = ScriptedMaintenance(**script), Leadership(leads), Doorbell()
-    maintenance = Maintenance(port, listener, busy, reporter, BusyNotifier(), 5.0)
+    port, listener, busy, limits = ScriptedMaintenance(**script), Leadership(leads), Doorbell(), Doorbell()
+    maintenance = Maintenance(port, listener, busy, limits, reporter, BusyNotifier(), 5.0)
     nursery.start_soon(maintenance.run)
-    return Setting(port, listener, busy, maintenance)
+    return Setting(port, listener, busy, limits, maintenance)
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +94,7 @@ async def test_while_jobs_are_active_the_leader_has_frequent_rounds(active):
     await trio.sleep(6.5)
 
     assert [at for at, _ in active.port.rescues] == [0, 1.5, 3, 4.5, 6]
-    assert [full for _, full in active.port.rescues] == [True, False, False, False, False]
+    assert [warnings for _, warnings in active.port.rescues] == [True, False, False, False, False]
 
 
 async def test_a_busy_notification_starts_frequent_rounds_for_a_while(setting):
@@ -238,10 +239,54 @@ async def test_a_long_queue_is_reported_at_once_and_again_each_minute(active, ev
     assert len(events.of(QueueWarning)) == 3
 
 
-async def test_a_boss_that_does_not_lead_checks_no_sizes(follower, events):
-    follower.port.long_queues = [("q", "queue_size", "more than 5 jobs wait")]
+async def test_a_boss_that_does_not_lead_checks_no_sizes(follower):
+    follower.limits.ring()
     await trio.sleep(60)
-    assert not events.of(QueueWarning)
+    assert not follower.port.asked
+
+
+async def test_a_leader_asks_at_intervals_only_while_a_queue_has_a_limit(reporter, nursery):
+    setting = start(reporter, nursery, leads=True, long_queues=None)
+    await trio.sleep(130)
+    assert [at for at in setting.port.asked if at > 5] == [60, 120]
+
+    setting.port.long_queues = ()
+    setting.limits.ring()
+    await trio.sleep(11)
+    assert [at for at in setting.port.asked if at >= 130] == [130, 135, 140]
+
+    setting.port.long_queues = None
+    await trio.sleep(30)
+    assert [at for at in setting.port.asked if at > 141] == [145]
+
+
+async def test_a_new_leader_asks_for_long_queues_at_once(follower, events):
+    follower.port.long_queues = [("q", "queue_size", "more than 5 jobs wait")]
+    await trio.sleep(10)
+    follower.listener.set(True)
+    await trio.testing.wait_all_tasks_blocked()
+
+    assert follower.port.asked == [10]
+    assert len(events.of(QueueWarning)) == 1
+
+
+async def test_many_changes_of_queues_do_not_make_the_leader_ask_more_often(reporter, nursery):
+    setting = start(reporter, nursery, leads=True, long_queues=None)
+    for _ in range(80):
+        await trio.sleep(0.2)
+        setting.limits.ring()
+
+    assert setting.port.asked == [0, 5, 10, 15]
+
+
+async def test_a_leader_without_notifications_asks_for_long_queues_at_intervals(reporter, nursery):
+    setting = start(reporter, nursery, leads=True, long_queues=None)
+    setting.listener.is_polling = True
+    await trio.sleep(0.1)
+    setting.listener.set(True)
+    await trio.sleep(60)
+
+    assert len(setting.port.asked) >= 10
 
 
 async def test_a_leader_without_notifications_has_frequent_rounds(active):

@@ -65,7 +65,7 @@ async def test_a_check_does_not_cancel_a_handler_that_has_settled_its_job(work, 
 
     async with open_worker(handler) as worker:
         await work.until(lambda: work.outcomes)
-        worker.checker.check(worker.slots.running, CancelReason.CANCELLED)
+        worker.lease_checker.check(worker.slots.running, CancelReason.CANCELLED)
         await work.until(lambda: work.checks)
 
     assert cleaned_up == [None]
@@ -111,7 +111,7 @@ async def test_a_job_that_its_handler_failed_manually_is_reported_as_failed(work
 
     async def handler(handed):
         work.lose(job)
-        handed.settled_manually(state, "why", certain=True)
+        handed.settled_manually(state, "why", committed=True)
 
     async with open_worker(handler) as worker:
         (event,) = await events.wait_for(JobFailed)
@@ -146,7 +146,7 @@ async def test_a_lease_is_renewed_until_the_handlers_transaction_has_committed(w
     async def handler(handed):
         await trio.sleep(1)
         work.locked.add(job.id)
-        handed.settled_manually(JobState.COMPLETED, "", certain=False)
+        handed.settled_manually(JobState.COMPLETED, "", committed=False)
         await trio.sleep(20)  # the transaction is open
         work.locked.clear()
         if ends == "commit":
@@ -172,7 +172,7 @@ async def test_a_handler_whose_settlement_was_rolled_back_is_cancelled_when_its_
     job = make_job(heartbeat=8.0)
 
     async def handler(handed):
-        handed.settled_manually(JobState.COMPLETED, "", certain=False)  # and rolled back at once
+        handed.settled_manually(JobState.COMPLETED, "", committed=False)  # and rolled back at once
         await trio.sleep(5)
         work.lose(job)
         try:

@@ -54,7 +54,7 @@ async def test_a_name_with_seconds_rings_for_a_deferred_job(router, work, open_w
         "* ",
         "*cancel",
         "*cancel nobody",
-        "*ended x",
+        "*changed x",
         "*nonsense 1",
         "q x",
         "other",
@@ -91,7 +91,7 @@ async def test_a_cancel_notification_leads_to_a_check(router, work, open_worker)
 async def test_a_completion_waiter_is_rung_until_it_is_removed(router):
     id = uuid4()
     bell, other = router.add_waiter(id), router.add_waiter(uuid4())
-    router.receive(f"*ended {id}")
+    router.receive(f"*changed {id}")
 
     with trio.move_on_after(100) as patience:
         await bell.wait()
@@ -101,13 +101,18 @@ async def test_a_completion_waiter_is_rung_until_it_is_removed(router):
     assert patience.cancelled_caught
 
     router.remove_waiter(id, bell)
-    router.receive(f"*ended {id}")
+    router.receive(f"*changed {id}")
     router.remove_waiter(id, bell)
 
 
 @pytest.mark.parametrize(
     ("word", "bell"),
-    [("*queues", "queues_changed"), ("*schedules", "schedules_changed"), ("*busy", "boss_is_busy")],
+    [
+        ("*queues", "queues_changed"),
+        ("*queues", "limits_changed"),
+        ("*schedules", "schedules_changed"),
+        ("*busy", "boss_is_busy"),
+    ],
 )
 async def test_messages_ring_the_services(router, word, bell):
     router.receive(word)
@@ -204,8 +209,8 @@ async def test_notifications_reach_the_dispatchers_they_are_for(router, open_wor
         "*cancel",
         "*cancel nonsense",
         "*cancel 00000000-0000-7000-8000-000000000000",
-        "*ended",
-        "*ended nonsense",
+        "*changed",
+        "*changed nonsense",
         "*probe",
         "*unknown thing",
         "\x00\udcff",
@@ -265,9 +270,9 @@ async def test_a_completion_waiter_is_rung_when_its_job_ends(router):
     id = uuid4()
     bell, other = router.add_waiter(id), router.add_waiter(id)
     router.remove_waiter(id, other)
-    router.receive(f"*ended {uuid4()}")
+    router.receive(f"*changed {uuid4()}")
     assert not await bell.wait_until(trio.current_time() + 1)
-    router.receive(f"*ended {id}")
+    router.receive(f"*changed {id}")
 
     assert await bell.wait_until(trio.current_time() + 1)
     assert not await other.wait_until(trio.current_time() + 1)
@@ -276,7 +281,7 @@ async def test_a_completion_waiter_is_rung_when_its_job_ends(router):
 async def test_a_completion_waiter_that_is_removed_leaves_nothing_behind(router):
     id = uuid4()
     bell = router.add_waiter(id)
-    router.receive(f"*ended {id}")
+    router.receive(f"*changed {id}")
     router.remove_waiter(id, bell)
 
     assert not router._waiters

@@ -1,6 +1,7 @@
 """Schedules: each tick is fired once, on time by the clock of the database, whatever the clocks of the bosses show."""
 
 from datetime import timedelta
+from uuid import RFC_4122
 
 import attrs
 import pytest
@@ -263,6 +264,16 @@ def test_the_id_of_a_tick_is_the_same_in_every_boss():
 
     assert tick_id(first, after(60)) == tick_id(second, after(60))
     assert tick_id(first, after(60)) != tick_id(first, after(120))
+
+
+def test_the_ids_of_ticks_are_in_the_order_of_their_times():
+    """Lists of jobs and rates are by ids: those of schedules must be among the ids of jobs sent at that time."""
+    schedule = trio.run(_make, Ledger())
+    ids = [tick_id(schedule, after(60 * minute)) for minute in range(100)]
+
+    assert ids == sorted(ids)
+    assert {(id.version, id.variant) for id in ids} == {(7, RFC_4122)}
+    assert [id.int >> 80 for id in ids[:2]] == [int(after(s).timestamp() * 1000) for s in (0, 60)]
 
 
 async def _make(ledger):

@@ -145,7 +145,7 @@ async def test_a_cancelled_job_makes_room_for_another_queue(work, open_worker):
         worker.dispatchers["b"].ring()
         await trio.testing.wait_all_tasks_blocked()
         work.lose(endless)
-        worker.checker.check(worker.slots.running, CancelReason.CANCELLED)
+        worker.lease_checker.check(worker.slots.running, CancelReason.CANCELLED)
         with trio.fail_after(5):
             await work.until(lambda: work.outcomes)
 
@@ -179,7 +179,7 @@ async def test_a_job_that_is_cancelled_in_the_buffer_never_starts(work, open_wor
     async with open_worker(handler, prefetch=5) as worker:
         await work.until_running(3)
         work.lose(jobs[1])
-        worker.checker.check(worker.slots.running, CancelReason.CANCELLED)
+        worker.lease_checker.check(worker.slots.running, CancelReason.CANCELLED)
         await work.until(lambda: len(work.outcomes) == 2)
 
     assert list(handler.starts) == [jobs[0].id, jobs[2].id]

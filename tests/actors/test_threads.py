@@ -143,7 +143,7 @@ async def test_a_thread_whose_job_was_cancelled_gets_an_error_from_the_job(work,
     async with open_worker(handler, thread=True) as worker:
         await running.wait()
         work.lose(job)
-        worker.checker.check(worker.slots.running, CancelReason.CANCELLED)
+        worker.lease_checker.check(worker.slots.running, CancelReason.CANCELLED)
         await work.until(lambda: work.checks)
         go_on.set()
         with trio.fail_after(20):

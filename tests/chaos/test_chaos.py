@@ -1,12 +1,14 @@
 """Workers, connections and the server fail at random, and every promise holds. See also `python -m tests.chaos`."""
 
+import os
+
 import attrs
 import pytest
 
 from tests.chaos.harness.chaos_run import run
 from tests.chaos.harness.checker import check
 from tests.chaos.harness.figures import count
-from tests.chaos.harness.plan import QUICK, Plan
+from tests.chaos.harness.plan import QUICK, Plan, soak
 
 
 def run_and_check(plan: Plan, folder, *, drain_within: float) -> dict[str, float]:
@@ -14,8 +16,9 @@ def run_and_check(plan: Plan, folder, *, drain_within: float) -> dict[str, float
     verdict = check(history)
     assert verdict.is_good, f"seed {plan.seed}: {verdict}"
     figures = count(history)
-    assert figures["sends"] == plan.jobs
+    assert figures["sends"] >= plan.jobs
     assert figures["fault: kill"] >= plan.kills
+    assert figures["fault: term"] >= plan.terms
     assert figures["fault: restart"] == plan.restarts
     return figures
 
@@ -29,3 +32,23 @@ def test_twenty_kills_and_two_restarts_break_no_promise(tmp_path):
 def test_two_hundred_kills_and_twenty_restarts_break_no_promise(tmp_path, seed):
     figures = run_and_check(attrs.evolve(Plan(), seed=seed), tmp_path, drain_within=300.0)
     assert figures["handler calls that overlapped their successor"] > 0
+
+
+@pytest.mark.soak
+def test_two_hours_of_steady_load_break_no_promise(tmp_path):
+    """300 jobs a second and a fault every ten seconds; TRIOBOSS_SOAK_SECONDS makes it shorter."""
+    plan = soak(float(os.environ.get("TRIOBOSS_SOAK_SECONDS", "7200")))
+    run_and_check(plan, tmp_path, drain_within=600.0)
+
+
+@pytest.mark.soak
+def test_a_promoted_standby_breaks_no_promise(tmp_path):
+    figures = run_and_check(attrs.evolve(QUICK, failover=True, calm=2), tmp_path, drain_within=300.0)
+    assert figures["fault: failover"] == 1
+
+
+@pytest.mark.soak
+def test_two_versions_side_by_side_break_no_promise(tmp_path):
+    """The other one is the commit before this: its schema must be the same."""
+    figures = run_and_check(attrs.evolve(QUICK, other="HEAD~1"), tmp_path, drain_within=300.0)
+    assert figures["worker processes of another version"] > 0

@@ -52,12 +52,14 @@ def verdict(id: str, differing: dict[str, str]) -> str:
 
 def place(id: str) -> str:
     """Where it is tested."""
-    return READ.get(id) or ELSEWHERE.get(id) or "yes"
+    if id in ELSEWHERE:
+        return ", ".join(f"`{test}`" for test in ELSEWHERE[id])
+    return READ.get(id) or "yes"
 
 
 def escape(text: str) -> str:
     """Text in a cell of a table."""
-    return re.sub(r"([*_<>])", r"\\\1", text) if "](" not in text else text
+    return text if "](" in text or "::" in text else re.sub(r"([*_<>])", r"\\\1", text)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,31 @@ ROOT = Path(__file__).parent.parent.parent
 FILE = Path(__file__).parent / "rows.txt"
 GUIDE = ROOT / "docs" / "guides" / "from-pg-boss.md"
 
+# The fields of a job that pg-boss returns with its metadata.
+METADATA = (
+    *(
+        "id",
+        "queue",
+        "data",
+        "priority",
+        "state",
+        "retry_limit",
+        "retry_count",
+        "retry_delay",
+        "retry_backoff",
+    ),
+    *(
+        "start_after",
+        "started_on",
+        "singleton_key",
+        "singleton_on",
+        "expire_in",
+        "created_on",
+        "completed_on",
+    ),
+    *("keep_until", "dead_letter", "policy", "output"),
+)
+
 SEEDS = {
     "000": "Queues (pg-boss 12)",
     "001": "Strict FIFO (a design for pg-boss)",
@@ -26,39 +51,66 @@ SEEDS = {
     "card": "The design card",
 }
 
+KILLED = "tests/worker/test_crashes.py::test_the_jobs_of_a_killed_worker_run_elsewhere"
+INSTALLING = "tests/sql/test_installing.py::"
+FIFO = "tests/store/test_fifo.py::"
+LIFECYCLE = "tests/sql/test_lifecycle_machine.py::test_jobs_live_as_the_model_says"
+
 ELSEWHERE = {
-    "000:79": "tests/worker/test_crashes.py",
-    "000:91": "tests/worker/test_crashes.py",
-    "001:174": "tests/store/test_fifo.py",
-    "001:185": "tests/test_examples.py",
-    "002:13b": "tests/worker/test_operating.py",
-    "002:17": "tests/otel",
-    "002:24": "tests/worker/test_crashes.py",
-    "003:72": "tests/worker/test_pooler.py",
-    "003:82b": "tests/sql/test_installing.py",
-    "003:90": "tests/sql/test_installing.py",
-    "003:97": "tests/sql/test_installing.py",
-    "003:102": "tests/sql/test_installing.py",
-    "003:157": "tests/faults",
-    "003:159": "tests/actors/test_supervisor.py",
-    "003:418": "tests/sql/test_migrations.py",
-    "003:436": "tests/worker/test_stopping.py",
-    "003:857b": "tests/actors/test_scheduler.py",
-    "003:871": "tests/faults/test_clocks.py",
-    "004:109": "tests/sql/test_installing.py",
-    "card:2": "tests/actors/test_dispatcher.py",
-    "card:3": "tests/actors/test_listener.py",
-    "card:7": "tests/actors/test_supervisor.py",
-    "card:11": "tests/sql/test_lifecycle_machine.py",
-    "card:12": "tests/mutants",
-    "card:13": "tests/mutants",
-    "card:14": "tests/mutants",
-    "card:15": "tests/test_examples.py",
-    "card:16": "tests/worker",
-    "card:17": "tests/benchmarks",
-    "card:18": "tests/pipeline",
+    "000:79": [KILLED],
+    "000:91": [KILLED],
+    "001:174": [
+        FIFO + "test_jobs_of_one_key_run_in_the_order_they_were_sent",
+        FIFO + "test_different_keys_run_side_by_side",
+        FIFO + "test_an_active_job_blocks_its_key",
+        FIFO + "test_a_retrying_job_blocks_its_key_until_it_has_run_again",
+        FIFO + "test_a_failed_job_blocks_its_key_and_no_other",
+        FIFO + "test_deleting_the_failed_job_unblocks_its_key",
+        FIFO + "test_retrying_the_failed_job_unblocks_its_key_and_it_goes_first",
+        FIFO + "test_blocked_keys_are_listed_by_name",
+    ],
+    "001:185": ["tests/test_examples.py::test_an_example_runs"],
+    "002:13b": ["tests/worker/test_operating.py::test_queues_are_created_changed_and_deleted"],
+    "002:17": ["tests/otel/test_otel.py::test_a_send_and_its_handler_are_two_traces_with_a_link"],
+    "002:24": [KILLED],
+    "003:72": ["tests/worker/test_pooler.py::test_a_worker_behind_a_pooler_works_in_polling_mode"],
+    "003:82b": [INSTALLING + "test_a_schema_that_exists_needs_no_right_to_create_schemas"],
+    "003:90": [
+        INSTALLING + "test_a_schema_that_exists_needs_no_right_to_create_schemas",
+        "tests/sql/test_migrations.py::test_a_migration_that_fails_leaves_nothing_half_done",
+    ],
+    "003:97": [INSTALLING + "test_a_schema_that_trioboss_made_goes"],
+    "003:102": [INSTALLING + "test_a_schema_that_somebody_else_made_stays_when_everything_is_removed"],
+    "003:157": [
+        "tests/actors/test_scheduler.py::test_a_tick_that_could_not_be_fired_is_repeated",
+        "tests/actors/test_listener.py::test_after_a_lost_connection_everything_is_polled_again",
+    ],
+    "003:159": ["tests/actors/test_supervisor.py::test_six_crashes_in_a_minute_are_too_many"],
+    "003:418": ["tests/sql/test_migrations.py::test_an_older_schema_is_brought_up_to_date"],
+    "003:436": ["tests/postgres/test_pool.py::test_leaving_the_block_closes_every_connection"],
+    "003:857b": ["tests/actors/test_scheduler.py::test_six_fields_are_exact_to_the_second"],
+    "003:871": [
+        "tests/actors/test_scheduler.py::test_bosses_with_wrong_clocks_fire_each_tick_once_and_none_too_early",
+    ],
+    "004:109": [INSTALLING + "test_a_schema_that_somebody_else_made_stays_when_everything_is_removed"],
+    "card:2": [
+        "tests/actors/test_dispatcher.py::test_it_claims_once_and_then_waits",
+        "tests/actors/test_listener.py::test_when_idle_it_polls_every_twenty_seconds_and_pings_in_between",
+    ],
+    "card:3": ["tests/actors/test_listener.py::test_it_is_listening_only_when_its_probe_has_arrived"],
+    "card:7": ["tests/actors/test_supervisor.py::test_an_actor_that_crashes_is_restarted"],
+    "card:11": [LIFECYCLE],
+    "card:12": [LIFECYCLE],
+    "card:13": [LIFECYCLE],
+    "card:14": [LIFECYCLE],
+    "card:15": [
+        "tests/test_examples.py::test_the_web_service_answers_requests_and_ends_jobs_before_it_stops",
+    ],
+    "card:16": ["tests/worker/test_crashes.py::test_two_workers_share"],
+    "card:17": ["tests/benchmarks/test_bench_commands.py::test_latency_is_measured_printed_stored_and_drawn"],
+    "card:18": ["tests/pipeline/test_pipeline_example.py::test_the_example_of_the_pipeline_runs"],
 }
-"""The test, or the folder of tests, of rows that need more than one boss and one database."""
+"""The tests of rows that need more than one boss and one database."""
 
 READ = {
     "002:24b": "advice for handlers",

@@ -145,7 +145,7 @@ async def many(boss: trioboss.Boss, other: trioboss.Boss, seen: Seen) -> None:
 
     await boss.insert("batches", [{"data": n} for n in range(12)])
     await boss.work("batches", batch, batch_size=5)
-    await boss.work("report-*5", _handler(seen))
+    reports = await boss.work("report-*5", _handler(seen))
     await boss.create_queue("report-c5")
 
     async def short(job: Any) -> None:
@@ -161,7 +161,31 @@ async def many(boss: trioboss.Boss, other: trioboss.Boss, seen: Seen) -> None:
     await _until(lambda: seen.runs["five"] == 10 and seen.runs["one"] == 3 and sum(sizes) == 12)
     await _until(lambda: seen.runs["report-b-5"] + seen.runs["report-c5"] == 2 and seen.runs["both"] >= 100)
     seen.values["sizes"] = sizes
+    seen.values["dispatchers"] = [each.queue for each in reports.statistics().dispatchers]
     await off(boss, seen, worker)
+
+
+async def ahead(boss: trioboss.Boss, other: trioboss.Boss, seen: Seen) -> None:
+    """Jobs that are leased ahead of their start; slots that are refilled one by one."""
+    last_ended = trio.Event()
+
+    async def count_leased(job: Any) -> None:
+        seen.values.setdefault("leased", (await boss.get_queue_stats("ahead")).active)
+
+    async def refilled(job: Any) -> None:
+        if job.data == "first":
+            await last_ended.wait()  # which begins only in a slot that is free while this job runs
+            seen.values["refilled"] = True
+        elif job.data == "last":
+            last_ended.set()
+
+    await boss.create_queue("ahead")
+    await boss.insert("ahead", [{} for _ in range(6)])
+    await boss.work("ahead", _handler(seen, count_leased), prefetch=3)
+    await boss.create_queue("refill")
+    await boss.insert("refill", [{"data": data} for data in ("first", "a", "b", "c", "last")])
+    await boss.work("refill", _handler(seen, refilled), concurrency=2)
+    await _until(lambda: seen.runs["ahead"] == 6 and "refilled" in seen.values)
 
 
 async def off(boss: trioboss.Boss, seen: Seen, worker: trioboss.Worker) -> None:
@@ -295,4 +319,4 @@ async def _stop(boss: trioboss.Boss, seen: Seen) -> None:
     seen.values["stop returned"] = True
 
 
-PARTS = (outcomes, many, leases, manually, cron, waking)
+PARTS = (outcomes, many, ahead, leases, manually, cron, waking)

@@ -1,5 +1,6 @@
 """Every row has a verdict and a test, and the page that lists them is up to date."""
 
+import ast
 import importlib
 import re
 from pathlib import Path
@@ -26,9 +27,24 @@ def test_every_row_has_one_test_here_or_one_elsewhere_or_cannot_be_run():
     assert len(ROWS) == 352
 
 
-@pytest.mark.parametrize("place", sorted(set(ELSEWHERE.values())))
-def test_the_tests_elsewhere_exist(place):
-    assert (ROOT / place).exists()
+def find_collected(path: Path) -> set[str]:
+    """The names of the tests of a file that a plain run collects and does not skip in any case."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    left_out = re.compile(r"pytest\.mark\.(soak|skip)\b")
+    return {
+        node.name
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, functions) and node.name.startswith("test_")
+        if not any(left_out.match(ast.unparse(decorator)) for decorator in node.decorator_list)
+    }
+
+
+@pytest.mark.parametrize("test", sorted({test for tests in ELSEWHERE.values() for test in tests}))
+def test_the_tests_elsewhere_are_collected(test):
+    file, _, name = test.partition("::")
+
+    assert Path(file).name.startswith("test_")
+    assert name in find_collected(ROOT / file)
 
 
 def test_every_difference_is_in_the_guide_and_is_a_row():

@@ -1,6 +1,7 @@
 """Seed 000: the queues of pg-boss 12."""
 
-import inspect
+import pydoc
+import re
 from datetime import timedelta
 
 import psycopg
@@ -8,6 +9,7 @@ import pytest
 from conformance_rows import row
 
 import trioboss
+from docs.pages.options import queue_options
 from trioboss import QueueOptions, UsageError, events
 
 
@@ -76,7 +78,7 @@ def test_exclusive_allows_one_queued_or_active_for_each_key(b, make):
 def test_strict_fifo_requires_a_key_on_every_job(b, make, sql):
     q = make(policy="key_strict_fifo")
 
-    with pytest.raises(UsageError, match=r"^key_strict_fifo queues require a singleton_key$"):
+    with pytest.raises(UsageError, match=r"^key_strict_fifo queues require a singleton_key"):
         b.send(q)
     with pytest.raises(UsageError, match=r"jobs\[1\]: key_strict_fifo queues require a singleton_key"):
         b.insert(q, [{"singleton_key": "k"}, {}])
@@ -216,13 +218,17 @@ def test_jobs_inherit_the_options_that_they_do_not_override(b, make):
 
 
 @row("000:97", "000:103")
-def test_values_for_expiry_and_heartbeats_are_recommended():
-    # The docstrings of fields are in the source only.
+def test_values_for_expiry_and_heartbeats_are_recommended(b, make):
+    # Where a user reads of them: the reference of all options, and help().
+    options = {option.name: option for option in queue_options()}
+    shown = pydoc.render_doc(QueueOptions, renderer=pydoc.plaintext)
 
-    text = inspect.getsource(QueueOptions)
-
-    assert "upper bound of what a job may ever need" in text
-    assert "20 to 60 are good values" in text
+    assert "upper bound of what a job may ever need" in options["expire_in"].meaning
+    assert "20 to 60 are good values" in options["heartbeat"].meaning
+    assert re.search(r"``expire_in``.*Set it to an upper bound", shown)
+    assert re.search(r"``heartbeat``.*20 to 60 are good", shown)
+    for seconds in (20, 60):
+        assert b.get_queue(make(expire_in=900, heartbeat=seconds)).heartbeat == seconds
 
 
 @row("000:118b")

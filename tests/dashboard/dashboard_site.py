@@ -124,7 +124,7 @@ def _wait_until_settled(boss: trioboss.SyncBoss) -> None:
     while True:
         stats = boss.get_all_queue_stats()
         waiting = sum(stats[queue].ready for queue in ("email", "slow", "webhooks"))
-        if not waiting and stats["orders/paid"].ready == 5 and stats["email"].active == 0:
+        if not waiting and stats["orders/paid"].blocked == 5 and stats["email"].active == 0:
             return
         if time.monotonic() > deadline:
             raise TimeoutError(f"the worker is not done: {stats}")

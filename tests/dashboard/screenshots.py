@@ -5,6 +5,7 @@ import random
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from browser_helpers import open_browser
 from dashboard_site import Site, open_site
@@ -68,6 +69,7 @@ def take_all(folder: Path) -> None:
         pages = dict(PAGES)
         ((failed,),) = site.execute("select id from trioboss.archive where outcome = 'failed' limit 1")
         pages["job"] = f"queues/email/jobs/{failed}"
+        take_documented(browser, site, folder)
         for scheme in ("light", "dark"):
             for name, width in [
                 *((name, 1280) for name in pages),
@@ -86,6 +88,19 @@ def take_all(folder: Path) -> None:
                     full_page=width > 400,
                 )
                 context.close()
+
+
+def take_documented(browser: Any, site: Site, folder: Path) -> None:
+    """Take the two pictures that the documentation shows, smaller than the pages."""
+    context = browser.new_context(
+        color_scheme="light", viewport={"width": 1280, "height": 829}, device_scale_factor=0.75
+    )
+    page = context.new_page()
+    for name in ("overview", "queue"):
+        page.goto(site.url + PAGES[name])
+        page.wait_for_selector(".live")
+        page.screenshot(path=folder / f"dashboard-{name}.png")
+    context.close()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Who may see the dashboard, who may act, and the rights of the role that reads."""
 
 import base64
+from contextlib import contextmanager
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -71,7 +73,7 @@ async def test_an_authorize_of_ones_own_may_be_async(open_dashboard, filled):
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site", "Origin": "http://localhost"},
         {"Sec-Fetch-Site": "none"},
-        {"Sec-Fetch-Site": "same-origin", "Origin": "https://evil.example"},
+        {"Sec-Fetch-Site": "cross-site", "Origin": "http://localhost"},
     ],
 )
 async def test_a_change_from_another_site_is_refused(open_dashboard, filled, dsn, headers):
@@ -84,6 +86,40 @@ async def test_a_change_from_another_site_is_refused(open_dashboard, filled, dsn
     assert not filled.get_queue("q").paused
 
 
+async def test_a_change_is_accepted_behind_a_proxy_that_changes_the_host(open_dashboard, filled, dsn):
+    headers = {"Sec-Fetch-Site": "same-origin", "Origin": "https://ops.example", "Host": "localhost"}
+    async with open_dashboard(act_dsn=dsn) as connection:
+        response = await connection.post(
+            "/act/queue", data={"queue": "q", "action": "pause"}, headers=headers
+        )
+
+    assert response.status_code == 303
+    assert filled.get_queue("q").paused
+
+
+async def test_buttons_that_the_role_may_not_use_are_hidden_and_refused(dsn, filled, open_dashboard):
+    with psycopg.connect(dsn, autocommit=True) as owner, new_role(owner, "worker") as role:
+        async with open_dashboard(act_dsn=make_conninfo(dsn, user=role)) as client:
+            client.headers["Origin"] = "http://localhost"
+            page = (await client.get("/queues/q")).text
+            jobs = (await client.get("/queues/q/jobs")).text
+            response = await client.post("/act/queue", data={"queue": "q", "action": "pause"})
+
+    assert "Pause queue" not in page
+    assert "Send a job" in page
+    assert 'value="retry"' in jobs
+    assert response.status_code == 403
+    assert "The role of act_dsn may not do this" in response.text
+
+
+async def test_a_role_that_only_reads_has_no_buttons(dsn, filled, open_dashboard):
+    with psycopg.connect(dsn, autocommit=True) as owner, new_role(owner, "reader") as role:
+        async with open_dashboard(act_dsn=make_conninfo(dsn, user=role)) as client:
+            pages = [(await client.get(path)).text for path in ("/queues/q", "/queues/q/jobs", "/schedules")]
+
+    assert not [page for page in pages if 'method="post"' in page or 'name="action"' in page]
+
+
 async def test_a_dashboard_that_only_reads_refuses_all_actions(reading, filled):
     reading.headers["Origin"] = "http://localhost"
     for path in ("/act/jobs", "/act/queue", "/act/schedule", "/act/redrive", "/act/send"):
@@ -93,21 +129,26 @@ async def test_a_dashboard_that_only_reads_refuses_all_actions(reading, filled):
     assert "read only" in text
 
 
-async def test_it_reads_with_the_rights_of_a_reader(dsn, filled, open_dashboard):
-    role = "dashboard_reader"
-    with psycopg.connect(dsn, autocommit=True) as owner:
-        owner.execute(f"drop role if exists {role}")
-        owner.execute(f"create role {role} login")
-        owner.execute(grant_plans("trioboss", {"reader": role}).encode())
+@contextmanager
+def new_role(owner, kind):
+    """A role with the rights of a kind, for the length of a block."""
+    role = f"dashboard_{kind}_{uuid4().hex[:8]}"
+    owner.execute(f"create role {role} login")
+    owner.execute(grant_plans("trioboss", {kind: role}).encode())
     try:
+        yield role
+    finally:
+        owner.execute(f"drop owned by {role}")
+        owner.execute(f"drop role {role}")
+
+
+async def test_it_reads_with_the_rights_of_a_reader(dsn, filled, open_dashboard):
+    with psycopg.connect(dsn, autocommit=True) as owner, new_role(owner, "reader") as role:
         (job,) = filled.find_jobs("q", state="failed")
         async with open_dashboard(dsn=make_conninfo(dsn, user=role)) as client:
             for path in [*PAGES, f"/queues/q/jobs/{job.id}", "/queues/q/redrive"]:
                 assert (await client.get(path)).status_code == 200, path
-    finally:
-        with psycopg.connect(dsn, autocommit=True) as owner:
-            owner.execute(f"drop owned by {role}")
-            owner.execute(f"drop role {role}")
+            assert (await client.get(f"/?text={job.id}")).status_code == 303
 
 
 async def test_a_statement_that_takes_too_long_is_cut_off_and_explained(reading, filled, dsn):

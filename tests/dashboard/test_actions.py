@@ -1,11 +1,15 @@
 """Actions: what the buttons do, to whom, how many, and the row that they leave."""
 
+import html
 import re
+import time
+from uuid import UUID
 
 import psycopg
 import pytest
 
 from trioboss.dashboard import actions
+from trioboss.dashboard.filters import LAST_ID
 
 
 async def act(client, path, **fields):
@@ -77,7 +81,7 @@ async def test_a_key_is_unblocked(acting, sync_boss):
     sync_boss.fail("q", sync_boss.fetch("q"))
     page = (await acting.get("/queues/q/key?key=k")).text
     assert f"…{str(first)[-12:]}" in page
-    assert "1 jobs wait behind it" in page
+    assert "1 job waits behind it" in page
     await act(acting, "jobs", queue="q", action="delete", confirm="q", id=str(first))
 
     assert [job.id for job in sync_boss.fetch("q")] == [second]
@@ -96,12 +100,63 @@ async def test_nothing_is_deleted_without_the_name_of_the_queue(acting, filled):
     assert audit(filled) == []
 
 
+# -- the audit
+
+
+async def test_an_action_is_not_added_to_the_row_of_another(open_dashboard, filled, dsn):
+    """The id of the row comes from a form: with that of another person an action would leave no trace."""
+    headers = {"Origin": "http://localhost"}
+    async with open_dashboard(act_dsn=dsn, authorize=lambda request: request.headers["x-user"]) as client:
+        client.headers.update(headers)
+        await client.post("/act/queue", data={"queue": "q", "action": "pause"}, headers={"X-User": "ann"})
+        with psycopg.connect(dsn) as connection:
+            ((row,),) = connection.execute("select id from trioboss.audit").fetchall()
+        fields = {"queue": "q", "action": "cancel", "counted_on": "2100-01-01T00:00+00:00", "audit": str(row)}
+        responses = [
+            await client.post("/act/jobs", data=fields, headers={"X-User": "bob"}),
+            await client.post("/act/jobs", data=fields, headers={"X-User": "ann"}),  # another action of hers
+            await client.post(
+                "/act/redrive",
+                data={"queue": "q", "last": str(row), "audit": str(row)},
+                headers={"X-User": "ann"},
+            ),
+            await client.post("/act/jobs", data=fields | {"audit": str(LAST_ID)}, headers={"X-User": "bob"}),
+        ]
+
+    assert {response.status_code for response in responses} == {400}
+    assert audit(filled) == [("ann", "pause", "q", 1, 1)]
+    assert states(filled).count("cancelled") == 1  # as before
+
+
+async def test_chunks_of_an_action_are_added_to_the_row_of_the_same_person_and_filter_only(
+    open_dashboard, sync_boss, dsn, monkeypatch
+):
+    monkeypatch.setattr(actions, "_CHUNK", 2)
+    sync_boss.create_queue("q")
+    sync_boss.insert("q", [{"priority": n % 2} for n in range(6)])
+    async with open_dashboard(act_dsn=dsn, authorize=lambda request: request.headers["x-user"]) as client:
+        client.headers.update({"Origin": "http://localhost", "X-User": "ann"})
+        page = (await client.get("/queues/q/confirm?action=cancel")).text
+        page = (await act(client, "jobs", **hidden_fields(page))).text
+        fields = hidden_fields(page)
+        refused = [
+            await client.post("/act/jobs", data=fields, headers={"X-User": "bob"}),
+            await client.post("/act/jobs", data=fields | {"state": "queued"}),
+            await client.post("/act/jobs", data=fields | {"action": "delete", "confirm": "q"}),
+        ]
+        await act(client, "jobs", **fields)
+
+    assert {response.status_code for response in refused} == {400}
+    assert audit(sync_boss) == [("ann", "cancel", "q", 4, 4)]
+
+
 # -- everything that a filter matches
 
 
 def hidden_fields(text):
-    form = re.search(r'<form class="card ask".*?</form>', text, re.DOTALL)[0]
-    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form))
+    form = re.search(r'<form class="card ask" method="post".*?</form>', text, re.DOTALL)[0]
+    found = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form)
+    return {name: html.unescape(value) for name, value in found}
 
 
 async def test_a_filter_is_counted_first_and_jobs_that_come_later_are_left_alone(acting, sync_boss):
@@ -136,6 +191,63 @@ async def test_many_jobs_are_changed_in_chunks_with_one_row_of_the_audit(acting,
     assert audit(sync_boss) == [("local", "cancel", "q", 34, 34)]
 
 
+async def test_buttons_below_a_list_act_on_nothing_without_a_selection(acting, filled):
+    """Without a script the buttons are not disabled: the form must not mean the whole queue."""
+    page = (await acting.get("/queues/q/jobs?state=failed&error=ValueError")).text
+    form = re.search(r'<form method="get".*?</form>', page, re.DOTALL)[0]
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form))
+    response = await acting.get("/queues/q/confirm", params=fields | {"action": "delete"})
+
+    assert response.status_code == 400
+    assert "select at least one job" in response.text
+
+
+@pytest.mark.parametrize(
+    ("action", "query", "expected"),
+    [
+        ("retry", "", 1),
+        ("retry", "state=completed", 0),
+        ("cancel", "", 3),
+        ("cancel", "state=active", 1),
+        ("cancel", "state=failed", 0),
+        ("resume", "", 1),
+        ("run-now", "", 1),
+        ("run-now", "state=queued", 1),
+        ("priority", "", 2),
+        ("priority", "state=ready", 1),
+        ("delete", "", 6),
+        ("delete", "until=2020-01-01", 0),
+    ],
+)
+async def test_the_count_is_that_of_the_jobs_that_the_action_changes(acting, filled, action, query, expected):
+    page = (await acting.get(f"/queues/q/confirm?action={action}&{query}")).text
+    assert f"{action.capitalize().replace('-', ' ')} {expected} job{'' if expected == 1 else 's'}?" in page
+    fields = hidden_fields(page) | {"confirm": "q", "priority": "9"}
+    response = await act(acting, "jobs", **fields)
+
+    assert f"done={action}%3A{expected}%3A{expected}" in response.headers["location"]
+    assert audit(filled) == [("local", action, "q", expected, expected)]
+
+
+async def test_a_confirmed_action_leads_back_to_the_page_it_came_from(acting, sync_boss):
+    sync_boss.create_queue("q", policy="key_strict_fifo", retry_limit=0)
+    sync_boss.send("q", singleton_key="k")
+    sync_boss.fail("q", sync_boss.fetch("q"), ValueError("x"))
+    page = (await acting.get("/queues/q/confirm?action=retry&state=failed&error=ValueError")).text
+    assert 'href="/queues/q/jobs?state=failed&amp;error=ValueError">Back' in page
+    location = (await act(acting, "jobs", **hidden_fields(page))).headers["location"]
+    assert location == "/queues/q/jobs?state=failed&amp;error=ValueError&done=retry%3A1%3A1".replace(
+        "amp;", ""
+    )
+    sync_boss.fail("q", sync_boss.fetch("q"), ValueError("x"))
+    key = (await acting.get("/queues/q/key?key=k")).text
+    confirm = re.search(r'href="([^"]*confirm[^"]*)"', key)[1].replace("&amp;", "&")
+    fields = hidden_fields((await acting.get(confirm)).text) | {"confirm": "q"}
+    location = (await act(acting, "jobs", **fields)).headers["location"]
+
+    assert location == "/queues/q/key?key=k&done=delete%3A1%3A1"
+
+
 async def test_a_form_does_not_lead_elsewhere(acting, filled):
     job = filled.find_jobs("q", state="failed")[0]
     for back in ("//evil.example", "https://evil.example", "/\\evil.example"):
@@ -146,22 +258,22 @@ async def test_a_form_does_not_lead_elsewhere(acting, filled):
 # -- queues, schedules, sending, dead letters
 
 
-async def test_a_queue_is_paused_and_resumed(acting, filled):
+async def test_a_queue_is_paused_and_unpaused(acting, filled):
     await act(acting, "queue", queue="q", action="pause")
     assert filled.get_queue("q").paused
-    await act(acting, "queue", queue="q", action="resume-queue")
+    await act(acting, "queue", queue="q", action="unpause")
     assert not filled.get_queue("q").paused
-    assert [row[1] for row in audit(filled)] == ["pause", "resume-queue"]
+    assert [row[1] for row in audit(filled)] == ["pause", "unpause"]
 
 
-async def test_a_schedule_is_paused_resumed_and_run_now(acting, filled, boss):
+async def test_a_schedule_is_paused_unpaused_and_run_now(acting, filled, boss):
     await boss.schedule("q", "0 0 1 1 *", {"from": "cron"}, key="k", priority=4)
     await act(acting, "schedule", queue="q", key="k", action="pause-schedule")
     assert "paused" in (await acting.get("/schedules")).text
-    _, read = await boss._execute(boss._store.maintenance.read_schedules())
+    _, read = await boss._execute(boss._store.schedules.read_ticks())
     assert read == []
-    await act(acting, "schedule", queue="q", key="k", action="resume-schedule")
-    _, read = await boss._execute(boss._store.maintenance.read_schedules())
+    await act(acting, "schedule", queue="q", key="k", action="unpause-schedule")
+    _, read = await boss._execute(boss._store.schedules.read_ticks())
     assert len(read) == 1
     response = await act(acting, "schedule", queue="q", key="k", action="run-schedule")
     job = filled.get_job_by_id("q", response.headers["location"].split("/")[-1])
@@ -190,13 +302,34 @@ async def test_dead_letters_are_sent_again_to_where_they_came_from(acting, sync_
         sync_boss.fail(queue, sync_boss.fetch(queue, batch_size=3), ValueError(queue))
     page = (await acting.get("/queues/dead/redrive")).text
     assert "Redrive 6 dead letters" in page
-    response = await act(acting, "redrive", **hidden_fields(page), source="a")
+    page = (await acting.get("/queues/dead/redrive?source=a")).text
+    assert "Redrive 3 dead letters" in page
+    response = await act(acting, "redrive", **hidden_fields(page))
     while response.status_code == 200:
         response = await act(acting, "redrive", **hidden_fields(response.text))
 
     assert [job.data for job in sync_boss.find_jobs("a", state="created")] == [0, 1, 2]
     assert len(sync_boss.find_jobs("dead")) == 3
     assert audit(sync_boss) == [("local", "redrive", "dead", 3, 3)]
+
+
+async def test_dead_letters_that_come_later_stay_by_the_clock_of_the_database(acting, sync_boss, monkeypatch):
+    """The clock of the dashboard's host may be wrong: ids of dead letters are made by the database."""
+    sync_boss.create_queue("dead")
+    sync_boss.create_queue("q", dead_letter="dead", retry_limit=0)
+    sync_boss.insert("q", [{"data": 1}])
+    sync_boss.fail("q", sync_boss.fetch("q"), ValueError("first"))
+    late = time.time_ns() + 3600 * 10**9
+    monkeypatch.setattr(time, "time_ns", lambda: late)
+    page = (await acting.get("/queues/dead/redrive")).text
+    last = UUID(hidden_fields(page)["last"])
+    with psycopg.connect(sync_boss.dsn) as connection:
+        ((now, made),) = connection.execute(
+            "select clock_timestamp(), max(id::text) from trioboss.live_job"
+        ).fetchall()
+
+    assert UUID(made) <= last
+    assert last.int >> 80 <= int(now.timestamp() * 1000)
 
 
 async def test_dead_letters_that_the_policy_refuses_stay(acting, sync_boss):
@@ -212,6 +345,9 @@ async def test_dead_letters_that_the_policy_refuses_stay(acting, sync_boss):
     assert len(sync_boss.find_jobs("dead")) == 1
 
 
+COUNTED = {"action": "retry", "counted_on": "2026-01-01T00:00+00:00"}
+
+
 @pytest.mark.parametrize(
     ("path", "fields"),
     [
@@ -222,6 +358,18 @@ async def test_dead_letters_that_the_policy_refuses_stay(acting, sync_boss):
         ("queue", {"action": "explode"}),
         ("schedule", {"action": "explode"}),
         ("redrive", {"last": "x"}),
+        ("redrive", {"last": str(LAST_ID), "affected": "x"}),
+        ("redrive", {"last": str(LAST_ID), "count": "x"}),
+        ("redrive", {"last": str(LAST_ID), "audit": "zz"}),
+        ("redrive", {"last": str(LAST_ID), "cursor": "zz"}),
+        ("jobs", COUNTED | {"action": "explode"}),
+        ("jobs", COUNTED | {"affected": "x"}),
+        ("jobs", COUNTED | {"affected": "9" * 30}),
+        ("jobs", COUNTED | {"examined": "-1"}),
+        ("jobs", COUNTED | {"count": "x"}),
+        ("jobs", COUNTED | {"audit": "zz"}),
+        ("jobs", COUNTED | {"cursor": "zz"}),
+        ("jobs", COUNTED | {"counted_on": "yesterday"}),
     ],
 )
 async def test_a_wrong_action_is_refused_and_changes_nothing(acting, filled, path, fields):

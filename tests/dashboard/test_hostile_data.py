@@ -1,8 +1,12 @@
 """Payloads that are hostile, large or secret are shown as data, cut off or hidden."""
 
 import datetime
+import html
+import json
+import re
 from urllib.parse import parse_qsl
 
+import psycopg
 import pytest
 
 from trioboss.dashboard.filters import JobFilter
@@ -29,6 +33,58 @@ async def test_hostile_data_is_shown_as_data(reading, sync_boss):
     assert str(2**63 + 1) in text
     assert "<b>key" not in (await reading.get("/queues/q/keys")).text
     assert "<b>key" not in (await reading.get("/queues/q/jobs")).text
+
+
+async def test_numbers_have_all_their_digits(reading, dsn, sync_boss):
+    sync_boss.create_queue("q")
+    id = sync_boss.send("q")
+    numbers = '{"pi": 12345678901234567.123456789, "small": 1e-30, "text": "1.50"}'
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("update trioboss.live_job set data = %s where id = %s", [numbers, id])
+    text = html.unescape((await reading.get(f"/queues/q/jobs/{id}")).text)
+
+    assert '"pi": 12345678901234567.123456789,' in text
+    assert '"text": "1.50"' in text
+    assert re.search(r'"small": [0.]+1[,\n]|"small": 1E-30', text)
+
+
+async def test_long_errors_are_cut_off(reading, dsn, sync_boss):
+    sync_boss.create_queue("q", retry_limit=0)
+    id = sync_boss.send("q")
+    sync_boss.fail("q", sync_boss.fetch("q"), ValueError("x"))
+    error = {"name": "E" * 10_000, "message": "m" * 1_000_000, "stack": "s" * 1_000_000}
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "insert into trioboss.attempt (job_id, queue, attempt, started_on, ended_on, outcome, error) "
+            "select %s, 'q', n, now(), now(), 'failed', %s from generate_series(2, 20) n",
+            [id, json.dumps(error)],
+        )
+    text = (await reading.get(f"/queues/q/jobs/{id}")).text
+
+    assert len(text) < 200_000
+    assert "more characters" in text
+    assert "s" * 90_000 in text  # of the newest attempt
+
+
+async def test_data_that_python_cannot_read_is_explained(reading, dsn, sync_boss):
+    sync_boss.create_queue("q")
+    id = sync_boss.send("q")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        statement = "update trioboss.live_job set data = ('{\"n\": ' || repeat('9', 5000) || '}')::jsonb where id = %s"
+        connection.execute(statement, [id])
+    response = await reading.get(f"/queues/q/jobs/{id}")
+
+    assert response.status_code == 200
+    assert "Python cannot read this value" in response.text
+
+
+async def test_only_small_data_is_unfolded(reading, sync_boss):
+    sync_boss.create_queue("q")
+    pages = [
+        (await reading.get(f"/queues/q/jobs/{sync_boss.send('q', data)}")).text for data in ("x", "x" * 3000)
+    ]
+
+    assert ['<details class="card fold" open><summary>Data' in page for page in pages] == [True, False]
 
 
 async def test_large_data_is_cut_off(reading, sync_boss):

@@ -3,6 +3,7 @@
 from contextlib import aclosing
 
 import trio
+from starlette.exceptions import HTTPException
 
 import trioboss
 from trioboss.dashboard import make_app
@@ -47,13 +48,13 @@ async def test_a_live_page_sends_what_has_changed_and_then_nothing(dsn, sync_bos
             text = ""
             while "live-queues" not in text:
                 text += (await receive_channel.receive()).decode()
-            assert app._live.readers == 1
+            assert app._live.viewers == 1
             sync_boss.send("q")
             text = ""
             while "live-tiles" not in text:
                 text += (await receive_channel.receive()).decode()
             gone.set()
-        assert app._live.readers == 0
+        assert app._live.viewers == 0
     app._close()
 
 
@@ -79,7 +80,7 @@ async def test_a_page_is_read_once_a_second_whatever_the_number_of_people(autoju
 
     assert len(reads) == 11
     assert {len([message for message in counts if message.startswith("data:")]) for counts in received} == {4}
-    assert live.readers == 0
+    assert live.viewers == 0
 
 
 async def test_a_live_page_goes_on_when_the_database_answers_again(autojump_clock):
@@ -97,4 +98,59 @@ async def test_a_live_page_goes_on_when_the_database_answers_again(autojump_cloc
             async for message in stream:
                 received += message.split("\n")[:1]
 
-    assert received == ["retry: 2000", 'data: {"live-x": "1"}', "event: trouble", 'data: {"live-x": "2"}']
+    assert received == [
+        "retry: 2000",
+        'data: {"live-x": "1"}',
+        "event: database-error",
+        'data: {"live-x": "2"}',
+    ]
+
+
+async def test_a_live_page_ends_when_its_job_is_deleted(autojump_clock):
+    answers = [{"live-x": "1"}, HTTPException(404, "There is no job 7.")]
+
+    async def load():
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    live = LivePages()
+    async with aclosing(live.follow("/", load)) as stream:
+        received = [message async for message in stream]
+
+    assert received[-1] == 'event: gone\ndata: "There is no job 7."\n\n'
+    assert live.viewers == 0
+
+
+async def test_many_different_pages_are_read_less_often(autojump_clock):
+    reads = []
+
+    async def load():
+        reads.append(trio.current_time())
+        return {}
+
+    async def follow(address):
+        async with aclosing(live.follow(address, load)) as stream:
+            async for _ in stream:
+                pass
+
+    live = LivePages()
+    with trio.move_on_after(100):
+        async with trio.open_nursery() as nursery:
+            for number in range(50):
+                nursery.start_soon(follow, f"/{number}")
+
+    assert 0.9 * 500 <= len(reads) <= 1.2 * 500  # five a second
+
+
+async def test_a_stream_ends_so_that_the_browser_is_authorized_again(autojump_clock):
+    async def load():
+        return {"live-x": "1"}
+
+    begun = trio.current_time()
+    async with aclosing(LivePages().follow("/", load)) as stream:
+        received = [message async for message in stream]
+
+    assert received[:2] == ["retry: 2000\n\n", 'data: {"live-x": "1"}\n\n']
+    assert 300 <= trio.current_time() - begun <= 310  # of the clock of the test

@@ -65,6 +65,122 @@ async def test_a_job_is_found_by_the_beginning_of_its_id(reading, filled):
         assert str(job.id) in text
 
 
+async def test_a_job_is_found_by_the_end_of_its_id_as_pages_show_it(reading, filled):
+    for state in ("failed", "active"):
+        (job,) = filled.find_jobs("q", state=state)
+        id = str(job.id)
+        for text in (id[-12:], f"…{id[-12:]}", f"{id[:8]}…{id[-12:]}", f"{id[:8]}...{id[-12:].upper()}"):
+            page = (await reading.get("/queues/q/jobs", params={"text": text})).text
+            assert re.findall(r'title="([0-9a-f-]{36})"', page) == [id], text
+
+
+async def test_a_job_of_any_queue_is_found_by_its_id_alone(open_dashboard, filled):
+    filled.create_queue("a/b")
+    async with open_dashboard(prefix="/ops") as client:
+        for queue, part in (("q", "q"), ("a/b", "a~b")):
+            id = filled.find_jobs("q", state="failed")[0].id if queue == "q" else filled.send(queue)
+            response = await client.get("/", params={"text": f" {str(id).upper()} "})
+            assert response.status_code == 303
+            assert response.headers["location"] == f"/ops/queues/{part}/jobs/{id}"
+        missing = await client.get(f"/?text={LAST_ID}")
+
+    assert missing.status_code == 200
+    assert "no job has it as its id" in missing.text
+
+
+async def test_the_failures_of_yesterday_are_found(reading, dsn, sync_boss):
+    sync_boss.create_queue("q", retry_limit=0)
+    ids = [sync_boss.send("q") for _ in range(3)]
+    sync_boss.fail("q", sync_boss.fetch("q", batch_size=3), ValueError("x"))
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for id, days in zip(ids, (0, 1, 2), strict=True):  # at noon, UTC
+            connection.execute(
+                "update trioboss.archive set completed_on = "
+                "(date_trunc('day', now() at time zone 'UTC') + interval '12 h') at time zone 'UTC' "
+                "- %s * interval '1 d' where id = %s",
+                [days, id],
+            )
+    page = (await reading.get("/queues/q/jobs?state=failed&error=ValueError")).text
+    link = re.search(r'href="([^"]+)"[^>]*>yesterday<', page)[1].replace("&amp;", "&")
+    assert "state=failed&error=ValueError" in link
+    shown = (await reading.get(link)).text
+    assert re.findall(r'title="([0-9a-f-]{36})"', shown) == [str(ids[1])]
+    chip = re.search(r'href="([^"]+)"[^>]*>cancelled<', shown)[1].replace("&amp;", "&")
+
+    assert "error=ValueError" in chip
+    assert "since=" in chip
+
+
+async def test_totals_of_counts_that_stopped_say_so(reading, dsn, sync_boss):
+    for name in ("a", "b"):
+        sync_boss.create_queue(name)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "insert into trioboss.live_job (queue, readiness) "
+            "select 'a', 'ready' from generate_series(1, 1500) union all "
+            "select 'b', 'ready'::trioboss.readiness from generate_series(1, 7)"
+        )
+        connection.execute(
+            "insert into trioboss.live_job (queue, readiness, start_after) values ('b', 'deferred', now() + '1 h')"
+        )
+    text = " ".join(re.sub(r"<[^>]+>", " ", (await reading.get("/")).text).split())
+
+    assert "Ready 1,007+ could run now" in text
+    assert "Waiting 0 1 deferred" in text
+    assert "Totals of the queues below" not in text
+    assert "Totals of the queues below" in (await reading.get("/?text=b")).text
+
+
+async def test_a_page_without_a_script_shows_results_and_its_time_zone(acting, filled):
+    text = (await acting.get("/queues/q/jobs?done=run-now:1:2")).text
+    assert '<div id="done" role="status">Run now: 1 of 2 jobs changed</div>' in text
+    assert "refresh" not in text  # it would undo a selection
+    assert '<span id="zone">UTC</span>' in text
+    assert "refresh" in (await acting.get("/queues/q")).text
+    hostile = (await acting.get("/queues/q?done=<b>:1:2")).text
+    assert '<div id="done" role="status" hidden></div>' in hostile
+
+
+async def test_times_of_an_explanation_and_of_the_audit_are_those_of_the_page(acting, filled):
+    (job,) = filled.find_jobs("q", state="failed")
+    page = (await acting.get(f"/queues/q/jobs/{job.id}")).text
+    assert re.search(r'It failed at <time datetime="[^"]+"', page)
+    form = {"queue": "q", "action": "priority", "priority": "7", "counted_on": "2026-01-01T12:00:00+00:00"}
+    await acting.post("/act/jobs", data=form)
+    await acting.post("/act/jobs", data={"queue": "q", "action": "retry", "id": str(job.id)})
+    rows = (await acting.get("/audit")).text
+
+    assert '<time datetime="2026-01-01T12:00:00+00:00"' in rows
+    assert "new priority=7" in rows
+    assert f'href="/queues/q/jobs/{job.id}"' in rows
+
+
+async def test_redrive_is_offered_where_dead_letters_are_or_may_come(acting, sync_boss):
+    sync_boss.create_queue("dead")
+    sync_boss.create_queue("q", dead_letter="dead", retry_limit=0)
+    offered = {name: "Redrive" in (await acting.get(f"/queues/{name}")).text for name in ("dead", "q")}
+
+    assert offered == {"dead": True, "q": False}
+
+
+async def test_ticks_of_several_days_have_dates(reading, dsn, sync_boss):
+    sync_boss.create_queue("q")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "insert into trioboss.schedule (queue, key, cron) values ('q', 'd', '0 2 * * *'), ('q', 'h', '0 * * * *')"
+        )
+        for key, step in (("d", "1 d"), ("h", "1 h")):
+            connection.execute(
+                "insert into trioboss.tick (queue, key, due) "
+                "select 'q', %s, now() - n * %s::interval from generate_series(1, 5) n",
+                [key, step],
+            )
+    text = (await reading.get("/schedules")).text
+    styles = re.findall(r'<li class="fired"><time datetime="[^"]+" data-style="(\w+)"', text)
+
+    assert styles == ["full"] * 5 + ["time"] * 5
+
+
 async def test_a_long_list_has_pages_without_gaps(reading, sync_boss):
     sync_boss.create_queue("q")
     sent = sync_boss.insert("q", [{}] * 120, return_ids=True)
@@ -77,6 +193,30 @@ async def test_a_long_list_has_pages_without_gaps(reading, sync_boss):
         path = older and older[1].replace("&amp;", "&")
 
     assert seen == sorted(map(str, sent), reverse=True)
+
+
+async def test_all_keys_are_on_the_pages_and_blocked_ones_are_called_so(reading, dsn, sync_boss):
+    """60 blocked keys, of which 30 have jobs that wait, and 5 others: more blocked ones than fit on a page."""
+    sync_boss.create_queue("q", policy="key_strict_fifo")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "insert into trioboss.live_job (queue, readiness, attempt, key, backlog, owner) "
+            "select 'q', 'ended', 1, k, 'key:' || k, 'key:' || k from generate_series(1, 60) n, concat('b', n) k"
+        )
+        connection.execute(
+            "insert into trioboss.live_job (queue, readiness, key, backlog) "
+            "select 'q', 'waiting'::trioboss.readiness, k, 'key:' || k from generate_series(1, 30) n, concat('b', n) k "
+            "union all select 'q', 'waiting', k, 'key:' || k from generate_series(1, 5) n, concat('a', n) k"
+        )
+    seen, path = [], "/queues/q/keys"
+    while path:
+        text = (await reading.get(path)).text
+        seen += [row.split()[:2] for row in table_of(text, "live-keys")]
+        more = re.search(r'href="([^"]+)">More keys<', text)
+        path = more and more[1].replace("&amp;", "&")
+
+    blocked = [[f"b{n}", "blocked"] for n in range(1, 61)]
+    assert seen == sorted(blocked) + [[f"a{n}", "free"] for n in range(1, 6)]
 
 
 @pytest.mark.parametrize(
@@ -160,12 +300,12 @@ async def test_events_are_shown_with_the_warnings_that_were_kept(reading, acting
     assert len([row for row in table_of(text, "live-warnings") if "more than 20 jobs wait" in row]) == 1
     assert "12 times" in text
     for part in (
-        f"attempt failed q …{str(failed.id)[-12:]} ValueError it broke",
-        "job completed q …",
+        f"attempt failed q {str(failed.id)[:8]}…{str(failed.id)[-12:]} ValueError it broke",
+        "job completed q ",
         "tick fired q k",
         "worker started q host:7",
         "worker gone q host:7",
-        "action pause q",
+        "action pause q local 1 of 1 job",
     ):
         assert [row for row in events if part in row], part
     for kind in ("attempt", "job", "tick", "worker", "action"):
@@ -223,9 +363,12 @@ async def test_workers_show_where_they_run_and_what_they_do(reading, dsn, filled
             [LAST_ID],
         )
         connection.execute("update trioboss.live_job set worker = %s where id = %s", [LAST_ID, job.id])
-    (row,) = table_of((await reading.get("/workers")).text, "live-workers")
+    text = (await reading.get("/workers")).text
+    (row,) = table_of(text, "live-workers")
+    assert "<th>Last seen</th>" in text
+    assert "Event-loop lag</th>" in text
 
-    for part in ("box · pid 7", "not connected", "blocked up to 2.5 s", "1 of 3", "lease ends", "9.8"):
+    for part in ("box · pid 7", "not connected", "2.5 s", "1 of 3", "lease ends", "9.8"):
         assert part in row
     assert str(job.id)[-12:] in row
 

@@ -1,6 +1,7 @@
 """The dashboard under real servers (hypercorn on trio, uvicorn on asyncio), and mounted in other applications."""
 
 import os
+import runpy
 import socket
 import subprocess
 import sys
@@ -10,38 +11,17 @@ from pathlib import Path
 import httpx
 import pytest
 import trio
-from starlette.applications import Starlette
-from starlette.routing import Mount
 
 import trioboss
 from trioboss.dashboard import make_app
 from trioboss.dashboard.serving import serve_dashboard
 
-DJANGO = """
-import os
-import django
-from django.conf import settings
-from django.http import HttpResponse
-from django.urls import path
-
-settings.configure(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"], SECRET_KEY="x")
-django.setup()
-urlpatterns = [path("", lambda request: HttpResponse("a Django page"))]
-
-from django.core.asgi import get_asgi_application
-from trioboss.dashboard import make_app
-
-site, dashboard = get_asgi_application(), make_app(os.environ["TRIOBOSS_DSN"], prefix="/jobs")
-
-
-async def app(scope, receive, send):
-    chosen = dashboard if scope["type"] == "http" and scope["path"].startswith("/jobs") else site
-    await chosen(scope, receive, send)
-"""
+SNIPPETS = Path(__file__).parent.parent.parent / "docs" / "snippets" / "dashboard"
+DJANGO = (SNIPPETS / "mounted_django.py").read_text("utf-8")
 PLAIN = """
 import os
 from trioboss.dashboard import make_app
-app = make_app(os.environ["TRIOBOSS_DSN"])
+application = make_app(os.environ["TRIOBOSS_DSN"])
 """
 
 
@@ -80,7 +60,16 @@ def read_stream(url):
 def test_it_is_served_by_uvicorn(tmp_path: Path, queue, program, path):
     (tmp_path / "served.py").write_text(program)
     port = free_port()
-    command = [sys.executable, "-m", "uvicorn", "served:app", "--port", str(port), "--log-level", "warning"]
+    command = [
+        sys.executable,
+        "-m",
+        "uvicorn",
+        "served:application",
+        "--port",
+        str(port),
+        "--log-level",
+        "warning",
+    ]
     environment = {**os.environ, "TRIOBOSS_DSN": queue.dsn}
     process = subprocess.Popen(command, cwd=tmp_path, env=environment)
     try:
@@ -172,23 +161,46 @@ def test_the_demo_runs_jobs_beside_the_dashboard(queue):
     process = run("demo", "--dashboard", "0", dsn=queue.dsn)
     try:
         url = next(each for each in process.stdout if "dashboard is at" in each).split()[4]
-        page = httpx.get(url, trust_env=False)
-        assert "demo/orders" in page.text
+        deadline = time.monotonic() + 60
+        while "1 blocked key" not in (text := httpx.get(url, trust_env=False).text):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert "demo/orders" in text
+        assert "every-minute" in httpx.get(f"{url}schedules", trust_env=False).text
+        assert "Redrive" in httpx.get(f"{url}queues/demo~dead", trust_env=False).text
     finally:
         process.terminate()
         process.communicate(timeout=30)
 
 
-async def test_it_is_mounted_in_another_application(dsn, filled):
-    inner = make_app(dsn)
-    app = Starlette(routes=[Mount("/ops/queue", inner)])
-    transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 1))
+async def test_it_is_mounted_in_another_application(dsn, filled, monkeypatch):
+    """By the program that the documentation shows."""
+    monkeypatch.setenv("TRIOBOSS_DSN", dsn)
+    monkeypatch.setenv("DASHBOARD_PASSWORD", "sesame")
+    program = runpy.run_path(str(SNIPPETS / "mounted.py"))
+    transport = httpx.ASGITransport(app=program["app"], client=("192.0.2.7", 1))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-        text = (await client.get("/ops/queue/")).text
-        assert 'href="/ops/queue/queues/q"' in text
-        assert (await client.get("/ops/queue/queues/q")).status_code == 200
-        assert (await client.get("/ops/queue/static/dashboard.css")).status_code == 200
-    inner._close()
+        assert (await client.get("/ops/jobs/")).status_code == 401
+        client.auth = ("ann", "sesame")
+        text = (await client.get("/ops/jobs/")).text
+        assert 'href="/ops/jobs/queues/q"' in text
+        assert (await client.get("/ops/jobs/queues/q")).status_code == 200
+        assert (await client.get("/ops/jobs/static/dashboard.css")).status_code == 200
+    program["dashboard"]._close()
+
+
+@pytest.mark.parametrize("path", ["/jobs", ""])
+async def test_actions_lead_back_below_the_prefix(open_dashboard, dsn, filled, path):
+    job = filled.find_jobs("q", state="failed")[0]
+    async with open_dashboard(prefix="/jobs", act_dsn=dsn) as client:
+        client.headers["Origin"] = "http://localhost"
+        page = (await client.get(f"{path}/queues/q/confirm?action=retry&id={job.id}")).text
+        assert 'action="/jobs/act/jobs"' in page
+        assert 'href="/jobs/queues/q/jobs">Back' in page
+        form = {"queue": "q", "action": "retry", "id": str(job.id), "back": f"/queues/q/jobs/{job.id}"}
+        response = await client.post(f"{path}/act/jobs", data=form)
+
+    assert response.headers["location"] == f"/jobs/queues/q/jobs/{job.id}?done=retry%3A1%3A1"
 
 
 @pytest.mark.parametrize("path", ["/jobs/", "/jobs", "/"])

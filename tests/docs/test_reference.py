@@ -16,6 +16,7 @@ from docs.pages.llms import describe_site, find_pages
 from docs.pages.options import queue_options, send_options, work_options
 from trioboss.cli.database_metrics import DATABASE_METRICS
 from trioboss.cli.health import _COUNTERS
+from trioboss.cli.parser import PAGE_OF
 from trioboss.errors import UsageError
 from trioboss.model.job import NewJob
 from trioboss.model.queue import QueueSettings
@@ -151,6 +152,12 @@ async def test_the_limits_of_a_worker_are_those_that_are_checked(boss):
 @pytest.mark.parametrize(("name", "parser"), find_commands().items(), ids=lambda value: str(value)[:20])
 def test_every_argument_of_a_command_is_described(name, parser):
     assert [action.dest for action in parser._actions if not action.help] == []
+
+
+@pytest.mark.parametrize(("name", "parser"), find_commands().items(), ids=lambda value: str(value)[:20])
+def test_the_help_of_a_command_names_a_page_that_exists(name, parser):
+    assert parser.epilog.endswith(f"/docs/{PAGE_OF[name]}")
+    assert (ROOT / "docs" / PAGE_OF[name]).exists()
 
 
 def test_every_argument_of_open_boss_is_among_the_settings():

@@ -15,7 +15,6 @@ DOCS = ROOT / "docs"
 SNIPPETS = DOCS / "snippets"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if "_generated" not in page.parts)
 FILES = sorted(file for file in SNIPPETS.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
-PROGRAMS = [file for file in FILES if file.suffix == ".py" and not file.name.startswith("test_")]
 TESTS = [file for file in FILES if file.name.startswith("test_") and file.suffix == ".py"]
 SCRIPTS = [file for file in FILES if file.suffix == ".sh"]
 UPDATE = "TRIOBOSS_UPDATE_SNIPPETS"
@@ -25,7 +24,7 @@ VARYING = [
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "<id>"),
     (re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?(?:Z|[+-]\d\d:\d\d)?"), "<time>"),
     (re.compile(r"\b\d\d:\d\d:\d\d(?:\.\d+)?\b"), "<time>"),
-    (re.compile(r"\b\d+(?:\.\d+)? (s|ms|seconds)\b"), r"<n> \1"),
+    (re.compile(r"\b\d+(?:\.\d+)? (?:s|ms|seconds)\b *"), "<n> s"),  # with the spaces behind it, in a table
     (re.compile(r"\b\d+(?:\.\d+)?(?:ms|s)\b *"), "<n>"),  # in a table
 ]
 
@@ -46,6 +45,11 @@ def imported(snippet: Path) -> list[str]:
     return re.findall(r"^(?:from|import) (\w+)", snippet.read_text("utf-8"), re.MULTILINE)
 
 
+# A program that a test imports is run by that test: a web service would not end by itself.
+_TESTED = {file.parent / f"{name}.py" for file in TESTS for name in imported(file)}
+PROGRAMS = [file for file in FILES if file.suffix == ".py" and file not in TESTS and file not in _TESTED]
+
+
 def compare(snippet: Path, printed: str) -> None:
     """Compare what a snippet has printed with the text beside it, if there is one; or write it."""
     kept = snippet.with_suffix(".txt")
@@ -58,7 +62,9 @@ def compare(snippet: Path, printed: str) -> None:
 def require(snippet: Path) -> None:
     """Skip a snippet that uses a library which is not installed: `test-core` brings neither Django nor SQLAlchemy."""
     for name in imported(snippet):
-        if not (snippet.parent / f"{name}.py").exists() and find_spec(name) is None:
+        if (beside := snippet.parent / f"{name}.py").exists():
+            require(beside)
+        elif find_spec(name) is None:
             pytest.skip(f"{name} is not installed")
 
 

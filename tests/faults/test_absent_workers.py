@@ -106,7 +106,7 @@ async def test_the_rows_of_ten_thousand_dead_workers_keep_nobody_from_being_resc
 
             await boss.work("q", handler)
             job = await boss.wait_for("q", id)
-            rows = await boss._runtime.adapter.rescue_leases(2.0, 1.0, full=False, certain=True)
+            rows = await boss._runtime.adapter.rescue_leases(2.0, 1.0, warnings=False, certain=True)
             assert rows.active == 0
 
     assert (job.state, job.output) == ("completed", 2)
@@ -122,7 +122,7 @@ async def test_all_of_eight_thousand_leases_of_a_killed_worker_are_rescued_in_on
                     "update trioboss.live_job set readiness = 'active', attempt = 1, started_on = now(), "
                     "expires_on = now() + interval '15 min', worker = gen_random_uuid()"
                 )
-            rescue = await boss._runtime.adapter.rescue_leases(2.0, 1.0, full=False, certain=True)
+            rescue = await boss._runtime.adapter.rescue_leases(2.0, 1.0, warnings=False, certain=True)
             assert (sum(len(ids) for _, _, ids in rescue.ended), rescue.active) == (8000, 0)
             assert await boss.get_queue_size("q") == 8000
 

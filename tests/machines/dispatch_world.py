@@ -11,7 +11,9 @@ from typing import Literal
 
 import attrs
 
-from trioboss.machines.dispatch import Claim, DispatchMachine, Pending, Recover, Statement, Stop, Wait
+from trioboss.machines.dispatch import DispatchMachine
+from trioboss.machines.dispatch_commands import Claim, DatabaseCommand, Pending, Recover, Stop, Wait
+from trioboss.model.settle_and_claim import Position
 
 LONGEST_PAUSE = 11.0  # seconds: no pause after a failure is longer
 CAPACITY = 2  # jobs that can run at once
@@ -72,11 +74,11 @@ class World:
     # -- in the worker: attempts that run, outcomes that wait, and leases that were given up
     running: dict[int, int] = attrs.field(factory=dict)
     outcomes: list[Outcome] = attrs.field(factory=list)
-    given_up: int = 0
+    leases_to_recover: int = 0
     extra_room: int = 0
     """Room that other queues take, if negative."""
     # -- the statement under way: what it carries, how far it is, and what it found
-    statement: Statement | None = None
+    statement: DatabaseCommand | None = None
     carried: list[Outcome] = attrs.field(factory=list)
     known: list[int] = attrs.field(factory=list)
     is_marked: bool = False
@@ -159,7 +161,7 @@ class World:
 
     def give_up(self, id: int) -> None:
         del self.running[id]
-        self.given_up += 1
+        self.leases_to_recover += 1
 
     # -- the dispatcher: plan, set the marker, execute, get the answer
 
@@ -171,7 +173,7 @@ class World:
         return Pending(
             self.outcomes[0].since if self.outcomes else None,
             any(outcome.fails for outcome in self.outcomes),
-            self.given_up,
+            self.leases_to_recover,
             bool(self.running),
         )
 
@@ -186,7 +188,7 @@ class World:
         self.begin(command)
         return None
 
-    def begin(self, statement: Statement) -> None:
+    def begin(self, statement: DatabaseCommand) -> None:
         if isinstance(statement, Claim):
             assert 0 < statement.limit <= self.room
             assert not self.machine.is_absent
@@ -233,7 +235,10 @@ class World:
         if claim.promote_due:
             self.ready += [id for due, id in self.deferred if due <= self.now]
             self.deferred = [(due, id) for due, id in self.deferred if due > self.now]
-        claimed, self.ready = self.ready[: claim.limit], self.ready[claim.limit :]
+        # In the order of sending, which the ids are.
+        first = 0 if claim.after is None else claim.after.seq + 1
+        claimed = sorted(id for id in self.ready if id >= first)[: claim.limit]
+        self.ready = [id for id in self.ready if id not in claimed]
         for id in claimed:
             self.attempts[id] += 1
             self.leases[id] = self.attempts[id]
@@ -241,13 +246,16 @@ class World:
         next_due = max(0.0, min(dues) - self.now) if dues and claim.find_next_due else None
         self.found = (claimed, next_due)
 
-    def get_answer(self, *, keyed: bool = False) -> None:
+    def get_answer(self, *, keyed: bool = False, slow: bool = False) -> None:
+        """``slow``: the claim has passed over many entries of jobs that were claimed before."""
         assert self.is_executed
         self.slack = max(self.slack, self.now - self.executed_at)
         if isinstance(self.statement, Claim):
             claimed, next_due = self.found
             self.running |= {id: self.leases[id] for id in claimed}
-            self.machine.claimed(len(claimed), next_due, self.now, keyed=keyed)
+            self.machine.claimed(len(claimed), next_due, self.now, keyed=keyed, took=1.0 if slow else 0.0)
+            if self.machine.goes_onward:
+                self.machine.claimed_until(Position(0, claimed[-1]) if claimed else None)
         elif isinstance(self.statement, Recover):
             self.machine.recovered()
         else:
@@ -300,7 +308,7 @@ class World:
             self.end(id)
 
     def _goes_on(self, wait: Wait) -> bool:
-        busy = self.machine.may_have_jobs or self.outcomes
+        busy = self.machine.may_have_jobs or self.outcomes or self.machine.goes_onward
         return bool(busy) and wait.until <= self.now + LONGEST_PAUSE
 
     def _finish_statement(self, *, keyed: bool = False) -> None:

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from trioboss.machines.dispatch import Claim, Wait
+from trioboss.machines.dispatch_commands import Claim, Wait
 
 Step = Callable[[World], None]
 
@@ -61,7 +61,9 @@ def steps_of_others(world: World, budget: dict[str, int]) -> Iterator[tuple[str,
         yield "", World.continue_bulk_poll
 
 
-def steps_of_the_worker(world: World, budget: dict[str, int], *, keyed: bool) -> Iterator[tuple[str, Step]]:
+def steps_of_the_worker(
+    world: World, budget: dict[str, int], *, keyed: bool, slow: bool
+) -> Iterator[tuple[str, Step]]:
     """What the slots and the dispatcher can do next."""
     for id in world.running:
         if budget["end"]:
@@ -79,12 +81,12 @@ def steps_of_the_worker(world: World, budget: dict[str, int], *, keyed: bool) ->
     elif not world.is_executed:
         yield "", World.execute
     else:
-        yield "", lambda world: world.get_answer(keyed=keyed)
+        yield "", lambda world: world.get_answer(keyed=keyed, slow=slow)
     if world.statement is not None and budget["failure"]:
         yield "failure", World.lose_answer
 
 
-def explore(keyed: bool = False, **budget: int) -> int:
+def explore(keyed: bool = False, slow: bool = False, **budget: int) -> int:
     """Visit every state that some order of steps leads to; from each the world comes to rest well."""
     seen = set()
     world = World()
@@ -99,7 +101,7 @@ def explore(keyed: bool = False, **budget: int) -> int:
             continue
         seen.add(key)
         world.copied().come_to_rest(keyed=keyed)
-        steps = [*steps_of_others(world, left), *steps_of_the_worker(world, left, keyed=keyed)]
+        steps = [*steps_of_others(world, left), *steps_of_the_worker(world, left, keyed=keyed, slow=slow)]
         for cost, step in steps:
             after = world.copied()
             step(after)
@@ -145,6 +147,10 @@ def test_in_no_order_of_steps_a_lease_that_was_given_up_stays_in_the_database():
 
 def test_in_no_order_of_steps_a_job_that_waits_behind_another_is_forgotten():
     assert explore(keyed=True, now=1, behind=1, end=1, failure=1) > 250
+
+
+def test_in_no_order_of_steps_a_job_is_forgotten_before_the_position_where_slow_claims_begin():
+    assert explore(keyed=True, slow=True, now=2, fail=1, wait=1) > 250
 
 
 def test_in_every_order_of_steps_a_dispatcher_that_stops_claims_nothing_and_settles_everything():
@@ -215,8 +221,8 @@ class Dispatching(RuleBasedStateMachine):
     def give_up(self) -> None:
         self.world.give_up(next(iter(self.world.running)))
 
-    @rule(extra_room=st.integers(-2, 1))
-    def dispatch(self, extra_room: int) -> None:
+    @rule(extra_room=st.integers(-2, 1), slow=st.booleans())
+    def dispatch(self, extra_room: int, slow: bool) -> None:
         world = self.world
         if world.statement is None:
             world.extra_room = extra_room
@@ -226,7 +232,7 @@ class Dispatching(RuleBasedStateMachine):
         elif not world.is_executed:
             world.execute()
         else:
-            world.get_answer()
+            world.get_answer(slow=slow)
 
     @precondition(lambda self: self.world.statement is not None)
     @rule(chance=st.floats(0, 1))

@@ -1,11 +1,15 @@
 """The errors: their messages name the cause and the remedy."""
 
+import json
+import traceback
 import uuid
+from pathlib import Path
 
 import pytest
 
 import trioboss
 from trioboss import errors
+from trioboss.model.described_error import describe_error, error_line
 
 ID = uuid.UUID("01890a5d-ac96-774b-bcce-b302099a8057")
 
@@ -87,3 +91,13 @@ def test_the_remedy_depends_on_the_cause():
     assert str(trioboss.UnknownQueue("__state__completed__q")).endswith(
         "call fetch_completed or on_complete for 'q' first"
     )
+
+
+def test_a_traceback_names_the_page_and_what_is_stored_of_an_error_does_not():
+    error = trioboss.UnknownQueue("email")
+    page = errors.PAGE.partition("/main/")[2]
+
+    assert errors.PAGE in "".join(traceback.format_exception(error))
+    assert (Path(__file__).parent.parent.parent / page).exists()
+    assert "notes" not in json.loads(describe_error(error))
+    assert errors.PAGE not in error_line(error)

@@ -1,10 +1,11 @@
-"""One Spark session for all tests of a process, because a session takes seconds to start."""
+"""One Spark session for all tests of a process, because a session takes seconds to start; and a database."""
 
 import importlib.util
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 from small_spark import JAVA_OPTIONS, LOCAL_SETTINGS, jdbc_jar, preloading_path
 
@@ -39,6 +40,14 @@ def pytest_itemcollected(item):
         item.add_marker(pytest.mark.xdist_group("spark"))
 
 
+@pytest.fixture(autouse=True)
+def unchanged_priority() -> "Iterator[None]":
+    """No test leaves its process at a lower priority: all later tests of the process would be slow."""
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    yield
+    assert os.getpriority(os.PRIO_PROCESS, 0) == before
+
+
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
     """The session, with two cores."""
@@ -51,3 +60,21 @@ def spark() -> "Iterator[SparkSession]":
         spark = get_session("local[2]", {**LOCAL_SETTINGS, **java, **jars}, "tests")
     yield spark
     spark.stop()
+
+
+@pytest.fixture
+def database(dsn):
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Batches that are written without Spark."""
+    from pipeline_helpers import rewrite_without_spark, write_without_spark
+
+    from trioboss.pipeline import rewriting
+    from trioboss.pipeline.export import LakeExport
+
+    monkeypatch.setattr(LakeExport, "_write", write_without_spark)
+    monkeypatch.setattr(rewriting, "_write", rewrite_without_spark)

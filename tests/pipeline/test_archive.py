@@ -31,12 +31,6 @@ ODD_NAMES = {"__HIVE_DEFAULT_PARTITION__", "/" * 200, "..", "a/../b", "007", "nu
 
 
 @pytest.fixture
-def database(dsn):
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
 def quick(monkeypatch):
     """Batches that are written without Spark."""
     monkeypatch.setattr(LakeExport, "_write", write_without_spark)

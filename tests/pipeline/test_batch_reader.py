@@ -4,7 +4,6 @@ import datetime
 import json
 from uuid import UUID
 
-import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,16 +16,10 @@ from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.database import Database, open_database
 from trioboss.pipeline.days import Days
 from trioboss.pipeline.options import ReadOptions
-from trioboss.pipeline.planning import Share, list_leaves, plan_shares, read_horizon
+from trioboss.pipeline.planning import Share, list_day_tables, plan_shares, read_horizon
 
 FAR = "2031-05-05 12:00+00"
 DAYS = ("2031-05-03", "2031-05-04", "2031-05-05")
-
-
-@pytest.fixture
-def database(dsn):
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        yield connection
 
 
 def reader_of(dsn, table="archive", columns=("id",), **options):
@@ -192,9 +185,9 @@ def test_a_few_new_rows_of_a_large_day_are_found_by_the_index(dsn, database):
     for n in range(20):
         end_jobs(database, 1, first=n)
     with open_database(dsn) as pipeline:
-        sealed, leaves = read_horizon(pipeline).sealed, list_leaves(pipeline, "archive", Days())
+        sealed, tables = read_horizon(pipeline).sealed, list_day_tables(pipeline, "archive", Days())
         few, all_of_them = (
-            plan_shares(pipeline, leaves, 1, 1000, xids)[0].xids
+            plan_shares(pipeline, tables, 1, 1000, xids)[0].xids
             for xids in ((sealed - 3, sealed), (0, sealed))
         )
 

@@ -21,12 +21,6 @@ from trioboss.pipeline.staging import stage_rows
 JSON = "data string, singleton_key string"
 
 
-@pytest.fixture
-def database(dsn):
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        yield connection
-
-
 def options_of(dsn, queue="email", load="one", **more):
     return WriteOptions.parse({"dsn": dsn, "queue": queue, "loadId": load, **more})
 

@@ -3,7 +3,6 @@
 import json
 import threading
 
-import psycopg
 import pytest
 from pipeline_helpers import end_jobs, ids_in
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -15,16 +14,10 @@ from trioboss.pipeline.database import open_database
 from trioboss.pipeline.days import Days
 from trioboss.pipeline.decoding import decode
 from trioboss.pipeline.options import ReadOptions
-from trioboss.pipeline.planning import BlockRange, XidRange, list_leaves
+from trioboss.pipeline.planning import BlockRange, XidRange, list_day_tables
 from trioboss.pipeline.query import Query
 
 ARCHIVE = TABLES["archive"]
-
-
-@pytest.fixture
-def database(dsn):
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        yield connection
 
 
 @pytest.fixture
@@ -35,8 +28,8 @@ def pipeline(dsn):
 
 def whole(pipeline, rows_per_block=20.0):
     """The one table with rows, as a range of blocks."""
-    (leaf,) = (leaf for leaf in list_leaves(pipeline, "archive", Days()) if leaf.blocks)
-    return BlockRange(leaf.relation, leaf.file, 0, leaf.blocks, rows_per_block)
+    (table,) = (table for table in list_day_tables(pipeline, "archive", Days()) if table.blocks)
+    return BlockRange(table.relation, table.file, 0, table.blocks, rows_per_block)
 
 
 def by_transaction(pipeline):

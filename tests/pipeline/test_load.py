@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 
-import psycopg
 import pyarrow as pa
 import pytest
 
@@ -22,12 +21,6 @@ from trioboss.pipeline.staging import stage_rows
 
 class Killed(BaseException):
     """Ends a load on the spot: nothing in the product catches it."""
-
-
-@pytest.fixture
-def database(dsn):
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        yield connection
 
 
 def jobs_in(database, columns="data"):

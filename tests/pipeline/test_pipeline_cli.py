@@ -1,11 +1,11 @@
 """The command line of the pipeline: short errors, exit codes, help, and no Spark before it is needed."""
 
+import os
 import subprocess
 import sys
 from argparse import Namespace
 from contextlib import nullcontext
 
-import psycopg
 import pytest
 from pipeline_helpers import end_jobs
 
@@ -17,6 +17,12 @@ from trioboss.pipeline.progress import Progress
 
 def python(code):
     return subprocess.run([sys.executable, "-c", code], timeout=60, capture_output=True, text=True)
+
+
+@pytest.fixture(autouse=True)
+def same_priority(monkeypatch):
+    """`pipeline archive` lowers the priority of its process: not that of the tests, which would keep it."""
+    monkeypatch.setattr(os, "nice", lambda _: 0)
 
 
 JOBS = ["archive", "compact", "erase", "report", "audit", "load", "capacity", "all", "synth"]
@@ -78,12 +84,6 @@ def test_what_cannot_be_asked_is_exit_code_2(arguments, problem, capsys):
     assert main(["pipeline", "audit", *arguments]) == 2
 
     assert problem in capsys.readouterr().err
-
-
-@pytest.fixture
-def database(dsn):
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        yield connection
 
 
 @pytest.fixture

@@ -19,12 +19,6 @@ from trioboss.store import Context, make_store
 ALL = ReadAllAvailable()
 
 
-@pytest.fixture
-def database(dsn):
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        yield connection
-
-
 class Follower:
     """Does what Spark does with a stream, one batch at a time."""
 

@@ -84,11 +84,20 @@ def test_an_attempt_is_a_row_of_its_own_or_a_completed_job(every):
 
 
 def test_arrivals_count_in_the_hour_of_sending(jobs):
-    assert table(hours.arrivals_by_hour(jobs)) == [("dead", 60, 1), ("q", 0, 5), ("q", 60, 2), ("r", 0, 2)]
+    found = hours.jobs_by_hour(jobs).where("arrivals > 0")
+
+    assert table(found, "queue", "hour", "arrivals") == [
+        ("dead", 60, 1),
+        ("q", 0, 5),
+        ("q", 60, 2),
+        ("r", 0, 2),
+    ]
 
 
 def test_ends_count_in_the_hour_of_the_end_by_their_kind(jobs):
-    assert table(hours.ends_by_hour(jobs)) == [
+    counts = ("completions", "failures", "cancellations")
+
+    assert table(hours.jobs_by_hour(jobs), "queue", "hour", *counts) == [
         ("dead", 60, 1, 0, 0),
         ("q", 0, 3, 0, 0),
         ("q", 120, 1, 0, 0),
@@ -99,17 +108,22 @@ def test_ends_count_in_the_hour_of_the_end_by_their_kind(jobs):
 
 
 def test_a_wait_is_from_when_a_job_could_start_to_its_start(jobs):
-    of_q = hours.waits_by_hour(jobs).where("queue = 'q'")
+    of_q = hours.jobs_by_hour(jobs).where("queue = 'q' and wait is not null")
 
-    assert table(of_q) == [("q", 0, [120.0, 240.0, 240.0]), ("q", 60, [60.0, 4800.0, 4800.0])]
+    assert table(of_q, "queue", "hour", "wait") == [
+        ("q", 0, [120.0, 240.0, 240.0]),
+        ("q", 60, [60.0, 4800.0, 4800.0]),
+    ]
 
 
 def test_the_oldest_grows_from_hour_to_hour_until_it_starts(jobs):
-    assert table(hours.ages_by_hour(jobs).where("queue = 'q'")) == [("q", 0, 1800.0), ("q", 60, 4800.0)]
+    of_q = hours.jobs_by_hour(jobs).where("queue = 'q' and oldest_age is not null")
+
+    assert table(of_q, "hour", "oldest_age") == [(0, 1800.0), (60, 4800.0)]
 
 
 def test_runs_count_every_attempt_in_the_hour_of_its_end(every):
-    of_q = hours.runs_by_hour(every).where("queue = 'q'")
+    of_q = hours.attempts_by_hour(every).where("queue = 'q'")
 
     assert table(of_q, "hour", "run", "bad_ends", "releases") == [
         (0, [60.0, 120.0, 120.0], 1, 1),
@@ -119,7 +133,9 @@ def test_runs_count_every_attempt_in_the_hour_of_its_end(every):
 
 
 def test_a_run_across_hours_is_shared_among_them(every):
-    assert table(hours.busy_by_hour(every).where("queue <> 'dead'")) == [
+    found = hours.attempts_by_hour(every).where("queue <> 'dead'")
+
+    assert table(found, "queue", "hour", "worker_seconds") == [
         ("q", 0, 2 * 60 + 60 + 60 + 60 + 60 + 120.0),
         ("q", 120, 600.0),
         ("q", 60, 60 + 120 + 60 + 600.0),
@@ -160,11 +176,11 @@ def test_a_job_due_long_ago_waits_from_its_send_and_makes_no_hours(spark):
     jobs = make_jobs(spark, *({"id": str(n), **ancient} for n in range(40)))
     old = make_jobs(spark, endless)
 
-    assert table(hours.waits_by_hour(jobs)) == [("q", 0, [120.0, 120.0, 120.0])]
+    assert table(hours.jobs_by_hour(jobs), "queue", "hour", "wait") == [("q", 0, [120.0, 120.0, 120.0])]
     assert table(hours.by_hour(jobs, all_attempts(jobs, make_attempts(spark))), "hour", "oldest_age") == [
         (0, 120.0)
     ]
-    assert hours.ages_by_hour(old).count() == MOST_HOURS
+    assert hours.jobs_by_hour(old).where("oldest_age is not null").count() == MOST_HOURS
 
 
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/New_York"])
@@ -201,7 +217,7 @@ def test_hours_shuffle_only_their_totals(jobs, every):
         lines[n + 1] for n, line in enumerate(lines) if line.startswith("Exchange hashpartitioning(queue")
     ]
 
-    assert len(below) >= 7
+    assert len(below) >= 4
     assert all(
         "HashAggregate" in line or "Project" in line or "Sort" in line or "Union" in line for line in below
     )

@@ -2,7 +2,6 @@
 
 import json
 
-import psycopg
 import pytest
 from pipeline_helpers import end_jobs, fail_attempts
 
@@ -14,12 +13,6 @@ from trioboss.pipeline.manifest import Manifest
 from trioboss.pipeline.query import parse_redact
 
 SCHEMA = "order bigint, email string, lines array<string>"
-
-
-@pytest.fixture
-def database(dsn):
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        yield connection
 
 
 def put(database, *payloads):

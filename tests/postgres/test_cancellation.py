@@ -6,8 +6,10 @@ import psycopg
 import pytest
 import trio
 from postgres_helpers import SLEEP, bind, is_usable, open_proxy, scalar, until_blocked
+from trio.testing import wait_all_tasks_blocked
 
 from trioboss.postgres import Connection, open_connection
+from trioboss.postgres.connection import open_session
 from trioboss.sql import Statement
 
 
@@ -319,6 +321,43 @@ async def test_a_connection_whose_server_does_not_answer_is_closed_after_the_gra
         assert scope.cancelled_caught
         assert connection.closed
     assert "closing the connection" in caplog.text
+
+
+async def test_a_grace_that_is_shortened_applies_to_clean_up_under_way(server_dsn):
+    async with open_proxy(server_dsn) as proxy, open_connection(proxy.dsn) as connection:
+        connection.cancel_grace = 3600
+        proxy.silent = True
+        ended = trio.Event()
+
+        async def run():
+            try:
+                await connection.run([[bind(SLEEP, 0)]])
+            finally:
+                ended.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run)
+            await wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+            with trio.move_on_after(30, shield=True) as limit:
+                await wait_all_tasks_blocked()
+                connection.cancel_grace = 0
+                await ended.wait()
+            proxy.close_silent()  # else a failure of this test would take an hour
+
+        assert not limit.cancelled_caught
+
+
+async def test_a_session_that_is_being_opened_needs_no_clean_up(server_dsn, mock_clock):
+    async with open_proxy(server_dsn) as proxy, trio.open_nursery() as nursery:
+        proxy.lose_replies_to = b"set_config"
+        nursery.start_soon(open_session, proxy.dsn)
+        while not proxy.lost_replies:
+            await trio.lowlevel.checkpoint()
+        mock_clock.autojump_threshold = 0.05  # the time goes on only if something waits for a limit
+        started = trio.current_time()
+        nursery.cancel_scope.cancel()
+    assert trio.current_time() == started
 
 
 async def test_a_rollback_without_an_answer_closes_the_connection_after_the_grace(server_dsn):

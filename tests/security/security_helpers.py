@@ -1,9 +1,13 @@
-"""Who is who."""
+"""The roles of the tests, and the corpus of inputs for parsers."""
 
 import contextlib
 import io
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
+from hypothesis import example
 from psycopg.conninfo import make_conninfo
 
 from trioboss.cli import main
@@ -30,3 +34,23 @@ def granted_database(server_dsn: str, template: str) -> Iterator[str]:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             assert main(["grants", "--dsn", dsn, "--apply", *options]) == 0
         yield dsn
+
+
+# -- inputs for parsers
+
+
+def read_corpus(name: str) -> list[Any]:
+    """The examples of a file of the corpus: one JSON value a line."""
+    path = Path(__file__).with_name("corpus") / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def corpus(name: str) -> Callable[[Any], Any]:
+    """Make the lines of a file of the corpus, each a list of arguments, examples of a test of Hypothesis."""
+
+    def add(test: Any) -> Any:
+        for arguments in read_corpus(name):
+            test = example(*arguments)(test)
+        return test
+
+    return add

@@ -127,7 +127,7 @@ HARMLESS = {
         "find_next_due",
     ),
     *(
-        "find_ended",
+        "find_ended_ids",
         "find_transaction",
         "get_identity",
         "get_isolation",
@@ -136,18 +136,18 @@ HARMLESS = {
         "get_subscribers",
     ),
     *("get_version", "hold_presence", "is_installed", "list_history", "lock_admission", "lock_lake"),
-    *("lock_lake_creation", "notify", "notify_ended", "notify_idle", "notify_leftover"),
+    *("lock_lake_creation", "notify", "notify_changed", "notify_idle", "notify_leftover"),
     *("notify_queue", "poll", "prepare_release", "read_clock", "read_horizon", "read_snapshot"),
     "take_read_permit",
     *("describe_rights", "describe_schema", "examine_role", "examine_sessions", "get_compatible"),
-    *("find_long_queues", "schema_exists"),
+    *("find_long_queues", "schema_exists", "examine_rights"),
 }
 SENDING = {
     *("drop_if_ended", "drop_sent", "release_staged", "return_throttle_slot", "send", "send_and_notify"),
     *("send_plain", "send_throttled"),
 }
 READING = {
-    *("add_waiter", "check_leases", "count_history", "count_states", "dead_letter_users"),
+    *("add_waiter", "check_leases", "count_history", "dead_letter_users"),
     *("explain_job", "find_blocks", "find_bounds", "find_cut", "find_ended_jobs", "find_job_by_id"),
     *("find_live_jobs", "find_new", "find_newest_ended_jobs", "find_newest_live_jobs"),
     *(
@@ -165,19 +165,21 @@ READING = {
     "remove_waiter",
     *("examine_queues", "get_attempts", "get_backlog", "get_labels", "get_workers", "observe_blocked"),
     *("observe_failures", "observe_queues", "observe_running", "preview_redrive"),
+    *("get_deployments", "list_blocked_keys"),
 }
 # What the dashboard and statistics read.
 READING |= {
     *("find_queues_with_jobs", "get_samples", "get_warnings", "show_attempts", "show_audit", "show_backlog"),
     *("show_dead_letter", "show_ended_jobs", "show_errors", "show_keys", "show_live_jobs", "show_pipeline"),
     *("show_queues", "show_rates", "show_schedules", "show_slowest", "show_workers"),
-    *("show_events", "show_history_audits"),
+    *("show_events", "show_history_audits", "show_payload"),
     *("count_jobs_of", "find_copies"),
 }
-HARMLESS |= {"show_limits", "find_long_queues"}
+HARMLESS |= {"limit_transaction", "find_long_queues", "show_queue_of_job", "show_rights"}
 OWNING = {
     *("erase_jobs", "show_pipeline"),
     *("create_queue", "delete_queue", "pause", "copy_completions", "update_queue", "label_queue"),
+    "record_deployment",
     # the pipeline's
     *(
         "add_stage",
@@ -243,6 +245,7 @@ REFUSED = {
         "update trioboss.attempt set error = null",
         "delete from trioboss.attempt",
         "insert into trioboss.version values (99)",
+        "insert into trioboss.deployment values ('app', '0', 1, '{}')",
         "select trioboss.drop_job_table('x')",
         "select trioboss.copy_rights('trioboss.live_job', 'trioboss.live_job')",
     ],
@@ -353,8 +356,17 @@ def test_grants_to_a_role_that_does_not_exist_change_nothing(dsn, capsys):
     assert 'role "nobody at all" does not exist: create it first' in capsys.readouterr().err
 
 
+def test_a_queue_that_a_role_may_not_create_is_one_error_and_nothing_is_logged(shown_dsn, caplog):
+    with trioboss.SyncBoss(as_role(shown_dsn, "producer"), migrate=False) as producer:
+        message = "queue 'new' cannot be created: permission denied to this database role"
+        with pytest.raises(trioboss.StatementFailed, match=message):
+            producer.create_queue("new")
+
+    assert [record for record in caplog.records if record.name == "psycopg"] == []
+
+
 def test_who_lacks_a_right_reads_one_sentence(shown_dsn, capsys):
-    assert main(["pause", "q", "--dsn", as_role(shown_dsn, "reader")]) == 1
+    assert main(["pause", "q", "--dsn", as_role(shown_dsn, "reader")]) == 2
     said = capsys.readouterr().err
     assert "permission denied" in said
     assert said.count("\n") == 1

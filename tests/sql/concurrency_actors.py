@@ -272,7 +272,7 @@ class Dispatcher:
 
     def _touch(self, hand: Hand, job: Job) -> None:
         try:
-            hand.run(lambda own: hand.store.settling.touch(QUEUE, job, own=own))
+            hand.run(lambda own: hand.store.leases.touch(QUEUE, job, own=own))
         except LeaseLost:
             hand.pause()
 

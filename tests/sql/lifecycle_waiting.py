@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import attrs
-from lifecycle_machine import LifecycleMachine, fence
+from lifecycle_frame import fence
+from lifecycle_machine import LifecycleMachine
 from lifecycle_sessions import OWN
 from lifecycle_values import Layer, SendRequest
 

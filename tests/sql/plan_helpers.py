@@ -21,7 +21,7 @@ PREPARE = """
 """
 
 # Queue by queue: what stands in the way of the few jobs that a statement is about. Rows with a readiness are taken as
-# they are; the numbers after 100 000 are those few.
+# they are; the numbers after 40 000 are those few.
 LOAD = """
     INSERT INTO trioboss.queue (name, policy, retry_limit, dead_letter) VALUES
         ('dead', 'standard', 0, NULL), ('backlog', 'standard', 2, 'dead'), ('later', 'standard', 2, NULL),
@@ -31,39 +31,39 @@ LOAD = """
 
     -- a long backlog of three priorities
     INSERT INTO trioboss.live_job (queue, readiness, priority)
-    SELECT 'backlog', 'ready', n % 3 FROM generate_series(1, 100000) n;
+    SELECT 'backlog', 'ready', n % 3 FROM generate_series(1, 40000) n;
 
     -- deferred jobs, a few of which are due, and a few that never were deferred
     INSERT INTO trioboss.live_job (queue, readiness, start_after)
-    SELECT 'later', (CASE WHEN n > 100010 THEN 'ready' ELSE 'deferred' END)::trioboss.readiness,
-           now() + CASE WHEN n > 100000 THEN interval '-1 s' ELSE interval '1 s' * n END
-    FROM generate_series(1, 100020) n;
+    SELECT 'later', (CASE WHEN n > 40010 THEN 'ready' ELSE 'deferred' END)::trioboss.readiness,
+           now() + CASE WHEN n > 40000 THEN interval '-1 s' ELSE interval '1 s' * n END
+    FROM generate_series(1, 40020) n;
     INSERT INTO trioboss.live_job (queue, readiness, start_after, key, backlog)
-    SELECT 'later_keys', 'deferred', now() + CASE WHEN n > 100000 THEN interval '-1 s' ELSE interval '1 s' * n END,
+    SELECT 'later_keys', 'deferred', now() + CASE WHEN n > 40000 THEN interval '-1 s' ELSE interval '1 s' * n END,
            'k' || n, 'key:k' || n
-    FROM generate_series(1, 100020) n;
+    FROM generate_series(1, 40020) n;
 
     -- one key is blocked by a failed job, and all wait behind it; their checks are answered. Others are free.
     INSERT INTO trioboss.live_job (queue, readiness, attempt, key, backlog, owner)
     VALUES ('blocked', 'ended', 1, 'jam', 'key:jam', 'key:jam');
     INSERT INTO trioboss.live_job (queue, readiness, key, backlog)
     SELECT 'blocked', 'waiting', k, 'key:' || k
-    FROM (SELECT CASE WHEN n <= 100000 THEN 'jam' ELSE 'k' || n END AS k FROM generate_series(1, 100020) n) n;
+    FROM (SELECT CASE WHEN n <= 40000 THEN 'jam' ELSE 'k' || n END AS k FROM generate_series(1, 40020) n) n;
     INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
     SELECT seq, 0, queue, backlog FROM trioboss.live_job
     WHERE queue = 'blocked' AND readiness = 'waiting' AND key <> 'jam';
-    INSERT INTO trioboss.backlog_check (queue, backlog) VALUES ('blocked', 'key:jam'), ('blocked', 'key:k100001');
+    INSERT INTO trioboss.backlog_check (queue, backlog) VALUES ('blocked', 'key:jam'), ('blocked', 'key:k40001');
 
     -- every job has a key of its own, and a check
     INSERT INTO trioboss.live_job (queue, readiness, key, backlog)
-    SELECT 'keys', 'waiting', 'k' || n, 'key:k' || n FROM generate_series(1, 100000) n;
+    SELECT 'keys', 'waiting', 'k' || n, 'key:k' || n FROM generate_series(1, 40000) n;
     -- jobs of a hundred keys with owners have just arrived, before a few of free keys
     INSERT INTO trioboss.live_job (queue, readiness, attempt, started_on, expires_on, key, backlog, owner)
     SELECT 'arrivals', 'active', 1, now(), now() + interval '1 hour', 'k' || n, 'key:k' || n, 'key:k' || n
     FROM generate_series(1, 100) n;
     INSERT INTO trioboss.live_job (queue, readiness, key, backlog)
     SELECT 'arrivals', 'waiting', k, 'key:' || k
-    FROM (SELECT 'k' || CASE WHEN n <= 100000 THEN 1 + n % 100 ELSE n END AS k FROM generate_series(1, 100020) n) n;
+    FROM (SELECT 'k' || CASE WHEN n <= 40000 THEN 1 + n % 100 ELSE n END AS k FROM generate_series(1, 40020) n) n;
     INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
     SELECT seq, priority, queue, backlog FROM trioboss.live_job
     WHERE queue IN ('keys', 'arrivals') AND readiness = 'waiting' ORDER BY seq;
@@ -73,7 +73,7 @@ LOAD = """
         queue, readiness, attempt, started_on, expires_on, heartbeat_on, worker, retry_count, options)
     SELECT 'busy', 'active', 1, now(), now() + interval '1 hour', now(), md5((n % 100)::text)::uuid, n % 2 * 2,
            '{"expire_in": 3600}'
-    FROM generate_series(1, 100000) n;
+    FROM generate_series(1, 40000) n;
     INSERT INTO trioboss.live_job (
         queue, readiness, attempt, started_on, expires_on, worker, key, backlog, owner, retry_count)
     SELECT 'busy_keys', 'active', 1, now(), now() + interval '1 hour', md5((n % 100)::text)::uuid, 'k' || n,
@@ -88,9 +88,9 @@ LOAD = """
     SELECT n, d, d, d, d, gen_random_uuid(), 0, 1, 0,
            (CASE WHEN n % 50 = 0 THEN 'failed' WHEN n % 50 = 2 THEN 'cancelled' ELSE 'completed' END)::trioboss.outcome,
            CASE WHEN n % 2 = 0 THEN 'backlog' ELSE 'history' END
-    FROM generate_series(1, 200000) n, LATERAL (SELECT now() - (n % 14) * interval '1 day' AS d) t;
+    FROM generate_series(1, 80000) n, LATERAL (SELECT now() - (n % 14) * interval '1 day' AS d) t;
     INSERT INTO trioboss.throttle (queue, key, slot, until, job_id)
-    SELECT 'backlog', 'k' || n, now(), now(), gen_random_uuid() FROM generate_series(1, 100000) n;
+    SELECT 'backlog', 'k' || n, now(), now(), gen_random_uuid() FROM generate_series(1, 40000) n;
     INSERT INTO trioboss.idle_dispatcher (queue, worker)
     SELECT queue, md5(n::text)::uuid FROM generate_series(1, 100) n, unnest(ARRAY['backlog', 'keys']) queue;
 """

@@ -9,7 +9,7 @@ import psycopg
 from lifecycle_sessions import OWN, Sessions
 
 from trioboss.model.job import Job, NewJob
-from trioboss.model.settle_and_claim import Claim, ClaimRequest
+from trioboss.model.settle_and_claim import ClaimRequest, ClaimResult
 
 NAME = "q"
 
@@ -55,7 +55,7 @@ class QueueUnderTest:
         own = session == OWN
         return self.run("sending", "send", job, session=session, own=own, unique_until=unique_until)
 
-    def try_claim(self, limit: int = 10, session: int = OWN, **criteria: Any) -> Claim:
+    def try_claim(self, limit: int = 10, session: int = OWN, **criteria: Any) -> ClaimResult:
         request = ClaimRequest(limit, **criteria)
         return self.run("claiming", "claim", request, session=session, own=session == OWN)
 
@@ -76,7 +76,7 @@ class QueueUnderTest:
         self.run("settling", "fail", jobs, "an error", session=session, own=session == OWN)
 
     def touch(self, jobs: Any, session: int = OWN) -> None:
-        self.run("settling", "touch", jobs, session=session, own=session == OWN)
+        self.run("leases", "touch", jobs, session=session, own=session == OWN)
 
     def release(self, jobs: Iterable[Job]) -> None:
         self.run("settling", "release_leases", [job.lease for job in jobs])

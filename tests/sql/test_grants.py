@@ -21,7 +21,7 @@ GRANTS = {
         " trioboss.attempt, trioboss.backlog_check, trioboss.throttle, trioboss.staging, trioboss.schedule,"
         " trioboss.tick, trioboss.subscription, trioboss.idle_dispatcher, trioboss.completion_waiter, trioboss.worker,"
         " trioboss.leader, trioboss.lake, trioboss.retired, trioboss.reader, trioboss.queue_sample,"
-        " trioboss.sampling, trioboss.warning, trioboss.audit TO app; GRANT EXECUTE ON FUNCTION"
+        " trioboss.sampling, trioboss.warning, trioboss.audit, trioboss.deployment TO app; GRANT EXECUTE ON FUNCTION"
         " trioboss.add_counts(integer[], integer[]) TO app"
     ),
     "views": "GRANT SELECT ON trioboss.all_jobs, trioboss.job TO app; GRANT INSERT ON trioboss.job TO app",
@@ -36,8 +36,8 @@ GRANTS = {
         "GRANT EXECUTE ON FUNCTION trioboss.check_job_options(jsonb), trioboss.check_job_notes(jsonb),"
         " trioboss.make_id(),"
         " trioboss.find_problem(jsonb, jsonb, timestamptz, double precision, timestamptz, timestamptz),"
-        " trioboss.take_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),"
-        " trioboss.return_slot(text, timestamptz, uuid),"
+        " trioboss.take_throttle_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),"
+        " trioboss.return_throttle_slot(text, timestamptz, uuid),"
         " trioboss.queued_readiness(timestamptz, timestamptz, text), trioboss.queued_slot(text, text, integer),"
         " trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer),"
         " trioboss.first_fitting(tid[], integer[], bigint), trioboss.retry_delay("

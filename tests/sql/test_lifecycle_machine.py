@@ -14,7 +14,7 @@ import attrs
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule, run_state_machine_as_test
-from lifecycle_machine import KEYS
+from lifecycle_frame import KEYS
 from lifecycle_sessions import CALLERS, OWN
 from lifecycle_values import ACTIVE, CANCELLED, CREATED, FAILED, RETRY, ModelQueue, Overrides, SendRequest
 from lifecycle_waiting import WaitingMachine
@@ -54,7 +54,7 @@ MOVES = (Readiness.WAITING, Readiness.READY, Readiness.DEFERRED)
 def queue_lists(draw) -> list[ModelQueue]:
     """One or two queues, or one of every policy; some with a dead letter queue, which is of any policy, too."""
     dead = draw(st.sampled_from([None, *Policy]))
-    few = st.lists(st.sampled_from((*Policy, *KEYED)), min_size=1, max_size=2)
+    few = st.lists(st.sampled_from((*Policy, *KEYED, *[Policy.EXCLUSIVE] * 3)), min_size=1, max_size=2)
     policies = list(Policy) if draw(st.integers(0, 4)) == 4 else draw(few)
     queues = [
         ModelQueue(
@@ -125,6 +125,13 @@ class Lifecycle(WaitingMachine):
     def send_a_job_beside_one_that_has_started(self, session, pick, kind, plain):
         """The same queue and key: the policy of the queue, or the way both were sent, may refuse it."""
         started = [job for job in self.model.committed.all() if job.state in (RETRY, ACTIVE)]
+        # Mostly one that only its own policy, or its own way of sending, protects.
+        alone = [
+            job
+            for job in started
+            if job.unique_until or self.model.queues[job.queue].policy is Policy.EXCLUSIVE
+        ]
+        started = alone if alone and pick % 4 else started
         beside = started[pick % len(started)]
         options = {"unique_until": beside.unique_until, **KINDS[kind]}
         request = SendRequest(uuid4(), beside.queue, beside.key, **options)

@@ -8,7 +8,7 @@ from lifecycle_sessions import CALLERS, Sessions
 from sql_helpers import QueueUnderTest, keys, wait_until_blocked
 
 from trioboss.model.policy import Policy
-from trioboss.model.settle_and_claim import Claim, ClaimRequest
+from trioboss.model.settle_and_claim import ClaimRequest, ClaimResult
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.testing import temporary_database
 
@@ -31,7 +31,7 @@ SLOW_TO_READ_ITS_QUEUE = """
 """
 
 
-def claim_only(sessions: Sessions) -> Operation[Claim]:
+def claim_only(sessions: Sessions) -> Operation[ClaimResult]:
     """A claim that promotes nothing first."""
     queue, claiming = (yield from sessions.store.context.find("q")), sessions.store.claiming
     plan = claiming.plan(queue, ClaimRequest(1), promote_due=False, async_commit=True)
@@ -180,7 +180,7 @@ def test_a_job_that_was_changed_after_the_snapshot_is_claimed_again_at_once(serv
         own, other = sessions.own, sessions.connections[CALLER]
         own.execute(SLOW_TO_READ_ITS_QUEUE)
         other.execute("SELECT pg_advisory_lock(1)")
-        claims: list[Claim] = []
+        claims: list[ClaimResult] = []
         thread = threading.Thread(
             target=lambda: claims.append(sessions.run(0, lambda own: claim_only(sessions)))
         )

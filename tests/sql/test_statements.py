@@ -3,19 +3,21 @@
 import re
 import subprocess
 from importlib import resources
+from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import trioboss
+from trioboss.model.states import STATEMENTS
 from trioboss.postgres.embedded.binaries import find_binaries
 from trioboss.sql import Catalog, read_source
 from trioboss.testing import temporary_database
 
 ELSEWHERE = "Else_Where"
 FILES = resources.files("trioboss.sql").joinpath("statements")
-NAMES = sorted(file.name.removesuffix(".sql") for file in FILES.iterdir() if file.is_file())
+NAMES = sorted(file.name.removesuffix(".sql") for file in FILES.iterdir() if file.name.endswith(".sql"))
 
 FRAGMENTS = sorted(file.name for file in FILES.joinpath("fragments").iterdir())
 LONGEST = 80  # lines of a statement, with the fragments it includes
@@ -59,8 +61,9 @@ VALUES_OF = {
         "missed": "'skip'",
         "options": "'{}'",
     },
+    "record_deployment": {"label": "'shop'", "digest": "'0'", "declaration": "'{}'"},
     "subscribe": {"event": "'paid'"},
-    "audit": {"who": "'ann'", "action": "'retry'"},
+    "keep_audit": {"who": "'ann'", "action": "'retry'"},
     "keep_warnings": {"queues": "'{}'"},
     "keep_history_audit": {
         "source": "'database'",
@@ -133,6 +136,38 @@ def test_it_is_short_with_the_fragments_that_it_includes(name):
 def test_its_file_is_short(name):
     assert len(source(name).splitlines()) <= LONGEST
     assert max(map(len, source(name).splitlines())) <= 140
+
+
+LISTED = [
+    (re.findall(r"`(\w+)`", statements), re.findall(r"`([^`]+)`", used_by))
+    for statements, used_by in re.findall(
+        r"^\| .* \| (.*) \| (`.*`) \|$", FILES.joinpath("README.md").read_text("utf-8"), re.MULTILINE
+    )
+]
+
+
+def test_the_readme_lists_every_statement_once():
+    assert sorted(name for names, _ in LISTED for name in names) == NAMES
+
+
+@pytest.mark.parametrize(("names", "modules"), LISTED, ids=lambda part: part[0])
+def test_the_module_that_the_readme_names_uses_the_statements(names, modules):
+    """By its name in quotes, or by one that is put together: f"find_{newest}{half}_jobs"."""
+    text = "".join((Path(trioboss.__file__).parent.parent / module).read_text("utf-8") for module in modules)
+    used = [re.sub(r"\{\w+\}", r"\\w*", literal) for literal in re.findall(r'"([a-z_{}]+)"', text)]
+
+    assert [name for name in names if not any(re.fullmatch(each, name) for each in used)] == []
+
+
+def test_the_table_of_readiness_names_the_statements_that_change_it():
+    named = {name for names in STATEMENTS.values() for name in names}
+    changing = {
+        name for name in NAMES if re.search(r"(?:SET|,)\s+readiness = (?!'active' AS)", read_source(name))
+    }
+
+    assert named <= set(NAMES)
+    assert changing <= named
+    assert {event for event, names in STATEMENTS.items() if names and names[0] != event} == set()
 
 
 def included_by(text: str) -> list[str]:

@@ -143,7 +143,7 @@ async def test_a_queue_that_does_not_exist_is_named(boss):
 async def test_strict_fifo_needs_a_key_for_every_job(boss, database):
     await boss.create_queue("q", policy="key_strict_fifo")
 
-    with pytest.raises(ValueError, match=r"^jobs\[1\]: key_strict_fifo queues require a singleton_key$"):
+    with pytest.raises(ValueError, match=r"^jobs\[1\]: key_strict_fifo queues require a singleton_key"):
         await boss.insert("q", [{"singleton_key": "k"}, {"data": 1}])
     assert count(database) == 0
 

@@ -8,22 +8,40 @@ from trioboss.events import JobsRecovered, QueueWarning
 from trioboss.testing import record
 
 
-async def test_a_job_that_was_fetched_manually_expires_on_an_idle_boss(dsn):
-    """The leader has a round a minute while nobody works: it is told of the lease."""
-    with trio.fail_after(30):
+async def fetch_by(how, boss, dsn, queue):
+    """Fetch a job with the boss that leads, in a transaction of its own, or with a boss of another kind."""
+    if how == "SyncBoss":
+        return await trio.to_thread.run_sync(fetch_blocking, dsn, queue)
+    if how == "transaction":
+        async with boss.transaction() as conn:
+            return await boss.fetch(queue, conn=conn)
+    return await boss.fetch(queue)
+
+
+def fetch_blocking(dsn, queue):
+    with trioboss.SyncBoss(dsn, migrate=False) as boss:
+        return boss.fetch(queue)
+
+
+async def test_a_lease_that_was_taken_manually_ends_in_time_on_an_idle_boss(dsn):
+    """The leader has a round a minute while nobody works: it is told of each lease, whoever took it."""
+    with trio.fail_after(50):  # less than the minute of a round
         async with trioboss.open_boss(dsn, migrate=False) as boss, record(boss.events()) as recorder:
-            await boss.create_queue("q", expire_in=1)
+            await boss.create_queue("expiring", expire_in=0.3)
+            await boss.create_queue("silent", heartbeat=1)
             await boss.wait_listening()
             await trio.sleep(2)  # the rounds after its election are over
-            for conn in (None, "own transaction"):
-                await boss.send("q")
-                if conn is None:
-                    (job,) = await boss.fetch("q")
-                else:
-                    async with boss.transaction() as transaction:
-                        (job,) = await boss.fetch("q", conn=transaction)
+            # One after another: a notification of one lease would make the leader find the others, too.
+            for queue, how in (
+                ("expiring", "transaction"),
+                ("expiring", "SyncBoss"),
+                ("silent", "boss"),
+                ("silent", "SyncBoss"),
+            ):
+                await boss.send(queue)
+                (job,) = await fetch_by(how, boss, dsn, queue)
                 await recorder.wait_for(JobsRecovered, lambda event, id=job.id: id in event.ids)
-                await boss.cancel("q", job.id)
+                await boss.cancel(queue, job.id)
 
 
 async def test_a_queue_that_is_too_long_is_reported_within_seconds(dsn):

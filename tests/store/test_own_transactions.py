@@ -76,3 +76,48 @@ def test_a_blocking_block_says_so_too(sync_boss, database):
     assert not exists(database, "blocking")
     with sync_boss.transaction() as conn:  # and the boss goes on
         assert conn.execute("SELECT 1").fetchone() == (1,)
+
+
+async def test_a_connection_whose_block_has_ended_is_refused(boss):
+    await boss.create_queue("q")
+    async with boss.transaction() as conn:
+        await boss.send("q", conn=conn)
+    with pytest.raises(trioboss.UsageError, match="conn: the block of this connection has ended"):
+        await boss.send("q", conn=conn)
+
+    async with boss.transaction() as conn:  # the same one, taken from the pool again
+        await boss.send("q", conn=conn)
+    assert (await boss.get_queue_stats("q")).queued == 2
+
+
+CALLS = {
+    "send": lambda boss, conn: boss.send("q", conn=conn),
+    "insert": lambda boss, conn: boss.insert("q", [{}], conn=conn),
+    "publish": lambda boss, conn: boss.publish("e", conn=conn),
+    "fetch": lambda boss, conn: boss.fetch("q", conn=conn),
+    "pause": lambda boss, conn: boss.pause("q", conn=conn),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("kind", ["psycopg", "trio"])
+@pytest.mark.parametrize("state", ["failed", "closed"])
+async def test_a_connection_that_cannot_be_used_raises_an_error_of_ours(boss, dsn, call, kind, state):
+    await boss.create_queue("q")
+    if kind == "psycopg":
+        conn = psycopg.connect(dsn)
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            conn.execute(FAILS)
+        if state == "closed":
+            conn.close()
+    else:
+        conn = await trioboss.Connection.connect(dsn)
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            await conn.execute(FAILS)
+        if state == "closed":
+            await conn.close()
+
+    with pytest.raises(trioboss.TriobossError) as caught:
+        await CALLS[call](boss, conn)
+    assert isinstance(caught.value, trioboss.StatementFailed | trioboss.DatabaseUnavailable)
+    await conn.close() if kind == "trio" else conn.close()

@@ -86,6 +86,18 @@ async def test_copied_jobs_are_claimed_by_priority(boss, database):
     assert await take_all(boss, "q") == [*range(1, 100, 2), *range(0, 100, 2)]
 
 
+@pytest.mark.parametrize("policy", [Policy.SINGLETON, Policy.KEY_STRICT_FIFO])
+async def test_a_priority_changed_by_an_update_changes_the_place_in_the_backlog(boss, database, policy):
+    await boss.create_queue("q", policy=policy)
+    first, second, third = [await boss.send("q", singleton_key="k") for _ in range(3)]
+    assert (await take(boss, "q")).id == first
+    assert await boss.fetch("q") == []  # their checks are answered
+    database.execute("update trioboss.live_job set priority = 5 where id = %s", [third])
+    await boss.complete("q", first)
+
+    assert (await take(boss, "q")).id == (third if policy is Policy.SINGLETON else second)
+
+
 async def test_inserted_jobs_are_found_in_the_order_of_their_insertion(boss, database):
     await boss.create_queue("q")
     database.execute(

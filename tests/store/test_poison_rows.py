@@ -87,8 +87,8 @@ def maintain(boss: trioboss.SyncBoss) -> None:
     with boss._borrow(boss._idle, {}) as own:
         execute_blocking(own, store.maintenance.rescue_leases(5.0, 1.0, warnings=True), own)
         execute_blocking(own, store.retention.prune(), own)
-        execute_blocking(own, store.maintenance.count_states(), own)
-        execute_blocking(own, store.maintenance.read_schedules(), own)
+        execute_blocking(own, store.statistics.count_states(), own)
+        execute_blocking(own, store.schedules.read_ticks(), own)
 
 
 def use(boss: trioboss.SyncBoss, queue: str = "q") -> None:

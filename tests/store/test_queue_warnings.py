@@ -12,7 +12,7 @@ async def find_warnings(boss):
     """The queue and the kind of each warning."""
     rescue = await boss._execute(boss._store.maintenance.rescue_leases(60.0, 0.0, warnings=True))
     long = await boss._execute(boss._store.maintenance.find_long_queues())
-    return [(queue, kind) for queue, kind, _ in (*rescue.warnings, *long)]
+    return [(queue, kind) for queue, kind, _ in (*rescue.warnings, *(long or ()))]
 
 
 async def register_worker(boss, queue):
@@ -55,6 +55,15 @@ async def test_a_job_that_cannot_run_is_not_reported(boss, clock, hindrance):
     clock.advance(3601)
 
     assert await find_warnings(boss) == []
+
+
+async def test_without_a_limit_there_is_nothing_to_ask_for(boss):
+    find = boss._store.maintenance.find_long_queues
+    await boss.create_queue("q")
+    assert await boss._execute(find()) is None
+
+    await boss.update_queue("q", warning_queue_size=2)
+    assert await boss._execute(find()) == []
 
 
 @pytest.mark.parametrize("policy", list(Policy))

@@ -183,7 +183,9 @@ async def test_why_a_job_that_has_ended_does_not_run(q, clock, state):
 
     explanation = await explain(q, ids[state], Reason.ENDED)
 
-    assert explanation.text == f"it is {state} since 2030-01-01 12:00:00 UTC"
+    assert (
+        explanation.text == f"it {'was ' if state == 'cancelled' else ''}{state} at 2030-01-01 12:00:00 UTC"
+    )
 
 
 async def test_why_a_failed_job_of_strict_fifo_does_not_run(boss):

@@ -136,7 +136,7 @@ async def test_a_boss_may_allow_smaller_payloads(dsn):
 async def test_strict_fifo_needs_a_key(boss):
     await boss.create_queue("q", policy="key_strict_fifo")
 
-    with pytest.raises(ValueError, match=r"^key_strict_fifo queues require a singleton_key$"):
+    with pytest.raises(ValueError, match=r"^key_strict_fifo queues require a singleton_key"):
         await boss.send("q")
 
 

@@ -22,7 +22,7 @@ async def schedule(boss, clock):
 async def fire(boss, schedule, due):
     """Fire a tick as the scheduler does; return whether this call fired it."""
     async with boss.transaction() as conn:
-        ours, _, _ = await execute_in(conn, boss._store.maintenance.fire(schedule, due, uuid4()), boss._pool)
+        ours, _, _ = await execute_in(conn, boss._store.schedules.fire(schedule, due, uuid4()), boss._pool)
     return ours
 
 

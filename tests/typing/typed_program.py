@@ -61,6 +61,8 @@ async def middleware(job: RunningJob, call_next: CallNext) -> object:
 
 
 app = trioboss.App(lifespan=lifespan, middleware=[middleware])
+app.queue("failed", retention=3600)
+app.queue("failed", retries=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
 # -- the data of handlers

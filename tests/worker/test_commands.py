@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -10,6 +11,8 @@ import trio
 
 import trioboss
 from trioboss.cli import main
+from trioboss.cli.parser import make_parser
+from trioboss.cli.worker import _child_command
 
 PASSWORD = "pw-canary-7341"
 COMMANDS = (
@@ -291,6 +294,40 @@ def test_a_mistake_of_the_worker_is_one_sentence_and_exit_code_2(run, monkeypatc
     assert message in line
 
 
+@pytest.fixture
+def boss_options(monkeypatch):
+    """The options with which a worker opens its boss, which is then refused."""
+    given = {}
+
+    def open_boss(dsn, **options):
+        given.update(options)
+        raise trioboss.UsageError("enough")
+
+    monkeypatch.setattr("trioboss.cli.worker.set_up_logging", lambda level, as_json, color: None)
+    monkeypatch.setattr("trioboss.cli.worker.open_boss", open_boss)
+    monkeypatch.setattr("trioboss.cli.worker.os._exit", sys.exit)
+    return given
+
+
+def test_the_times_of_a_worker_reach_its_boss(run, boss_options):
+    times = ["--presence-grace", "7", "--grace", "3", "--wait", "2"]
+
+    assert run("worker", "worker_apps:app", *times)[2] == "trioboss: enough\n"
+    assert [boss_options[name] for name in ("presence_grace", "grace", "connect_wait")] == [7, 3, 2]
+
+    # And through the command of each of several processes.
+    arguments = make_parser().parse_args(["worker", "worker_apps:app", "--processes", "2", *times])
+    child = make_parser().parse_args(_child_command(arguments, 1)[3:])
+    assert (child.presence_grace, child.grace, child.wait) == (7, 3, 2)
+
+
+def test_without_a_presence_grace_the_default_of_the_boss_counts(run, boss_options):
+    run("worker", "worker_apps:app")
+
+    assert "grace" in boss_options
+    assert "presence_grace" not in boss_options
+
+
 @pytest.mark.parametrize("code", ["import no_such_thing", "def f(:", "1 / 0", "from os import nothing"])
 def test_a_module_that_cannot_be_imported_shows_its_own_traceback(capsys, monkeypatch, tmp_path, dsn, code):
     monkeypatch.setattr("trioboss.cli.worker.set_up_logging", lambda level, as_json, color: None)
@@ -306,6 +343,36 @@ def test_a_module_that_cannot_be_imported_shows_its_own_traceback(capsys, monkey
     assert not any("trioboss" in line.partition("File ")[2] for line in shown)
 
 
+# -- psql
+
+
+def test_psql_runs_statements_and_files_and_ends_at_the_first_error(dsn, capfd, tmp_path):
+    file = tmp_path / "two.sql"
+    file.write_text("SELECT 2 AS two")
+
+    assert main(["psql", "--dsn", dsn, "-c", "SELECT 1 AS one", "-f", str(file)]) == 0
+    printed = capfd.readouterr().out
+    assert "one" in printed
+    assert "two" in printed
+    assert main(["psql", "--dsn", dsn, "-c", "SELECT nothing", "-c", "SELECT 3"]) != 0
+
+
+def test_psql_gets_a_password_in_its_environment_and_not_as_an_argument(dsn, monkeypatch):
+    started = []
+
+    def start(command, env, check):
+        started.append((command, env))
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr("trioboss.cli.psql.subprocess.run", start)
+    monkeypatch.setenv("TRIOBOSS_DSN", f"{dsn} password={PASSWORD}")
+
+    assert main(["psql"]) == 0
+    ((command, environment),) = started
+    assert PASSWORD not in " ".join(command)
+    assert environment["PGPASSWORD"] == PASSWORD
+
+
 # -- demo
 
 
@@ -319,3 +386,12 @@ def test_demo_ends_by_itself_with_a_summary_and_a_hint(run, monkeypatch, tmp_pat
     assert (code, errors) == (0, "")
     for part in ("an embedded Postgres", "p99", "from send to handler, 10 jobs", "jobs/s", "Try next:"):
         assert part in printed
+
+
+def test_a_dashboard_without_a_schema_tells_so_when_it_starts(run, empty_dsn, monkeypatch):
+    monkeypatch.setattr("trioboss.cli.dashboard.trio", SimpleNamespace(run=lambda *_: 0))
+
+    code, _, errors = run("dashboard", dsn=empty_dsn)
+
+    assert code == 0
+    assert "is not installed: run `trioboss migrate`; the dashboard has nothing to show until then" in errors

@@ -223,11 +223,47 @@ async def test_a_worker_whose_app_needs_a_queue_names_the_command_and_works_afte
 def test_migrating_an_app_as_a_worker_says_who_may(granted, run):
     code, _, errors = run("migrate", "worker_apps:declared", dsn=granted["worker"])
 
-    assert code == 1
-    assert "permission denied" in errors
+    assert code == 2
+    assert "permission denied to this database role: run it as the role that owns the schema" in errors
 
 
-# -- rolling upgrades
+# -- rolling upgrades of an app
+
+
+def state_of(boss):
+    """All that a deployment decides about."""
+    return (boss.get_queues(), boss.get_schedules())
+
+
+async def test_an_old_worker_that_restarts_after_a_deployment_works_and_changes_nothing(
+    granted, workers, run, app, sync_boss, dsn, tmp_path
+):
+    """Neither the worker's role, which may write schedules, nor the owner's, which may change queues, undoes it."""
+    old = app(APP, 'label="mine"')
+    changed = APP.replace("retry_limit=5", "retry_limit=7").replace(
+        '@app.schedule("0 3 * * *", tz="Europe/Berlin")', ""
+    )
+    new = app(changed, 'label="mine"')
+    for arguments in (["migrate", old], ["migrate", new, "--prune"]):
+        assert (await trio.to_thread.run_sync(run, *arguments))[0] == 0
+    before = state_of(sync_boss)
+
+    started = []
+    for workers.dsn in (granted["worker"], dsn):
+        started.append(await workers.start(app=old, PYTHONPATH=str(tmp_path)))
+    for worker in started:
+        line = await worker.prints(
+            "the database was migrated for another version of app 'mine', after this one"
+        )
+        assert "this worker changes nothing" in line
+        assert "update queue 'nightly': retry_limit 7 → 5; create schedule 'nightly': 0 3 * * *" in line
+        await worker.prints("trioboss", "works")
+        worker.signal()
+    assert [await worker.ends() for worker in started] == [0, 0]
+    assert state_of(sync_boss) == before
+
+
+# -- rolling upgrades of trioboss
 
 
 async def test_a_worker_that_restarts_in_mid_deployment_accepts_a_newer_compatible_schema(workers, dsn):

@@ -1,13 +1,12 @@
 """The doctor: what it finds, also where nothing can be examined, and what it advises."""
 
 import json
+from contextlib import suppress
+from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-
-import trioboss
-from trioboss.cli.findings import describe_refusal
 
 PASSWORD = "pw-canary-7341"
 
@@ -80,7 +79,7 @@ def test_a_queue_with_jobs_and_no_worker_is_found(findings, sync_boss, queue):
 
     _, found, _ = findings()
     assert found[f"queue {queue}"]["status"] == "warning"
-    assert "1 jobs wait" in found[f"queue {queue}"]["text"]
+    assert "1 job waits" in found[f"queue {queue}"]["text"]
     assert "no worker takes them" in found[f"queue {queue}"]["text"]
 
 
@@ -92,7 +91,7 @@ def test_a_key_that_limits_nothing_and_a_blocked_one_are_found(findings, sync_bo
 
     _, found, _ = findings()
     assert "limits nothing under the policy standard" in found[f"queue {queue}"]["text"]
-    assert found["queue orders"]["text"] == "1 keys are blocked by failed jobs"
+    assert found["queue orders"]["text"] == "1 key is blocked by a failed job"
 
 
 def test_schedules_that_no_app_declares_are_found_where_apps_declare_others(findings, sync_boss, queue, dsn):
@@ -108,6 +107,62 @@ def test_schedules_that_no_app_declares_are_found_where_apps_declare_others(find
         "no app declares mail/loose",
     )
     assert "trioboss unschedule" in found["schedules"]["advice"]
+
+
+def test_a_schedule_that_its_app_has_dropped_is_found(findings, sync_boss, queue, dsn):
+    sync_boss.schedule(queue, "0 3 * * *", key="kept")
+    sync_boss.schedule(queue, "0 4 * * *", key="dropped")
+    with psycopg.connect(dsn) as conn:
+        conn.execute("update trioboss.schedule set label = 'jobs:app'")
+        declared = json.dumps({"schedules": [["mail", "kept"]]})
+        conn.execute("insert into trioboss.deployment values ('jobs:app', '2', 2, %s)", [declared])
+        conn.execute("insert into trioboss.deployment values ('jobs:app', '1', 1, '{}')")
+
+    _, found, _ = findings()
+
+    assert found["schedules"]["text"] == "their app no longer declares mail/dropped"
+    assert found["schedules"]["advice"].startswith("trioboss migrate jobs:app --prune")
+
+
+@pytest.mark.parametrize("kind", ["worker", "reader", "producer"])
+def test_a_right_that_the_role_lacks_is_found(findings, run, dsn, server_dsn, kind):
+    table = {"worker": "warning", "reader": "warning", "producer": "idle_dispatcher"}[kind]
+    with psycopg.connect(server_dsn, autocommit=True) as owner:
+        owner.execute(f"create role doctor_{kind} login")
+    try:
+        assert run("grants", f"--{kind}", f"doctor_{kind}", "--apply")[0] == 0
+        role_dsn = make_conninfo(dsn, user=f"doctor_{kind}")
+        assert (
+            findings(dsn=role_dsn)[1]["rights"]["text"] == f"role 'doctor_{kind}' has the rights of a {kind}"
+        )
+        with psycopg.connect(dsn) as owner:
+            owner.execute(f"revoke all on trioboss.{table} from doctor_{kind}")
+
+        code, found, _ = findings(dsn=role_dsn)
+
+        assert (code, found["rights"]["status"]) == (1, "failure")
+        assert f"SELECT on {table}" in found["rights"]["text"]
+        assert found["rights"]["advice"].endswith(f"trioboss grants --{kind} doctor_{kind} --apply")
+    finally:
+        with psycopg.connect(dsn, autocommit=True) as owner:
+            owner.execute(f"drop owned by doctor_{kind}")
+            owner.execute(f"drop role doctor_{kind}")
+
+
+def test_migrate_advises_grants_where_roles_have_rights(run, dsn, server_dsn):
+    assert run("rollback", "--yes")[0] == 0
+    assert "grants" not in run("migrate")[1]
+    assert run("rollback", "--yes")[0] == 0
+    with psycopg.connect(dsn, autocommit=True) as owner:
+        owner.execute("create role doctor_old login")
+        owner.execute("grant usage on schema trioboss to doctor_old")
+        try:
+            printed = run("migrate")[1]
+            assert "roles 'doctor_old' have rights here, and none on new tables" in printed
+            assert "trioboss grants" not in run("migrate")[1]
+        finally:
+            owner.execute("drop owned by doctor_old")
+            owner.execute("drop role doctor_old")
 
 
 def test_timeouts_that_break_the_listener_are_found(findings, dsn):
@@ -155,12 +210,35 @@ def test_causes_of_a_refused_connection_are_told_apart(findings, dsn, change, ad
     assert advice in found["connection"]["advice"]
 
 
-def test_a_wrong_password_is_told_apart_from_a_missing_database():
-    refused = trioboss.DatabaseUnavailable(
-        'Postgres cannot be reached: password authentication failed for user "me"'
-    )
+@pytest.fixture
+def guarded_dsn(dsn):
+    """The dsn of a role that needs a password, with a wrong one."""
+    with psycopg.connect(dsn, autocommit=True) as owner:
+        ((hba,),) = owner.execute("show hba_file")
+        before = Path(hba).read_text("utf-8")
+        owner.execute(f"create role doctor_guarded login password '{PASSWORD}'")
+        Path(hba).write_text("local all doctor_guarded scram-sha-256\n" + before, "utf-8")
+        try:
+            owner.execute("select pg_reload_conf()")
+            guarded = make_conninfo(dsn, user="doctor_guarded", password="wrong")
+            with suppress(psycopg.OperationalError):
+                while True:  # until the server has read the file
+                    psycopg.connect(guarded).close()
+            yield guarded
+        finally:
+            Path(hba).write_text(before, "utf-8")
+            owner.execute("select pg_reload_conf()")
+            owner.execute("drop role doctor_guarded")
 
-    assert "PGPASSWORD" in describe_refusal(refused).advice
+
+def test_a_wrong_password_is_told_apart_from_a_missing_database(findings, guarded_dsn, monkeypatch):
+    monkeypatch.setenv("TRIOBOSS_DSN", guarded_dsn)
+
+    code, found, errors = findings(dsn=None)
+
+    assert (code, errors) == (1, "")
+    assert found["connection"]["status"] == "failure"
+    assert "PGPASSWORD" in found["connection"]["advice"]
 
 
 def test_the_remedy_for_an_old_schema_is_that_of_the_role(findings, dsn, server_dsn):

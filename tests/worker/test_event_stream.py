@@ -5,7 +5,7 @@ import trio
 from worker_helpers import TIMEOUT, next_of
 
 import trioboss
-from trioboss.events import JobCancelled, JobCreated, MonitorStates, Wip
+from trioboss.events import JobCancelled, JobCreated, JobFailed, MonitorStates, Wip
 from trioboss.model.states import JobState
 from trioboss.testing import record
 
@@ -60,7 +60,8 @@ async def test_work_in_progress_tells_what_a_worker_does_and_has_done(boss):
     assert wip.last_error == "ValueError: no"
     assert wip.created_on < wip.last_error_on <= wip.last_job_started_on
     assert wip.created_on < wip.last_fetched_on
-    assert (wip.last_job_ended_on, wip.last_job_duration) != (None, None)
+    assert wip.created_on < wip.last_job_ended_on
+    assert wip.last_job_duration >= 0
     assert wip.name == boss._runtime.settings.worker_name
     assert again[-1].workers[0].count == 1
 
@@ -226,3 +227,19 @@ async def test_an_error_that_cannot_be_redacted_is_not_stored(dsn):
             job = await boss.wait_for("q", await boss.send("q"))
 
     assert job.output == {"name": "ValueError", "message": "not stored: redact raised KeyError"}
+
+
+async def test_a_failure_names_the_key_that_it_blocks(boss):
+    async def handle(job):
+        raise ValueError("no")
+
+    for name, policy in (("orders", "key_strict_fifo"), ("mail", "singleton")):
+        await boss.create_queue(name, policy=policy, retry_limit=0)
+    async with record(boss.events(JobFailed)) as recorder:
+        for name in ("orders", "mail"):
+            await boss.work(name, handle)
+            await boss.send(name, singleton_key="k")
+        with trio.fail_after(TIMEOUT):
+            failures = await recorder.wait_for(JobFailed, count=2)
+
+    assert {failure.queue: failure.blocked_key for failure in failures} == {"orders": "k", "mail": None}

@@ -167,6 +167,13 @@ def test_an_error_stays_on_its_line_and_is_readable(log):
     assert "failed, will be retried: ValueError: it went ? wrong" in line or "it went? wrong" in line
 
 
+def test_a_failure_that_blocks_its_key_tells_so(log):
+    event = JobFailed("q", ID, 2, 1, 1, "ValueError: no", "failed", blocked_key="k")
+
+    assert "s; it blocks key 'k' until it is retried or deleted\n" in log(False, "x", extra={"event": event})
+    assert json.loads(log(True, "x", extra={"event": event}))["blocked_key"] == "k"
+
+
 def test_a_stack_follows_the_line_and_is_a_field_in_json(log):
     try:
         raise ValueError("it went wrong")

@@ -120,6 +120,39 @@ async def test_a_worker_that_stops_waits_for_the_transaction_and_settles(dsn, sy
     assert sync_boss.get_job_by_id("q", id).state is JobState.COMPLETED
 
 
+async def cancel_a_worker_with_a_postponed_outcome(dsn, sync_boss, connection, *, then=lambda: None):
+    """Return the id of the job. ``then`` is called between the postponement and the cancellation."""
+    with trio.CancelScope() as scope:
+        async with trioboss.open_boss(dsn) as boss:
+            await boss.create_queue("q", retry_limit=1)
+            held = Held(boss)
+            await boss.work("q", held.handle)
+            id = await boss.send("q", "held")
+            with trio.fail_after(TIMEOUT):
+                await held.started.wait()
+                sync_boss.cancel("q", id, conn=connection)
+                await held.postponed()
+            then()
+            scope.cancel()
+    return id
+
+
+async def test_a_worker_that_is_cancelled_tries_a_postponed_outcome_once_more(dsn, sync_boss, connection):
+    id = await cancel_a_worker_with_a_postponed_outcome(dsn, sync_boss, connection, then=connection.rollback)
+
+    assert sync_boss.get_job_by_id("q", id).state is JobState.COMPLETED
+
+
+async def test_a_worker_that_is_cancelled_beside_the_transaction_reports_what_it_could_not_settle(
+    dsn, sync_boss, connection, caplog
+):
+    id = await cancel_a_worker_with_a_postponed_outcome(dsn, sync_boss, connection)
+
+    assert "stopped beside an open transaction" in caplog.text
+    connection.rollback()
+    assert sync_boss.get_job_by_id("q", id).state is JobState.ACTIVE
+
+
 async def test_other_keys_go_on_while_a_transaction_has_changed_one_job(boss, sync_boss, connection):
     await boss.create_queue("q", policy="key_strict_fifo")
     held = Held(boss)

@@ -49,7 +49,7 @@ def test_a_queue_with_jobs_is_deleted_only_when_somebody_agrees(run, sync_boss, 
     assert (
         "delete queue 'mail' with 1 queued and 0 active jobs: nobody can be asked here: add --yes" in errors
     )
-    assert run("delete-queue", queue, "--yes")[:2] == (0, "deleted queue 'mail' with 1 jobs\n")
+    assert run("delete-queue", queue, "--yes")[:2] == (0, "deleted queue 'mail' with 1 job\n")
 
 
 def test_schedules_are_made_and_removed(run, sync_boss, queue):
@@ -200,6 +200,85 @@ def test_a_job_that_is_not_there(run, queue):
     assert (code, printed, ID in errors) == (1, "", True)
 
 
+# -- blocked keys
+
+
+@pytest.fixture
+def blocking(sync_boss):
+    """A strict FIFO queue with a dead letter queue, and a key with a failed job and two jobs behind it: their ids."""
+    sync_boss.create_queue("graves")
+    sync_boss.create_queue("orders", policy="key_strict_fifo", retry_limit=0, dead_letter="graves")
+    ids = [str(sync_boss.send("orders", n, singleton_key="k")) for n in range(3)]
+    fail_all(sync_boss, "orders")
+    sync_boss.send("orders", singleton_key="other")
+    return ids
+
+
+def test_blocked_lists_keys_with_the_commands_that_unblock_them(run, sync_boss, blocking):
+    code, printed, _ = run("blocked")
+
+    heading, row, *commands = printed.splitlines()
+    assert code == 0
+    assert heading.split() == ["queue", "key", "failed", "job", "blocked", "for", "waiting", "error"]
+    assert row.split()[:3] == ["orders", "k", blocking[0]]
+    assert "  2  " in row
+    assert row.endswith("ValueError: it went wrong")
+    assert [line.split("#")[0].strip() for line in commands[1:]] == [
+        f"trioboss {command} orders {blocking[0]}" for command in ("show", "retry", "delete")
+    ]
+    (found,) = json.loads(run("blocked", "orders", "--json")[1])
+    assert (found["key"], found["id"], found["waiting"]) == ("k", blocking[0], 2)
+
+    sync_boss.delete_job("orders", blocking[0])
+    assert run("blocked")[:2] == (0, "no key is blocked\n")
+    assert run("blocked", "nowhere")[0] == 2
+
+
+def test_show_of_the_failed_job_tells_that_it_blocks_its_key(run, blocking):
+    _, printed, _ = run("show", "orders", blocking[0])
+
+    assert "why          it failed and blocks key 'k': retry it or delete it" in printed
+    shown = json.loads(run("show", "orders", blocking[0], "--json")[1])["job"]
+    assert (shown["data"], shown["output"]) == ("…", "…")
+
+
+def test_jobs_behind_a_blocked_key_are_not_ready(run, sync_boss, blocking):
+    (row,) = [row for row in json.loads(run("queues", "--json")[1]) if row["queue"] == "orders"]
+
+    assert (row["ready"], row["blocked"], row["failed"]) == (1, 2, 1)
+
+
+def test_redrive_leaves_the_copy_of_a_job_that_blocks_its_key_unless_it_is_forced(run, sync_boss, blocking):
+    code, printed, _ = run("redrive", "graves", "--yes")
+    assert code == 1
+    assert "1 job stays: the failed job that it is a copy of blocks its key" in printed
+    assert "--force" in printed
+    sync_boss.retry("orders", blocking[0])
+    assert sync_boss.redrive("graves") == trioboss.Redriven(0, {}, 0, 0, live=1)
+
+    assert run("redrive", "graves", "--yes", "--force")[:2] == (0, "1 job sent to 'orders'\n")
+
+
+def test_redrive_sends_the_copy_of_a_job_that_was_given_up(run, sync_boss, blocking):
+    sync_boss.delete_job("orders", blocking[0])
+
+    assert run("redrive", "graves", "--yes")[:2] == (0, "1 job sent to 'orders'\n")
+
+
+def test_a_queued_job_is_changed_and_a_failed_one_is_not(run, sync_boss, blocking):
+    assert run("update-job", "orders", blocking[1], "--data", "[7]", "-o", "priority=3")[:2] == (
+        0,
+        f"changed job {blocking[1]}: data, priority\n",
+    )
+    job = sync_boss.get_job_by_id("orders", blocking[1])
+    assert (job.data, job.priority) == ([7], 3)
+
+    code, _, errors = run("update-job", "orders", blocking[0], "--data", "1")
+    assert (code, f"trioboss retry orders {blocking[0]}; change it; trioboss unpause" in errors) == (1, True)
+    assert run("update-job", "orders", ID, "--data", "1")[0] == 1
+    assert run("update-job", "orders", blocking[1])[0] == 2
+
+
 # -- dead letters
 
 
@@ -215,12 +294,12 @@ def buried(sync_boss):
 
 def test_redrive_sends_jobs_back_to_where_they_failed(run, sync_boss, buried):
     code, printed, _ = run("redrive", "graves", "--dry-run")
-    assert (code, printed) == (0, "1 jobs would be sent to 'a'\n1 jobs would be sent to 'b'\n")
+    assert (code, printed) == (0, "1 job would be sent to 'a'\n1 job would be sent to 'b'\n")
     assert run("redrive", "graves")[0] == 2
     assert sync_boss.get_queue_size("graves") == 2
 
     code, printed, _ = run("redrive", "graves", "--yes")
-    assert (code, printed) == (0, "1 jobs sent to 'a'\n1 jobs sent to 'b'\n")
+    assert (code, printed) == (0, "1 job sent to 'a'\n1 job sent to 'b'\n")
     assert sync_boss.get_queue_size("graves") == 0
     (job,) = sync_boss.fetch("a")
     assert (job.data, job.priority, job.singleton_key, job.retry_limit) == ("a", 4, "key a", 0)
@@ -236,9 +315,10 @@ def test_redrive_of_some_and_elsewhere(run, sync_boss, buried):
         "moved": 1,
         "destinations": {"elsewhere": 1},
         "unroutable": 0,
+        "live": 0,
         "refused": 0,
     }
-    assert run("redrive", "graves", "--limit", "1", "--dry-run")[1] == "1 jobs would be sent to 'b'\n"
+    assert run("redrive", "graves", "--limit", "1", "--dry-run")[1] == "1 job would be sent to 'b'\n"
 
 
 def test_redrive_leaves_jobs_that_no_queue_takes(run, sync_boss, buried):
@@ -247,11 +327,24 @@ def test_redrive_leaves_jobs_that_no_queue_takes(run, sync_boss, buried):
     sync_boss.send("once", singleton_key="key b")
 
     code, printed, _ = run("redrive", "graves", "--dry-run")
-    assert (code, "1 jobs stay: their queue is gone" in printed) == (0, True)
+    assert (code, "1 job stays: the queue is gone" in printed) == (0, True)
     redriven = sync_boss.redrive("graves", source="b", to="once")
     assert (redriven.moved, redriven.refused) == (0, 1)
     assert sync_boss.redrive("graves") == trioboss.Redriven(1, {"b": 1}, 1, 0)
     assert sync_boss.get_queue_size("graves") == 1
+
+
+def test_redrive_refuses_a_source_that_neither_exists_nor_has_jobs(run, sync_boss, buried):
+    with pytest.raises(trioboss.UnknownQueue, match="queue 'misspelt' does not exist"):
+        sync_boss.redrive("graves", source="misspelt")
+    with pytest.raises(trioboss.UnknownQueue, match="queue 'misspelt' does not exist"):
+        sync_boss.redrive("graves", to="b", source="misspelt", dry_run=True)
+    assert "queue 'misspelt' does not exist" in run("redrive", "graves", "--source", "misspelt", "--yes")[2]
+
+    sync_boss.delete_queue("a")
+    assert sync_boss.redrive("graves", source="a", to="b").moved == 1
+    sync_boss.redrive("graves", source="b")
+    assert sync_boss.redrive("graves", source="b").moved == 0
 
 
 async def test_redrive_of_a_boss_in_the_callers_transaction(boss, dsn):

@@ -1,5 +1,7 @@
 """Workers that declare the type of their data, and functions that send data of that type."""
 
+import asyncio
+
 import attrs
 import pytest
 import trio
@@ -217,12 +219,28 @@ async def test_every_call_answers_an_unknown_option_with_the_nearest(boss, call,
         await call(boss)
 
 
-@pytest.mark.parametrize("sleep", [0, 0.01])
-async def test_a_handler_for_asyncio_is_told_what_to_write(boss, sleep):
-    import asyncio
+async def gather() -> None:
+    coroutine = asyncio.sleep(0)
+    try:
+        await asyncio.gather(coroutine)
+    finally:
+        coroutine.close()
 
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: asyncio.sleep(0),
+        lambda: asyncio.sleep(0.01),
+        lambda: asyncio.Event().wait(),
+        lambda: asyncio.to_thread(int),
+        gather,
+    ],
+    ids=["sleep 0", "sleep", "event", "thread", "gather"],
+)
+async def test_a_handler_for_asyncio_is_told_what_to_write(boss, call):
     async def handle(job):
-        await asyncio.sleep(sleep)
+        await call()
 
     await boss.create_queue("q", retry_limit=0)
     await boss.work("q", handle)

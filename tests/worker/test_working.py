@@ -146,6 +146,20 @@ async def test_off_work_waits_for_running_jobs_and_claims_no_more(boss, dsn):
     assert boss.statistics().workers == ()
 
 
+async def test_stopping_the_workers_of_an_unknown_queue_is_refused(boss, handle):
+    with pytest.raises(trioboss.UnknownQueue, match="'missing' does not exist"):
+        await boss.off_work("missing")
+    with pytest.raises(trioboss.UnknownQueue, match="'missing' does not exist"):
+        await boss.off_complete("missing")
+
+    await boss.create_queue("q")
+    worker = await boss.work("q", handle)
+    await boss.off_work(worker)
+    for stopped in ("q", worker, worker.id, "missing-*"):
+        await boss.off_work(stopped)
+    await boss.off_complete("q")
+
+
 async def test_off_work_stops_the_worker_that_is_named_and_no_other(boss, handle, handled):
     await boss.create_queue("q")
     first = await boss.work("q", handle)

@@ -1,5 +1,14 @@
 """The actors: one file for each, and what they share. They use trio, but neither psycopg nor the store.
 
+The way of a job: a send (runtime/send_batching.py, store/sending.py) commits the job, and notifies. The *listener*
+receives the notification, the *router* rings the doorbell of the *dispatcher* of that queue, and the dispatcher claims
+(store/settle_and_claim.py), as machines/dispatch.py decides. *slots* has the claimed job in its buffer, and hands it to
+a free slot; *runner* calls the handler. The outcome waits in the *completer*, and goes to the database with the next
+claim.
+
+A cancellation: cancel.sql notifies, the *router* passes that to the *worker*, the *lease_checker* asks the database
+whether the lease is gone, machines/attempt.py decides, and *running* cancels the scope of the handler.
+
 listener     receives notifications, keeps the presence of the boss, polls now and then
 router       passes notifications on to workers, completion waiters and services
 worker       one `work` call: slots, dispatchers, and the order in which they stop
@@ -14,7 +23,7 @@ middleware   functions around every call of a handler
 handlers     handlers of other kinds: plain functions in threads, asyncio functions
 wrapped_jobs  the job as handlers of other kinds get it
 heartbeat    renews the lease of each running job, and cancels the job in time
-checker      asks whether leases are still held
+lease_checker  asks whether leases are still held
 bulk_poller  one poll for the dispatchers of many queues
 maintenance  rescues leases and prunes, for all bosses, in the one that leads
 scheduler    fires the ticks of schedules

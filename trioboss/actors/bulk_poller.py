@@ -17,7 +17,7 @@ from trioboss.events import ErrorEvent
 __all__ = ["BULK_THRESHOLD", "BulkPoller"]
 
 BULK_THRESHOLD = 20
-"""So many idle dispatchers are polled for in one statement; fewer claim by themselves."""
+"""From so many idle dispatchers on, one statement polls for all of them; fewer dispatchers claim by themselves."""
 _RETRY_DELAY = 1.0  # seconds until a poll that failed is repeated
 _CHUNK = 5_000  # queues in one statement, so that each answers in time
 

@@ -1,4 +1,6 @@
-"""The clock of the database. The clock of this machine is never read: it may be wrong."""
+"""The clock of the database. No actor decides by the clock of this machine, which may be wrong: it is only read for
+times that people see (`WorkerWip`).
+"""
 
 from datetime import datetime, timedelta
 
@@ -9,9 +11,8 @@ from trioboss.actors.doorbell import Doorbell
 
 __all__ = ["DatabaseClock"]
 
-_LARGEST_DRIFT = timedelta(
-    seconds=0.5
-)  # a larger difference is no noise: a clock was set, or this machine was suspended
+# A larger difference is no noise: a clock was set, or this machine was suspended.
+_LARGEST_DRIFT = timedelta(seconds=0.5)
 
 
 @attrs.define(eq=False)
@@ -24,7 +25,9 @@ class DatabaseClock:
     """The time of the database when the clock of this process was zero."""
 
     def set(self, shown: datetime, asked_at: float) -> None:
-        """The database has told its time, somewhere between the question and its answer, which is now."""
+        """The database has answered, just now, with its time. It read its clock at some moment since ``asked_at``; the
+        middle is assumed.
+        """
         epoch = shown - timedelta(seconds=(asked_at + trio.current_time()) / 2)
         if self._epoch is not None and abs(epoch - self._epoch) > _LARGEST_DRIFT:
             self.stepped.ring()

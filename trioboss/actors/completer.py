@@ -13,8 +13,9 @@ from trioboss.actors.reporter import Reporter
 from trioboss.actors.running import Running, superseded
 from trioboss.events import JobCancelled, JobCompleted, JobFailed, JobReleased, LeaseLostEvent, QueueWarning
 from trioboss.machines.attempt import Action, Completed, Failed, Released
-from trioboss.machines.dispatch import Pending
+from trioboss.machines.dispatch_commands import Pending
 from trioboss.model.job import Lease
+from trioboss.model.policy import Policy
 from trioboss.model.settle_and_claim import Failure, Settlements
 from trioboss.model.states import JobState
 
@@ -48,15 +49,17 @@ class Completer:
     """The last failure, and when it was."""
     _waiting: list[Running] = attrs.field(factory=list, init=False)
     _postponed: list[Running] = attrs.field(factory=list, init=False)
-    """Those that had to wait for another transaction. They are settled apart: no other outcome waits with them."""
+    """Outcomes that could not be settled because of another open transaction. They have a statement of their own, so
+    that no other outcome waits with them.
+    """
     _postponed_until: float = attrs.field(default=math.inf, init=False)
     _delay: float = attrs.field(default=_FIRST_DELAY, init=False)
     _frees_jobs: bool = attrs.field(default=False, init=False)
     """Settling may make a job ready: a failed or released one is queued again."""
     _most_characters: int = attrs.field(factory=lambda: _MOST_CHARACTERS, init=False)
     """Of outputs and errors in one statement."""
-    _given_up: int = attrs.field(default=0, init=False)
-    """Leases that were given up, although they may still be in the database."""
+    _leases_to_recover: int = attrs.field(default=0, init=False)
+    """How many leases this process has ended, so far, that may still be in the database, and have to be recovered."""
 
     def __iter__(self) -> Iterator[Running]:
         return chain(self._waiting, self._postponed)
@@ -64,7 +67,7 @@ class Completer:
     def pending(self, *, unfinished: bool) -> Pending:
         """What the dispatcher's machine has to know. ``unfinished``: further attempts will come."""
         since = self._waiting[0].ended_at if self._waiting else None
-        return Pending(since, self._frees_jobs, self._given_up, unfinished, self._postponed_until)
+        return Pending(since, self._frees_jobs, self._leases_to_recover, unfinished, self._postponed_until)
 
     def put(self, running: Running, action: Action, now: float) -> None:
         """Take an attempt about which something has to be settled, counted or reported."""
@@ -92,6 +95,11 @@ class Completer:
         entries, self._postponed = self._postponed, []
         self._postponed_until = math.inf
         return entries, attrs.evolve(self._send(entries), postponed=True)
+
+    def retry_postponed(self) -> None:
+        """Let those that were postponed wait with the others, so that the next statement tries them once more."""
+        self._waiting += self._postponed
+        self._postponed, self._postponed_until = [], math.inf
 
     def _send(self, entries: list[Running]) -> Settlements:
         for running in superseded(entries):
@@ -139,8 +147,8 @@ class Completer:
         states: Mapping[UUID, JobState],
         rejected: Mapping[UUID, str] = _NONE_REJECTED,
     ) -> None:
-        """The database has answered, with the states of the jobs that it has settled; ``rejected`` says for which of
-        them it accepted no other end than a failure, and why.
+        """The database has answered, with the states of the jobs that it has settled. ``rejected``: jobs whose outcome
+        it did not accept, by id, with the reason; these were failed instead.
         """
         self._most_characters = _MOST_CHARACTERS
         if entries:
@@ -157,14 +165,15 @@ class Completer:
                 running.accepted()
                 self._report_failed(running, f"rejected by the database: {rejected[running.job.id]}", state)
             elif state is not None or type(running.outcome) is Released:
-                # A job that others have settled needs no release: the answer does not tell the two apart.
+                # The answer does not tell whether the job was released, or had been settled elsewhere before: then it
+                # needs no release.
                 self._report(running, running.accepted(), state)
             else:
                 self._report(running, running.refused(), None)
 
     def postpone(self, entries: list[Running], now: float, *, again: bool) -> None:
-        """The database has not settled these: each would have to wait for another transaction. ``again``: that is no
-        news.
+        """The database has not settled these: each would have to wait for another transaction. ``again``: they were
+        postponed before, so no warning is reported.
         """
         self._delay = min(2 * self._delay, _LONGEST_DELAY) if again else _FIRST_DELAY
         self._postponed_until = min(self._postponed_until, now + self._delay)
@@ -196,7 +205,7 @@ class Completer:
                 ran = running.ran if running.started_at else None
                 self._reporter.report(JobCancelled(job.queue, job.id, job.attempt, ran))
         if action in (Action.RECOVER, Action.REPORT_LOST_AND_RECOVER):
-            self._given_up += 1
+            self._leases_to_recover += 1
 
     def _report_settled(self, running: Running, state: JobState | None) -> None:
         job, outcome = running.job, running.outcome
@@ -228,7 +237,9 @@ class Completer:
         end: Literal["failed", "retry"] = "failed" if state is JobState.FAILED else "retry"
         dead_letter = job.dead_letter if end == "failed" else None
         times = (running.waited, running.ran)
-        event = JobFailed(job.queue, job.id, job.attempt, *times, error, end, exception, dead_letter)
+        blocks = end == "failed" and job.policy == Policy.KEY_STRICT_FIFO
+        key = job.singleton_key if blocks else None
+        event = JobFailed(job.queue, job.id, job.attempt, *times, error, end, exception, dead_letter, key)
         self._reporter.report(event)
 
     def _report_lost(self, running: Running, reason: str) -> None:

@@ -1,4 +1,8 @@
-"""The dispatcher of one queue: claims jobs when there may be some, and settles their outcomes."""
+"""The dispatcher of one queue: claims jobs when there may be some, and settles their outcomes.
+
+machines/dispatch.py decides when. The statements are in store/settle_and_claim.py: claim.sql, or admit_and_claim.sql
+for keyed queues, and complete.sql, retry_failed.sql, fail.sql and release.sql. slots.py runs the jobs.
+"""
 
 import math
 import random
@@ -8,10 +12,10 @@ import attrs
 import trio
 from trio.lowlevel import checkpoint
 
-from trioboss.actors.checker import Checker
 from trioboss.actors.completer import Completer
 from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.followers import Followers
+from trioboss.actors.lease_checker import LeaseChecker
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import is_cancelled
@@ -20,25 +24,15 @@ from trioboss.actors.slots import Slots
 from trioboss.errors import DatabaseUnavailable, UnknownQueue
 from trioboss.events import ErrorEvent, QueueWarning
 from trioboss.machines.attempt import CancelReason
-from trioboss.machines.dispatch import (
-    Claim,
-    DispatchMachine,
-    Pending,
-    Recover,
-    Settle,
-    Statement,
-    Stop,
-    Wait,
-)
+from trioboss.machines.dispatch import DispatchMachine
+from trioboss.machines.dispatch_commands import Claim, DatabaseCommand, Pending, Recover, Settle, Stop, Wait
 from trioboss.model.policy import KEYED
 from trioboss.model.settle_and_claim import ClaimRequest, SettledAndClaimed
 
 __all__ = ["BusyNotifier", "Dispatcher", "DispatcherStatistics"]
 
-_LONGEST_TIMEOUT, _SHORTEST_TIMEOUT = (
-    20.0,
-    15.0,
-)  # seconds that the database has to answer, at most and at least
+# Seconds that the database has to answer, at most and at least.
+_LONGEST_TIMEOUT, _SHORTEST_TIMEOUT = 20.0, 15.0
 _BUSY = "*busy"  # the notification by which maintenance is told that there are leases to rescue, should a worker die
 _NOTIFY_BUSY_INTERVAL = 10.0  # seconds
 
@@ -79,7 +73,7 @@ class Dispatcher:
     queue: str
     _request: ClaimRequest
     _slots: Slots
-    _checker: Checker
+    _lease_checker: LeaseChecker
     _port: WorkPort
     _reporter: Reporter
     _busy: BusyNotifier
@@ -89,7 +83,9 @@ class Dispatcher:
     completer: Completer = attrs.field(init=False)
     machine: DispatchMachine = attrs.field(factory=DispatchMachine, init=False)
     _timeout: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
-    """Cancelled when the database has not answered in time. During a statement it shields from everything else."""
+    """Its deadline is the time until which the database has to answer. During a statement it also shields from every
+    other cancellation.
+    """
     _deadline: float = attrs.field(default=math.inf, init=False)
     """No statement may take longer than until then."""
     _reserved: int = attrs.field(default=0, init=False)
@@ -131,7 +127,7 @@ class Dispatcher:
         self.bell.ring()
 
     def presence_lost(self) -> None:
-        """The others no longer see this boss, and take its jobs: claim nothing until they see it again."""
+        """Other bosses no longer see this boss, and may take its jobs: claim nothing until they see it again."""
         self.machine.presence_lost(has_leases=self._has_running())
 
     def cancelled_elsewhere(self) -> None:
@@ -160,7 +156,7 @@ class Dispatcher:
     @property
     def has_rest(self) -> bool:
         """Whether something is left to settle, or to recover."""
-        return self._pending().since is not None or self.machine.leases_unknown
+        return any(self.completer) or self.machine.leases_unknown
 
     def statistics(self) -> DispatcherStatistics:
         """What it has done so far."""
@@ -199,21 +195,21 @@ class Dispatcher:
             with trio.CancelScope() as self._timeout:
                 await self._work()
                 return
-            # The deadline passed, during a statement, which is reported, or while waiting: a new scope is opened.
+            # The deadline of the scope has passed: during a statement, whose failure `_try` has reported, or while
+            # there was nothing to do. A scope that was cancelled cannot be used again, so the loop opens a new one.
 
     async def _work(self) -> None:
         while True:
             now = trio.current_time()
             if now >= self._timeout.deadline:
-                await (
-                    checkpoint()
-                )  # the deadline passed while waiting: leave the cancelled scope, and open a new one
+                # The deadline has passed while it waited. This raises Cancelled: `run` opens a new scope.
+                await checkpoint()
             match self.machine.plan(now, self._slots.room(), self._pending()):
-                case Claim() | Recover() as statement:
-                    await self._try(statement, now)
-                case Settle() as statement:
-                    self._set_waits_for_room(statement.for_room)
-                    await self._try(statement, now)
+                case Claim() | Recover() as command:
+                    await self._try(command, now)
+                case Settle() as command:
+                    self._set_waits_for_room(command.for_room)
+                    await self._try(command, now)
                 case Wait() as wait:
                     self._set_waits_for_room(wait.for_room)
                     if not await self.bell.wait_until(wait.until) and not wait.to_settle:
@@ -224,15 +220,15 @@ class Dispatcher:
     def _set_waits_for_room(self, waits: bool) -> None:
         self._slots.wait_for_room(self.bell) if waits else self._slots.needs_no_room(self.bell)
 
-    async def _try(self, statement: Statement, now: float) -> None:
+    async def _try(self, command: DatabaseCommand, now: float) -> None:
         """Carry a command out. A failure is reported, and the machine decides when to try again."""
         try:
-            await self._execute(statement, now)
+            await self._execute(command, now)
         except BaseException as error:
             # Only the timeout can cancel a statement.
             described = "no answer in time" if is_cancelled(error) else _describe(error)
             self._reporter.report(ErrorEvent(f"dispatcher {self.queue}", described))
-            self.machine.failed(statement, trio.current_time(), random.random())
+            self.machine.failed(command, trio.current_time(), random.random())
             if not isinstance(error, DatabaseUnavailable | UnknownQueue):
                 raise
         finally:
@@ -242,26 +238,29 @@ class Dispatcher:
     async def settle_rest(self) -> None:
         """At the very end, when the dispatcher does not run any more: settle and recover what is left, once."""
         error = "no answer in time"
+        self.completer.retry_postponed()
         with trio.CancelScope() as self._timeout:
             try:
                 while not isinstance(command := self.machine.plan_rest(self._pending()), Stop):
                     await self._execute(command, trio.current_time())
-                return
+                if not any(self.completer):
+                    return
+                error = "stopped beside an open transaction that has changed its jobs: they run again"
             except Exception as problem:
                 error = _describe(problem)
-        # No job is lost: the leases end, and others take the jobs.
+        # No job is lost: the leases end, and other workers take the jobs.
         self._reporter.report(ErrorEvent(f"dispatcher {self.queue}", error))
 
-    async def _execute(self, statement: Statement, now: float) -> None:
+    async def _execute(self, command: DatabaseCommand, now: float) -> None:
         self._shield(now)
-        match statement:
+        match command:
             case Recover():
                 await self._recover()
             case Claim():
-                self._reserve(statement.limit)
-                await self._settle_and_claim(statement, now)
+                self._reserve(command.limit)
+                await self._settle_and_claim(command, now)
             case Settle():
-                await self._settle_and_claim(None, now, postponed=statement.postponed)
+                await self._settle_and_claim(None, now, postponed=command.postponed)
 
     def _shield(self, now: float) -> None:
         """From now on only the timeout cancels: a claim that is cancelled half-way may have leased jobs of which there
@@ -312,8 +311,11 @@ class Dispatcher:
 
     def _make_request(self, claim: Claim) -> ClaimRequest:
         # The same object as long as nothing changes: the store keeps the statement that it made of it.
-        if (self._request.limit, self._request.find_next_due) != (claim.limit, claim.find_next_due):
-            self._request = attrs.evolve(self._request, limit=claim.limit, find_next_due=claim.find_next_due)
+        kept = self._request
+        if (kept.limit, kept.find_next_due, kept.after) != (claim.limit, claim.find_next_due, claim.after):
+            self._request = attrs.evolve(
+                kept, limit=claim.limit, find_next_due=claim.find_next_due, after=claim.after
+            )
         return self._request
 
     def _receive(self, answer: SettledAndClaimed, sent_at: float) -> None:
@@ -327,15 +329,17 @@ class Dispatcher:
         self._claimed += len(jobs)
         self.claimed_at = trio.current_time()
         may_be_cancelled = self.machine.claimed(
-            len(jobs), found.next_due, self.claimed_at, keyed=found.policy in KEYED
+            len(jobs), found.next_due, self.claimed_at, keyed=found.policy in KEYED, took=found.took
         )
+        if self.machine.goes_onward:
+            self.machine.claimed_until(found.position)
         self._reserve(0)
         if self._followers is not None and self._followers.ids:
             self._followers.claimed(jobs)
         if jobs:
             self._slots.offer(ClaimedBatch(jobs, self.completer, sent_at), more=self.machine.may_have_jobs)
         if may_be_cancelled:
-            self._checker.check(self._running(), CancelReason.CANCELLED)
+            self._lease_checker.check(self._running(), CancelReason.CANCELLED)
         if self.machine.stopping:
             self._slots.give_back()
 

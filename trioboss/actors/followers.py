@@ -63,6 +63,6 @@ class Followers:
             claimed, self._claimed = self._claimed, []
             try:
                 for id in claimed:
-                    await self._port.notify(f"*ended {id}")  # the message that lets waiters read the job
+                    await self._port.notify(f"*changed {id}")  # the message that lets waiters read the job
             except (DatabaseUnavailable, trio.TooSlowError) as error:
                 self._reporter.report(ErrorEvent("followers", str(error)))

@@ -58,7 +58,9 @@ class HandlerStack:
     job_class: type[LeasedJob[Any]]
     settings: CallSettings
     threads: "ThreadHandler | None"
-    """Where it runs in threads."""
+    """The part of ``call`` that runs the handler in threads, for slots that have to wait for one; None if it does not
+    run in threads.
+    """
 
 
 def make_stack(

@@ -1,7 +1,7 @@
 """Keeps the leases of running jobs: renews them, and cancels a job before its lease ends.
 
-Every job that lasts has a heartbeat of its own. Most jobs end within a tenth of a second and get none: starting a task
-costs more than such a job.
+A job gets a heartbeat, which is a task of its own, a tenth of a second after its claim. Most jobs have ended by then
+and need none: to start a task costs more than such a job.
 """
 
 import math
@@ -165,8 +165,9 @@ class Renewer:
                 renewed = held.get(running.job.id)
                 if renewed is None:
                     running.cancel(CancelReason.LEASE_LOST)
-                # A row that the handler's own settlement has locked can be taken by nobody else meanwhile. One that
-                # another transaction has locked may be settled by it at any moment, so its lease is not confirmed.
+                # ``renewed`` is False if an open transaction has locked the row. If that is the handler's own
+                # settlement, nobody else can take the job as long as it is open, and the lease counts as confirmed. If
+                # it is another transaction, it may settle the job at any moment, and the lease does not.
                 elif renewed or settlement is not None:
                     running.lease_machine.beat_confirmed(sent_at)
                 if renewed and settlement is not None:

@@ -128,11 +128,11 @@ class LeasedJob(HandedJob, Generic[D_co]):
         """Settle the job now; what the handler returns afterwards does not count."""
         text = "null" if output is None else encode(output, "output", self._settings.max_bytes)
         await self._notice_loss(self._complete(text))
-        self.settled_manually(JobState.COMPLETED, "", certain=True)
+        self.settled_manually(JobState.COMPLETED, "", committed=True)
 
-    def settled_manually(self, state: JobState, error: str, *, certain: bool) -> None:
+    def settled_manually(self, state: JobState, error: str, *, committed: bool) -> None:
         """A call of the handler has settled the attempt. Called by the store, from whichever thread it runs in."""
-        settle = partial(self._running.settled_manually, ManualSettlement(state, error), committed=certain)
+        settle = partial(self._running.settled_manually, ManualSettlement(state, error), committed=committed)
         token = self._settings.token
         if trio.lowlevel.in_trio_run() and trio.lowlevel.current_trio_token() is token:
             settle()

@@ -1,4 +1,8 @@
-"""Receives notifications, keeps the presence of this boss, and polls now and then in case one was lost."""
+"""Receives notifications, keeps the presence of this boss, and polls now and then in case one was lost.
+
+machines/listening.py decides when, and says how lost notifications are noticed; runtime/listening.py has the connection
+itself. router.py passes notifications on.
+"""
 
 import math
 import random
@@ -18,8 +22,8 @@ from trioboss.machines.listening import POLLING_INTERVAL, PROBE_TIMEOUT, ListenM
 
 __all__ = ["Listener", "ListenerStatistics"]
 
-# Others take the jobs of a boss that was away for `presence_grace` seconds. It gives them up this much earlier, so that
-# no job runs twice at the same time.
+# Other bosses take the jobs of a boss that was away for `presence_grace` seconds. It gives them up this much earlier,
+# so that no job runs twice at the same time.
 _MARGIN = 1.0
 _POLLING_WARNING = (
     "LISTEN does not work on this connection, as behind a transaction pooler: "
@@ -67,7 +71,7 @@ class Listener:
     _listening: trio.Event = attrs.field(factory=trio.Event, init=False)
     _listening_since: float = attrs.field(default=math.inf, init=False)
     _unseen_since: float = attrs.field(default=-math.inf, init=False)
-    """Since when others may have missed this boss, while it is not connected."""
+    """Since when other bosses may count this one as gone, while it is not connected."""
     _lost: Doorbell = attrs.field(factory=Doorbell, init=False)
     _token: str = attrs.field(default="", init=False)
     """Of the last probe."""
@@ -207,7 +211,8 @@ class Listener:
             self._unseen_since = trio.current_time()
             self._lost.ring()
         if down:
-            # No rescuer is connected either, and each has to be for the grace before it takes a job.
+            # While no server runs, no leader is connected either, and a leader has to be connected for the grace before
+            # it takes jobs of other bosses: the grace begins anew.
             self._unseen_since = trio.current_time()
         self._reporter.report(ListenerDown(reason))
 
@@ -218,8 +223,8 @@ class Listener:
             self._reporter.report(LeaderChanged(leads))
 
     async def _guard_presence(self) -> None:
-        """Give up all jobs if the connection does not come back before others may take them. While no server runs, they
-        cannot: the time begins anew.
+        """Give up all jobs if the connection does not come back before other bosses may take them. As long as no server
+        runs, no boss can take them: `_disconnected` then moves the deadline.
         """
         while True:
             await self._lost.wait()

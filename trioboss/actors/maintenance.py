@@ -42,6 +42,8 @@ class Maintenance:
     _port: MaintenancePort
     _listener: Listener
     _boss_is_busy: Doorbell
+    _limits_changed: Doorbell
+    """Rung when a queue may have got a warning_queue_size, or another one."""
     _reporter: Reporter
     _busy: BusyNotifier
     _presence_grace: float
@@ -83,6 +85,7 @@ class Maintenance:
     def _notice_election(self) -> None:
         if self._listener.leads and not self._led:
             self._machine.elected(trio.current_time(), random.random())
+            self._limits_changed.ring()
         self._led = self._listener.leads
 
     async def _start_round(self) -> None:
@@ -96,12 +99,16 @@ class Maintenance:
             self._reporter.report(ErrorEvent("maintenance", str(error)))
 
     async def _run_round(self) -> None:
-        full = self._machine.wants_warnings(trio.current_time())
+        warnings = self._machine.wants_warnings(trio.current_time())
         # After an outage of the server everybody has the grace to come back before a boss that was faster takes jobs.
         certain = self._listener.listening_for >= self._presence_grace
-        rescue = await self._port.rescue_leases(self._presence_grace, _MARGIN, full=full, certain=certain)
+        rescue = await self._port.rescue_leases(
+            self._presence_grace, _MARGIN, warnings=warnings, certain=certain
+        )
         now = trio.current_time()
         self._rounds += 1
+        if warnings or self._listener.is_polling:
+            self._limits_changed.ring()  # in case the notification of a change was lost
         self._machine.finished_round(now, rescue.active, rescue.next_expiry)
         for name, outcome, ids in rescue.ended:
             self._recovered += len(ids)
@@ -130,14 +137,21 @@ class Maintenance:
             self._reporter.report(ErrorEvent("statistics", str(error)))
 
     async def _report_long_queues(self) -> None:
-        """Report queues that are too long: at once, and again each minute while they are."""
+        """Report queues that are too long: at once, and again each minute while they are.
+
+        The leader asks at intervals only while some queue has a warning_queue_size. Otherwise it asks once a minute,
+        and when queues have changed: a boss at rest makes few statements.
+        """
         reported: dict[str | None, float] = {}
-        pause = self._warning_interval
+        ask_at, not_before = math.inf, -math.inf
         while True:
-            await trio.sleep(pause)
+            await self._limits_changed.wait_until(ask_at)
+            await trio.sleep_until(not_before)
+            ask_at = math.inf
             if not self._listener.leads:
-                continue
+                continue  # an election rings
             began = trio.current_time()
+            not_before = ask_at = began + self._warning_interval
             try:
                 found = await self._port.find_long_queues()
             except DatabaseUnavailable as error:
@@ -145,7 +159,9 @@ class Maintenance:
                 continue
             now = trio.current_time()
             # To count a million jobs takes a while: it must not take a considerable part of the time.
-            pause = max(self._warning_interval, 20 * (now - began))
+            not_before = max(not_before, now + 20 * (now - began))
+            ask_at = math.inf if found is None else not_before
+            found = found or ()
             reported = {queue: reported[queue] for queue, _, _ in found if queue in reported}
             for queue, kind, message in found:
                 if now - reported.get(queue, -math.inf) >= _REPEAT_WARNING:

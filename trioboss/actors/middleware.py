@@ -34,10 +34,9 @@ def _wrap(inner: Call, middleware: AnyMiddleware) -> Call:
 
         value = await middleware(job, call_next)
         if interrupted:
-            # The handler was cancelled and the middleware returned. A scope of the middleware's own, a timeout for
-            # instance, may have cancelled it: that is no business of ours, and nothing is raised here. If the job was
-            # cancelled, this raises the cancellation again: a job must not count as completed because of a middleware
-            # that catches every exception.
+            # The handler was cancelled, and the middleware returned nevertheless. If the job was cancelled, this raises
+            # the cancellation again: a job must not count as completed because of a middleware that catches every
+            # exception. If a scope of the middleware itself was cancelled, such as its timeout, this raises nothing.
             await trio.lowlevel.checkpoint_if_cancelled()
         return value
 

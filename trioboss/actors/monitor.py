@@ -16,7 +16,7 @@ __all__ = ["Monitor"]
 
 @attrs.define(eq=False)
 class Monitor:
-    """Reports MonitorStates at intervals. Only while somebody reads them: counting reads whole tables."""
+    """Reports MonitorStates at intervals. Only while somebody reads them: counting reads all live jobs."""
 
     _port: MonitorPort
     _reporter: Reporter

@@ -32,7 +32,7 @@ __all__ = [
 
 @attrs.frozen
 class Registration:
-    """A worker, as the others see it in the database."""
+    """A worker, as other bosses see it in the database."""
 
     worker: UUID
     name: str
@@ -99,7 +99,7 @@ class ListeningConnection(Protocol):
     """One session that listens on the channel."""
 
     async def receive(self) -> list[str]:
-        """Wait for notifications. No notification is lost when this is cancelled."""
+        """Wait for notifications, without a limit of time. No notification is lost when this is cancelled."""
 
     async def ping(self) -> None:
         """Check the connection without a statement."""
@@ -118,21 +118,22 @@ class ListenPort(Protocol):
     def open_listening_connection(
         self, registrations: Callable[[], Sequence[Registration]]
     ) -> AbstractAsyncContextManager[ListeningConnection]:
-        """Connect, listen, take the lock by which others see that this boss is alive, and register its workers again:
-        the others forget a boss that was away for too long. Raises ServerDown if no server runs there.
+        """Connect, listen, take the lock by which other bosses see that this one is alive, and register its workers
+        again: the leader deletes the rows of a boss that was away for too long. Raises ServerDown if no server runs
+        there.
         """
 
 
 class MaintenancePort(Protocol):
     """What maintenance needs."""
 
-    async def rescue_leases(self, grace: float, margin: float, *, full: bool, certain: bool) -> Rescue:
+    async def rescue_leases(self, grace: float, margin: float, *, warnings: bool, certain: bool) -> Rescue:
         """End leases that expired ``margin`` seconds ago, or, if ``certain``, whose worker is gone for ``grace``
-        seconds. ``full``: look for warnings, too.
+        seconds. ``warnings``: also find problems for operators.
         """
 
-    async def find_long_queues(self) -> Sequence[tuple[str | None, str, str]]:
-        """Queues with more waiting jobs than their warning_queue_size: queue, kind, message."""
+    async def find_long_queues(self) -> Sequence[tuple[str | None, str, str]] | None:
+        """Queues with more jobs queued than their warning_queue_size: queue, kind, message; or None if none has one."""
 
     async def sample(self) -> None:
         """Add what is new to the statistics of all queues."""
@@ -161,6 +162,6 @@ class SchedulePort(Protocol):
         """The time of the database, and each schedule with the last tick that was fired."""
 
     async def fire(self, schedule: Schedule, due: datetime, id: UUID) -> tuple[bool, UUID | None, float]:
-        """Fire one tick: whether this call has fired it, the job's id, and in how many seconds a tick is due for which
-        it is too early.
+        """Fire one tick. Returns whether this call has fired it, and the id of its job; and how many seconds it is too
+        early for the tick, by the clock of the database.
         """

@@ -28,6 +28,8 @@ class NotificationRouter:
     followers: Followers | None = None
     workers: dict[UUID, Worker] = attrs.field(factory=dict, init=False)
     queues_changed: Doorbell = attrs.field(factory=_paced_bell, init=False)
+    limits_changed: Doorbell = attrs.field(factory=_paced_bell, init=False)
+    """The same notification, for maintenance."""
     schedules_changed: Doorbell = attrs.field(factory=_paced_bell, init=False)
     boss_is_busy: Doorbell = attrs.field(factory=_paced_bell, init=False)
     """Some boss has jobs."""
@@ -52,7 +54,7 @@ class NotificationRouter:
         match kind:
             case "cancel":
                 self._cancel(subject)
-            case "ended":
+            case "changed":
                 self._ring_waiters(subject)
             case "follow" | "unfollow":
                 self._follow(kind, subject)
@@ -63,6 +65,7 @@ class NotificationRouter:
                 self._probes.add(subject)
             case "queues":
                 self.queues_changed.ring()
+                self.limits_changed.ring()
             case "schedules":
                 self.schedules_changed.ring()
             case "busy":
@@ -106,11 +109,11 @@ class NotificationRouter:
         for bells in self._waiters.values():
             for bell in bells:
                 bell.ring()
-        for bell in (self.queues_changed, self.schedules_changed, self.boss_is_busy):
+        for bell in (self.queues_changed, self.limits_changed, self.schedules_changed, self.boss_is_busy):
             bell.ring()
 
     def presence_lost(self) -> None:
-        """Others may take the jobs of this boss: cancel them all, and claim no others."""
+        """Other bosses may take the jobs of this one: cancel them all, and claim no more."""
         for worker in self.workers.values():
             worker.presence_lost()
 
@@ -119,7 +122,7 @@ class NotificationRouter:
         return sorted({name for worker in self.workers.values() for name in worker.dispatchers})
 
     def registrations(self) -> list[Registration]:
-        """All workers that the others have to see in the database."""
+        """All workers that other bosses have to see in the database."""
         return [worker.registration for worker in self.workers.values() if worker.is_registered]
 
     def take_probe(self, token: str) -> bool:

@@ -27,7 +27,13 @@ _NOT_BY_ID = (
 )
 _NOT_NAMED = "the handler of the batch returned no result for this job"
 # What asyncio's and trio's own errors say when a function that was written for asyncio runs under trio.
-_ASYNCIO_ERRORS = ("no running event loop", "unrecognized yield message", "trio got unexpected")
+_ASYNCIO_ERRORS = (
+    "no running event loop",
+    "no current event loop",
+    "'NoneType' object has no attribute 'create_",
+    "unrecognized yield message",
+    "trio got unexpected",
+)
 _ASYNCIO_REMEDY = "the handler is an asyncio function: declare it with asyncio=True"
 
 
@@ -204,7 +210,9 @@ def _describe_request(request: RetryJob | DeadLetterJob) -> object:
 def _is_of_asyncio(error: object) -> TypeGuard[Exception]:
     """Whether it is an error of asyncio, or of trio, about a function that was written for the other."""
     kind = type(error)  # exactly these: a class of the handler's own may do anything in its methods
-    return kind in (RuntimeError, TypeError) and any(text in str(error) for text in _ASYNCIO_ERRORS)
+    return kind in (RuntimeError, TypeError, AttributeError) and any(
+        text in str(error) for text in _ASYNCIO_ERRORS
+    )
 
 
 def _failed(

@@ -69,8 +69,9 @@ class Running(AttemptMachine):
 
     @property
     def waited(self) -> float:
-        """Seconds from when the job could have started until it did: until its claim by the database's clock, from
-        then on by ours, so that the two clocks are never compared.
+        """Seconds from when the job could have started until its handler was called. The time until the claim is
+        measured by the clock of the database, the time after it by the clock of this process: the two are never
+        compared.
         """
         job = self.job
         unclaimed = (self.lease.started_on - max(job.start_after, job.created_on)).total_seconds()

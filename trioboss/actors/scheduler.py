@@ -1,8 +1,9 @@
 """Fires the ticks of schedules. Every boss tries each tick; a row in the database lets one of them succeed."""
 
+import hashlib
 import math
 from datetime import datetime
-from uuid import UUID, uuid5
+from uuid import UUID
 
 import attrs
 import trio
@@ -20,12 +21,19 @@ from trioboss.model.ticks import make_ticks
 __all__ = ["Scheduler", "SchedulerStatistics", "tick_id"]
 
 _RETRY_DELAY = 1.0  # seconds until schedules are read again after the database has failed
-_NAMESPACE = UUID("c5a0a7d6-1c5e-4f0e-9d5e-7d1f5f3c7a10")
+_VERSION, _VARIANT = 7 << 76, 2 << 62  # of a UUIDv7
+_RANDOM = (0xFFF << 64) | ((1 << 62) - 1)  # its bits that are neither time, version nor variant
 
 
 def tick_id(schedule: Schedule, due: datetime) -> UUID:
-    """The id of the job of a tick. Every boss computes the same: a tick that is fired twice is one job."""
-    return uuid5(_NAMESPACE, f"{schedule.queue} {schedule.key} {due.isoformat()}")
+    """The id of the job of a tick. Every boss computes the same: a tick that is fired twice is one job.
+
+    It is a UUIDv7 of the time of the tick, with a digest in place of the random bits: lists of jobs and rates go by the
+    order of ids.
+    """
+    name = f"{schedule.queue} {schedule.key} {due.isoformat()}"
+    digest = int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "big")
+    return UUID(int=int(due.timestamp() * 1000) << 80 | _VERSION | _VARIANT | digest & _RANDOM)
 
 
 @attrs.frozen

@@ -96,7 +96,9 @@ class Slots:
     # -- room
 
     def room(self) -> int:
-        """How many jobs to claim. With prefetch, none until half of it is used up: fewer claims, each for more jobs."""
+        """How many jobs to claim. With prefetch it is 0 until half of the prefetched jobs have started: so there are
+        fewer claims, each for more jobs.
+        """
         taken = len(self._running) + self._reserved
         if self._batches:
             taken += sum(map(len, self._batches))

@@ -10,11 +10,11 @@ import attrs
 import trio
 
 from trioboss.actors.bulk_poller import BULK_THRESHOLD, BulkPoller
-from trioboss.actors.checker import Checker
 from trioboss.actors.dispatcher import BusyNotifier, Dispatcher, DispatcherStatistics
 from trioboss.actors.followers import Followers
 from trioboss.actors.handlers import HandlerStack, make_stack, open_asyncio
 from trioboss.actors.heartbeat import LeaseWatchers, Renewer
+from trioboss.actors.lease_checker import LeaseChecker
 from trioboss.actors.leased_job import CallSettings, LeasedJob
 from trioboss.actors.ports import Registration, WorkPort
 from trioboss.actors.reporter import Reporter
@@ -28,7 +28,7 @@ from trioboss.model.check import check_duration
 
 __all__ = ["Worker", "WorkerSettings", "WorkerStatistics"]
 
-_LAST_SETTLING = 1.6  # seconds that dispatchers have to settle, once all jobs were told to end
+_LAST_SETTLING = 1.6  # seconds that dispatchers have to settle outcomes, after all handlers were cancelled
 _STUCK_AFTER = 1.0  # seconds that a cancelled handler has to end
 _SHORTEST_SETTLING = 0.3  # seconds for what is left after that
 
@@ -60,10 +60,10 @@ class Worker:
     _followers: Followers | None = None
 
     slots: Slots = attrs.field(init=False)
-    checker: Checker = attrs.field(init=False)
+    lease_checker: LeaseChecker = attrs.field(init=False)
     dispatchers: dict[str, Dispatcher] = attrs.field(factory=dict, init=False)
     is_registered: bool = attrs.field(default=False, init=False)
-    """Whether the others have to see it in the database."""
+    """Whether other bosses have to see it in the database."""
     stopped: trio.Event = attrs.field(factory=trio.Event, init=False)
     _created_at: float = attrs.field(factory=trio.current_time, init=False)
     _created_on: Mapping[str, datetime] = attrs.field(factory=dict, init=False)
@@ -87,7 +87,7 @@ class Worker:
     def __attrs_post_init__(self) -> None:
         self._stack = self._make_stack()
         self.slots = Slots(self.settings.slots, self._stack, self._lease_watchers, self._reporter)
-        self.checker = Checker(self._port, self._reporter)
+        self.lease_checker = LeaseChecker(self._port, self._reporter)
         self._renewer = Renewer(self._port, self._reporter)
         self._bulk_poller = BulkPoller(self.id, self._port, self._reporter)
 
@@ -115,7 +115,7 @@ class Worker:
 
     @property
     def registration(self) -> Registration:
-        """How the others see it."""
+        """The worker, as other bosses see it."""
         return Registration(self.id, self.settings.name, self.settings.queue, self.settings.slots.concurrency)
 
     # -- messages
@@ -135,7 +135,7 @@ class Worker:
                 dispatcher.queue_recreated()
         # The jobs were deleted along with their queues, and their handlers have to be cancelled.
         lost = [running for running in self.slots.running if running.job.queue in gone] if gone else []
-        self.checker.check(lost, CancelReason.CANCELLED)
+        self.lease_checker.check(lost, CancelReason.CANCELLED)
         new = [self._add(name) for name in matching.keys() - self.dispatchers.keys()]
         self._created_on = matching
         if len(new) >= BULK_THRESHOLD:
@@ -149,7 +149,7 @@ class Worker:
             name,
             request,
             self.slots,
-            self.checker,
+            self.lease_checker,
             self._port,
             self._reporter,
             self._busy,
@@ -177,7 +177,7 @@ class Worker:
             idle = []
         for dispatcher in set(self.dispatchers.values()).difference(idle):
             dispatcher.reconnected()
-        self.checker.check(self.slots.running, CancelReason.LEASE_LOST)
+        self.lease_checker.check(self.slots.running, CancelReason.LEASE_LOST)
         for running in self.slots.running:
             if running.job.heartbeat and running.job.auto_heartbeat and running.needs_lease:
                 self._renewer.renew(running)
@@ -187,7 +187,7 @@ class Worker:
         way.
         """
         attempts = [running for running in self.slots.running if running.job.id == id]
-        self.checker.check(attempts, CancelReason.CANCELLED)
+        self.lease_checker.check(attempts, CancelReason.CANCELLED)
         if not attempts:
             for dispatcher in self.dispatchers.values():
                 dispatcher.cancelled_elsewhere()
@@ -199,10 +199,10 @@ class Worker:
 
     def check_leases(self) -> None:
         """All jobs may have been deleted: check the leases of those that run here."""
-        self.checker.check(self.slots.running, CancelReason.CANCELLED)
+        self.lease_checker.check(self.slots.running, CancelReason.CANCELLED)
 
     def presence_lost(self) -> None:
-        """Others may take the jobs of this boss: cancel them all, and claim no others."""
+        """Other bosses may take the jobs of this one: cancel them all, and claim no more."""
         for running in list(self.slots.running):
             running.cancel(CancelReason.LEASE_LOST)
         for dispatcher in self.dispatchers.values():
@@ -246,7 +246,7 @@ class Worker:
         self._services = Supervisor(nursery, self._reporter)
         self._services.start("heartbeat", self._renewer.run)
         self._services.start("bulk_poll", self._bulk_poller.run)
-        self._services.start("lease check", self.checker.run)
+        self._services.start("lease check", self.lease_checker.run)
         nursery.start_soon(self._lease_watchers.run, nursery, self._renewer, self._reporter)
         nursery.start_soon(self.slots.unpack)
         nursery.start_soon(self._settle_when_cancelled)
@@ -313,7 +313,7 @@ class Worker:
             try:
                 await self._port.unregister(self.id)
             except DatabaseUnavailable as error:
-                # The others will notice that it is gone.
+                # The leader will find that its session is gone.
                 self._reporter.report(ErrorEvent(f"worker {self.settings.queue}", str(error)))
 
     def _last_deadline(self) -> float:

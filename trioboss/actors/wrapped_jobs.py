@@ -40,9 +40,9 @@ class _WrappedJob(HandedJob, Generic[D_co]):
         """Why the job was cancelled, or None."""
         return self._job.cancelled
 
-    def settled_manually(self, state: JobState, error: str, *, certain: bool) -> None:
+    def settled_manually(self, state: JobState, error: str, *, committed: bool) -> None:
         """A call of the handler has settled the attempt."""
-        self._job.settled_manually(state, error, certain=certain)
+        self._job.settled_manually(state, error, committed=committed)
 
     def retry(self, delay: Duration | None = None, reason: str | None = None) -> RetryJob:
         """To be raised: fail this attempt, and try again after ``delay`` instead of the job's own retry delay."""

@@ -1,4 +1,4 @@
-"""Declares workers and schedules, for `trioboss worker` and for `open_boss(app=…)`."""
+"""Declares queues, workers and schedules, for `trioboss worker` and for `open_boss(app=…)`."""
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from trioboss.errors import UsageError
 from trioboss.model.check import check_known, check_name, shown
 from trioboss.model.decoding import Decoder, make_decoder
 from trioboss.model.deployment import Declaration, DeclaredQueue, DeclaredSchedule
-from trioboss.model.queue import QueueOptions, QueueSettings
+from trioboss.model.queue import QueueOptions, QueueSettings, make_settings
 from trioboss.model.schedule import ScheduleOptions
 
 __all__ = ["App", "ScheduleDeclaration", "WorkerDeclaration", "WorkerOptions"]
@@ -60,20 +60,22 @@ def _check_all(middleware: Sequence[Middleware]) -> list[Middleware]:
 
 @attrs.define
 class App:
-    """Workers and schedules, declared beside their handlers. Nothing happens until the app is started.
+    """Queues, workers and schedules, declared beside their handlers. Nothing happens until the app is started.
 
     ``lifespan``: an async context manager function, which gets the boss. It is entered before the first job, and left
     after the last; what it yields is `job.context`. ``middleware``: async functions ``(job, call_next)`` around every
     handler of the app, the first one outermost.
 
     ``label``: the name under which the database remembers what belongs to the app, by default `module:name`. An app
-    creates, changes and prunes what has its label, and nothing else.
+    creates, changes and prunes what has its label, and nothing else. All versions of an app need the same label.
     """
 
     lifespan: Lifespan | None = None
     middleware: list[Middleware] = attrs.field(factory=list, converter=_check_all)
     label: str | None = attrs.field(default=None, kw_only=True)
     _module: str = attrs.field(factory=lambda: _find_module(), init=False)
+    queues: dict[str, Mapping[str, Any]] = attrs.field(factory=dict, init=False)
+    """The queues that `queue` declares, with their options."""
     workers: list[WorkerDeclaration] = attrs.field(factory=list, init=False)
     schedules: list[ScheduleDeclaration] = attrs.field(factory=list, init=False)
     _bosses: list[Boss] = attrs.field(factory=list, init=False)
@@ -87,6 +89,15 @@ class App:
         """Add a middleware, inside of those that were added before; also as a decorator."""
         self.middleware.append(check_middleware(middleware))
         return middleware
+
+    def queue(self, name: str, **options: Unpack[QueueOptions]) -> None:
+        """Declare a queue that no worker of this app is for: one that others work on, or a dead letter queue.
+
+        Takes the options of `create_queue`. The queue is created, or its options are changed, as those of `worker`.
+        """
+        check_known("queue", options, _QUEUE_OPTIONS)
+        make_settings(options)
+        self.queues[check_name("queue", name)] = {**self.queues.get(name, {}), **options}
 
     @overload
     def worker(
@@ -138,8 +149,9 @@ class App:
     def worker(self, queue: str, *, data: object = None, **options: Any) -> Callable[[Any], Task[Any]]:
         """Declare that a function handles the jobs of a queue.
 
-        Takes the options of `work` and of `create_queue`; the queue is created, or its options are changed. The
-        decorated function has `send`, which takes data of the type that ``data`` declares, and `queue`.
+        Takes the options of `work` and of `create_queue`; the queue is created, or its options are changed. A
+        ``dead_letter`` that is declared nowhere is created with default options. The decorated function has `send`,
+        which takes data of the type that ``data`` declares, and `queue`.
         """
         check_known("worker", options, _QUEUE_OPTIONS | _WORK_OPTIONS)
         check_name("queue", queue.replace("*", "_"))
@@ -177,17 +189,28 @@ class App:
         return declare
 
     async def start(
-        self, boss: Boss, *, queues: list[str] | None = None, concurrency: int | None = None
+        self,
+        boss: Boss,
+        *,
+        queues: list[str] | None = None,
+        concurrency: int | None = None,
+        declare: bool = True,
     ) -> None:
-        """Create the declared queues and schedules, and start the workers, or those of some queues."""
-        await deploy(boss, self.declaration(), self.path)
+        """Create the declared queues and schedules, and start the workers, or those of some queues.
+
+        Nothing is created or changed for an app that `trioboss migrate` has deployed, in any version, nor with
+        ``declare=False``: differences are logged.
+        """
+        starting = [worker for worker in self.workers if queues is None or worker.queue in queues]
+        needed = {worker.queue for worker in starting}
+        missing = await deploy(boss, self.declaration(), self.path, needed=needed, change=declare)
         more: dict[str, Any] = {} if concurrency is None else {"concurrency": concurrency}
         context = None if self.lifespan is None else await boss.open_lifespan(self.lifespan)
         for callback in self._on_start:
             callback(boss)
         self._bosses[:] = [each for each in self._bosses if not each.has_ended] + [boss]
-        for worker in self.workers:
-            if queues is None or worker.queue in queues:
+        for worker in starting:
+            if worker.queue not in missing:
                 await self._start_worker(boss, worker, context, more)
 
     async def _start_worker(
@@ -213,10 +236,14 @@ class App:
 
     def declaration(self) -> Declaration:
         """All queues and schedules that the app needs."""
-        options: dict[str, dict[str, Any]] = {}
+        options = {name: dict(given) for name, given in self.queues.items()}
         for worker in self.workers:
             if "*" not in worker.queue:
                 options.setdefault(worker.queue, {}).update(worker.queue_options)
+        # A dead letter queue that is only named is created with default options; one that exists stays as it is.
+        for given in (*list(options.values()), *(schedule.options for schedule in self.schedules)):
+            if (dead_letter := given.get("dead_letter")) is not None:
+                options.setdefault(check_name("dead_letter", dead_letter), {})
         queues = tuple(DeclaredQueue(name, given) for name, given in options.items())
         schedules = tuple(_declared_schedule(schedule) for schedule in self.schedules)
         return Declaration(self.label or self.path, queues, schedules)

@@ -1,11 +1,11 @@
 """Brings the queues and schedules of an app to what it declares: when it is started, and for `trioboss migrate`."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from trioboss.api.boss import Boss
 from trioboss.errors import UsageError
-from trioboss.model.deployment import Action, Change, Declaration
+from trioboss.model.deployment import Action, Change, Declaration, Standing
 from trioboss.postgres.errors import is_permission_denied
 from trioboss.postgres.executor import execute_in
 
@@ -15,34 +15,107 @@ _logger = logging.getLogger("trioboss.app")
 
 
 async def make_plan(
-    boss: Boss, app: Declaration, *, adopt: bool = False, prune: bool = False
+    boss: Boss, app: Declaration, *, adopt: bool = False, prune: bool = False, compare: bool = False
 ) -> list[Change]:
-    """What has to change so that everything is as the app declares it."""
-    return await boss._execute(boss._store.deploying.plan(app, adopt=adopt, prune=prune))
+    """What has to change so that everything is as the app declares it. ``compare``: nothing will be changed."""
+    plan = boss._store.deploying.plan(app, adopt=adopt, prune=prune, compare=compare)
+    return await boss._execute(plan)
 
 
-async def apply_plan(boss: Boss, app: Declaration, changes: Sequence[Change]) -> None:
-    """Carry out a plan, all or nothing."""
-    if any(change.action.changes_something for change in changes):
-        async with boss.transaction() as conn:
-            await execute_in(conn, boss._store.deploying.apply(app, changes), boss._own_pool)
+async def apply_plan(
+    boss: Boss, app: Declaration, changes: Sequence[Change], *, record: bool = False
+) -> None:
+    """Carry out a plan, all or nothing. ``record``: this version of the app is the deployed one from now on, and
+    workers change nothing for it.
+    """
+    if not record and not any(change.action.changes_something for change in changes):
+        return
+    async with boss.transaction() as conn:
+        await execute_in(conn, boss._store.deploying.apply(app, changes), boss._own_pool)
+        if record:
+            await execute_in(conn, boss._store.deploying.record(app), boss._own_pool)
 
 
-async def deploy(boss: Boss, app: Declaration, path: str) -> None:
-    """Create and change what the app needs. ``path``: how the command line finds the app."""
-    changes = await make_plan(boss, app)
-    for change in changes:
-        if change.action is Action.LEAVE:
-            _logger.warning("%s; `trioboss migrate %s --adopt` changes it", change, path)
-        elif change.action is Action.REPORT:
-            _logger.info("%s", change)
+async def deploy(
+    boss: Boss, app: Declaration, path: str, *, needed: Collection[str], change: bool = True
+) -> frozenset[str]:
+    """Prepare the start of an app; return the queues that are missing, whose workers cannot be started.
+
+    An app that `trioboss migrate` never deployed gets what it declares, unless ``change`` is False. For any other
+    nothing is changed: the deployment decides, and not the worker that happens to start last. ``needed``: the queues of
+    the workers that will be started. ``path``: how the command line finds the app.
+    """
+    standing = await boss._execute(boss._store.deploying.get_standing(app))
+    changes = await make_plan(boss, app, compare=standing is Standing.REPLACED)
+    for each in changes:
+        if each.action is Action.LEAVE:
+            _logger.warning("%s; `trioboss migrate %s --adopt` changes it", each, path)
+    wanted = [each for each in changes if each.action.changes_something]
+    if change and standing is Standing.NEVER_DEPLOYED:
+        for each in changes:
+            if each.action is Action.REPORT:
+                _logger.info("%s", each)
+        await _change(boss, app, path, wanted)
+        return frozenset()
+    if not wanted:
+        return frozenset()
+    return _leave(boss, app, path, wanted, standing, needed)
+
+
+async def _change(boss: Boss, app: Declaration, path: str, changes: Sequence[Change]) -> None:
+    """Create and change what the app needs."""
     try:
         await apply_plan(boss, app, changes)
     except Exception as error:
         if not is_permission_denied(error):
             raise
-        needed = "; ".join(str(change) for change in changes if change.action.changes_something)
         raise UsageError(
-            f"the app needs changes that this database role may not make ({needed}): "
-            f"run `trioboss migrate {path}` as the role that owns schema {boss.schema!r}"
+            f"the app needs changes that this database role may not make ({_listed(changes)}): "
+            f"{_remedy(boss, path)}"
         ) from error
+    for each in changes:
+        _logger.info("app %r: %s", app.label, each)
+
+
+def _leave(
+    boss: Boss,
+    app: Declaration,
+    path: str,
+    changes: Sequence[Change],
+    standing: Standing,
+    needed: Collection[str],
+) -> frozenset[str]:
+    """Start with the database as it is, and log how it differs from what the app declares."""
+    missing = {each.queue for each in changes if each.kind == "queue" and each.action is Action.CREATE}
+    missing &= set(needed)
+    # The queue of a replaced version may have been deleted on purpose. For any other version this is a deployment
+    # whose first step was forgotten, which has to fail before the old workers are stopped.
+    if missing and standing is not Standing.REPLACED:
+        raise UsageError(
+            f"queue {min(missing)!r} of the app does not exist, and this worker creates no queue "
+            f"({_listed(changes)}): {_remedy(boss, path)}"
+        )
+    reasons = {
+        Standing.NEVER_DEPLOYED: "the database is not as app %r declares it",
+        Standing.DEPLOYED: "the database is not as app %r declares it: it was changed since its deployment",
+        Standing.REPLACED: "the database was migrated for another version of app %r, after this one",
+        Standing.OTHER_DEPLOYED: "the database was migrated for another version of app %r",
+    }
+    level = logging.INFO if standing is Standing.DEPLOYED else logging.WARNING
+    _logger.log(
+        level,
+        f"{reasons[standing]}; this worker changes nothing; differences to this version: %s",
+        app.label,
+        _listed(changes),
+    )
+    for name in sorted(missing):
+        _logger.warning("queue %r does not exist: no worker is started for it", name)
+    return frozenset(missing)
+
+
+def _listed(changes: Sequence[Change]) -> str:
+    return "; ".join(map(str, changes))
+
+
+def _remedy(boss: Boss, path: str) -> str:
+    return f"run `trioboss migrate {path}` as the role that owns schema {boss.schema!r}"

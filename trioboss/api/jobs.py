@@ -119,9 +119,7 @@ class JobsMixin(ApiBase):
 
     async def touch(self, queue: str, job_or_id: Targets, *, conn: CallerConnection | None = None) -> Settled:
         """Send a heartbeat for active jobs: for jobs that were fetched, and have the option ``heartbeat``."""
-        return await self._execute_with(
-            lambda own: self._store.settling.touch(queue, job_or_id, own=own), conn
-        )
+        return await self._execute_with(lambda own: self._store.leases.touch(queue, job_or_id, own=own), conn)
 
     async def cancel(
         self, queue: str, id_or_ids: Targets, *, conn: CallerConnection | None = None
@@ -218,15 +216,21 @@ class JobsMixin(ApiBase):
         source: str | None = None,
         limit: int | None = None,
         dry_run: bool = False,
+        force: bool = False,
         conn: CallerConnection | None = None,
     ) -> Redriven:
         """Send queued jobs of a dead letter queue back to the queues in which they failed, or to ``to``, oldest first.
 
         They become new jobs with the data, priority and key of the old ones, and the options that their queue has now.
-        ``source``: only those that failed in this queue. ``limit``: how many at most. ``dry_run``: only count them.
+        ``source``: only those that failed in this queue, which may be deleted by now; UnknownQueue if there is no such
+        queue and no job of it. ``limit``: how many at most. ``dry_run``: only count them.
+
+        A failed job of strict FIFO stays in its queue and blocks its key, and can be retried there: its copy would be
+        the same job a second time, at the end of the key. Such copies stay, unless ``force`` is True.
         """
         redrive = self._store.redriving.redrive
-        return await self._execute(redrive(dead_letter_queue, to, source, limit, dry_run=dry_run), conn)
+        operation = redrive(dead_letter_queue, to, source, limit, dry_run=dry_run, force=force)
+        return await self._execute(operation, conn)
 
     async def get_job_by_id(
         self, queue: str, id: UUID | str, *, conn: CallerConnection | None = None

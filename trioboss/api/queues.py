@@ -86,7 +86,7 @@ class QueuesMixin(ApiBase):
 
     async def get_queue_size(self, name: str, before: str = "active") -> int:
         """Count the jobs in the states before the given one; the order is created, retry, active, completed, cancelled,
-        failed. By default those that are queued.
+        failed. By default those that are queued. Ended jobs are those of the last 24 hours.
         """
         return await self._execute(self._store.queues.get_size(name, before))
 

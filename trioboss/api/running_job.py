@@ -68,7 +68,7 @@ class RunningJob(LeasedJob[D_co]):
             # Another one now: the block has completed the job itself, with an output.
             if self._running.manual is before:
                 await self.complete(conn=conn)
-        self.settled_manually(JobState.COMPLETED, "", certain=True)
+        self.settled_manually(JobState.COMPLETED, "", committed=True)
 
     async def complete(self, output: JsonInput = None, *, conn: CallerConnection | None = None) -> None:
         """Settle the job now; what the handler returns afterwards does not count.

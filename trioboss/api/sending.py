@@ -20,6 +20,7 @@ from trioboss.events import JobCreated
 from trioboss.model.job import Duration, NewJob, SendOptions, Start
 from trioboss.model.payload import JsonInput
 from trioboss.postgres.caller import ensure_transaction
+from trioboss.postgres.errors import wrap_driver_errors
 from trioboss.postgres.executor import execute_in
 from trioboss.postgres.foreign import CallerConnection, unwrap
 from trioboss.runtime.runtime import Runtime
@@ -204,9 +205,10 @@ class SendingMixin(ApiBase):
         insert = self._store.loading.insert(queue, jobs, keep_ids=return_ids, own=conn is None)
         if conn is not None:
             connection = unwrap(conn)
-            async with ensure_transaction(connection):
-                loaded = await execute_in(connection, insert, self._pool)
-                await self._execute_with(lambda own: self._store.sending.notify(queue, own=own), conn)
+            with wrap_driver_errors():  # of the savepoint around both
+                async with ensure_transaction(connection):
+                    loaded = await execute_in(connection, insert, self._pool)
+                    await self._execute_with(lambda own: self._store.sending.notify(queue, own=own), conn)
         else:
             async with self.transaction() as own_conn:
                 loaded = await execute_in(own_conn, insert, self._pool)

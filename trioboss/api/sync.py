@@ -103,7 +103,7 @@ class SyncBoss(BlockingBase):
         return self._execute(self._store.statistics.get_warnings(queue, since, limit))
 
     def get_queue_size(self, name: str, before: str = "active") -> int:
-        """Count the jobs in the states before the given one."""
+        """Count the jobs in the states before the given one; ended ones are those of the last 24 hours."""
         return self._execute(self._store.queues.get_size(name, before))
 
     def get_blocked_keys(self, name: str) -> list[str]:
@@ -301,7 +301,7 @@ class SyncBoss(BlockingBase):
 
     def touch(self, queue: str, job_or_id: Targets, *, conn: AnyConn = None) -> Settled:
         """Send a heartbeat for active jobs."""
-        return self._execute_with(lambda own: self._store.settling.touch(queue, job_or_id, own=own), conn)
+        return self._execute_with(lambda own: self._store.leases.touch(queue, job_or_id, own=own), conn)
 
     def cancel(self, queue: str, id_or_ids: Targets, *, conn: AnyConn = None) -> Settled:
         """Cancel queued or active jobs."""
@@ -363,11 +363,13 @@ class SyncBoss(BlockingBase):
         source: str | None = None,
         limit: int | None = None,
         dry_run: bool = False,
+        force: bool = False,
         conn: AnyConn = None,
     ) -> Redriven:
         """Send jobs of a dead letter queue back."""
         redrive = self._store.redriving.redrive
-        return self._execute(redrive(dead_letter_queue, to, source, limit, dry_run=dry_run), conn)
+        operation = redrive(dead_letter_queue, to, source, limit, dry_run=dry_run, force=force)
+        return self._execute(operation, conn)
 
     def get_job_by_id(self, queue: str, id: UUID | str, *, conn: AnyConn = None) -> Job | None:
         """One job, live or ended, or None."""

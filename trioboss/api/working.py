@@ -126,10 +126,11 @@ class WorkingMixin(ApiBase):
         """Run ``handler`` on the jobs of a queue, or of all queues that match a pattern with ``*``.
 
         ``handler(job)`` is an async function; its return value is the job's output, an exception the job's failure.
-        With ``batch_size`` it gets lists of up to so many jobs; it returns nothing, ``{id: output}``, or a list with a
-        `BatchResult` for each job, and may raise `BatchFailed`, which names the jobs that failed. ``thread=True`` runs
-        a plain function in a thread, ``asyncio=True`` an asyncio function through trio-asyncio. Returns once the worker
-        is notified of new jobs. A queue that does not exist raises UnknownQueue; those of a pattern may come later. The
+        With ``batch_size`` it gets lists of up to so many jobs, and returns nothing, ``{id: output}`` (jobs that the
+        dict leaves out complete, with the output None) or a list of `BatchResult` (jobs that the list leaves out fail).
+        It may raise `BatchFailed`, which names the jobs that failed; the others complete. ``thread=True`` runs a plain
+        function in a thread, ``asyncio=True`` an asyncio function through trio-asyncio. Returns once the worker is
+        notified of new jobs. A queue that does not exist raises UnknownQueue; those of a pattern may come later. The
         other options are described at `WorkOptions`.
 
         ``data``: the type of `job.data`: an attrs class, dataclass, TypedDict or pydantic model, a type like
@@ -209,15 +210,21 @@ class WorkingMixin(ApiBase):
 
         Running jobs have ``grace`` seconds, by default that of the boss; a second call can shorten it. A handler that
         stops its own worker would wait for itself, until the grace is over and its job is released: call
-        ``worker.stop(grace)`` there, which does not wait.
+        ``worker.stop(grace)`` there, which does not wait. A worker that has stopped already, and a queue without
+        workers, need no stop; a queue that does not exist raises UnknownQueue.
         """
         seconds = self._runtime.settings.grace if grace is None else check_duration("grace", grace)
         with self._while_open():
             stopping = self._workers(queue_or_worker)
-            for worker in stopping:
-                worker.stop(seconds)
-            for worker in stopping:
-                await worker.stopped.wait()
+            if not stopping and isinstance(queue_or_worker, str):
+                await self._check_exists(queue_or_worker)
+            await _stop_all(stopping, seconds)
+
+    async def _check_exists(self, queue: str) -> None:
+        """Raise UnknownQueue for a queue that does not exist. A pattern may match no queue yet."""
+        check_name("queue", queue.replace("*", "_"))
+        if "*" not in queue:
+            await self._execute(self._store.context.reload(queue))
 
     def notify_worker(self, worker: Worker | UUID) -> None:
         """Let a worker claim jobs now."""
@@ -255,8 +262,12 @@ class WorkingMixin(ApiBase):
         )
 
     async def off_complete(self, queue: str) -> None:
-        """Stop the workers of `on_complete`. Completion jobs are still sent."""
-        await self.off_work(f"__state__completed__{check_name('queue', queue)}")
+        """Stop the workers of `on_complete`. Completion jobs are still sent. UnknownQueue if there is no such queue."""
+        with self._while_open():
+            stopping = self._workers(f"__state__completed__{check_name('queue', queue)}")
+            if not stopping:
+                await self._check_exists(queue)
+            await _stop_all(stopping, self._runtime.settings.grace)
 
     async def wait_listening(self) -> None:
         """Wait until this boss is notified of new jobs, or is in polling mode."""
@@ -272,3 +283,11 @@ class WorkingMixin(ApiBase):
         """End the block of `open_boss` gracefully, as if its body had ended here."""
         self._check_open()
         self._body.cancel()
+
+
+async def _stop_all(workers: list[Worker], grace: float) -> None:
+    """Stop workers at the same time, and wait for all of them."""
+    for worker in workers:
+        worker.stop(grace)
+    for worker in workers:
+        await worker.stopped.wait()

@@ -8,10 +8,11 @@ opening        how a command opens its boss
 output         tables, JSON, questions and error messages
 times          times and durations, as people write and read them
 admin          the commands that are one call on a boss
-acting         retry, cancel, resume, delete and redrive: by id, or by a filter
+acting         retry, cancel, resume and delete by id or by a filter; redrive, update-job
 queue_admin    create, change and delete queues and schedules
-inspecting     `trioboss show` and `trioboss workers`
+inspecting     `trioboss show`, `trioboss blocked` and `trioboss workers`
 top            `trioboss top`
+psql           `trioboss psql`
 schema         migrate, version, rollback, uninstall
 plans          `trioboss plans`
 deploying      `trioboss migrate MODULE:APP`

@@ -1,4 +1,4 @@
-"""Commands that act on many jobs: retry, cancel, resume and delete by id or by a filter, and redrive."""
+"""Commands that act on jobs: retry, cancel, resume and delete by id or by a filter, redrive, and update-job."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -8,12 +8,12 @@ from uuid import UUID
 import attrs
 
 from trioboss.api.sync import SyncBoss
-from trioboss.cli.admin import parse_filters
+from trioboss.cli.admin import parse_filters, parse_json, parse_options
 from trioboss.cli.opening import with_boss
-from trioboss.cli.output import confirm, print_error, print_json
+from trioboss.cli.output import confirm, count, print_error, print_json
 from trioboss.errors import JobNotFound, UnknownQueue, UsageError
 
-__all__ = ["act", "redrive"]
+__all__ = ["act", "redrive", "update_job"]
 
 _PAGE = 1000  # jobs that are read, and changed, at once
 # The states in which jobs can be, for each command.
@@ -98,15 +98,39 @@ def _change(boss: SyncBoss, command: str, queue: str, ids: Sequence[Any]) -> int
 
 
 @with_boss
+def update_job(boss: SyncBoss, args: argparse.Namespace) -> int:
+    """Change the data or the options of a queued job."""
+    changes = parse_options(args.option)
+    if args.data is not None:
+        changes["data"] = parse_json("data", args.data)
+    if not changes:
+        raise UsageError("update-job: nothing is given to change: use --data or --option")
+    try:
+        boss.update_job(args.queue, args.id, **changes)
+    except JobNotFound:
+        job = boss.get_job_by_id(args.queue, args.id)
+        if job is None or job.state != "failed":
+            raise
+        print_error(
+            f"job {job.id} has failed, and only queued jobs can be changed: "
+            f"trioboss pause {args.queue}; trioboss retry {args.queue} {job.id}; change it; "
+            f"trioboss unpause {args.queue}"
+        )
+        return 1
+    print(f"changed job {args.id}: {', '.join(sorted(changes))}")
+    return 0
+
+
+@with_boss
 def redrive(boss: SyncBoss, args: argparse.Namespace) -> int:
     """Send the jobs of a dead letter queue back."""
-    options = {"to": args.to, "source": args.source, "limit": args.limit}
+    options = {"to": args.to, "source": args.source, "limit": args.limit, "force": args.force}
     preview = boss.redrive(args.queue, **options, dry_run=True)
     if args.dry_run or not preview.moved:
         _print_redriven(args, preview, "would be sent")
         return 0 if args.dry_run else 1
-    targets = ", ".join(f"{count} to {name!r}" for name, count in preview.destinations.items())
-    if not confirm(f"send {preview.moved} jobs of {args.queue!r} back ({targets})", yes=args.yes):
+    targets = ", ".join(f"{number} to {name!r}" for name, number in preview.destinations.items())
+    if not confirm(f"send {count(preview.moved, 'job')} of {args.queue!r} back ({targets})", yes=args.yes):
         print_error("nothing was changed")
         return 1
     _print_redriven(args, boss.redrive(args.queue, **options), "sent")
@@ -117,11 +141,18 @@ def _print_redriven(args: argparse.Namespace, result: Any, how: str) -> None:
     if args.json:
         print_json(attrs.asdict(result))
         return
-    for name, count in result.destinations.items():
-        print(f"{count} jobs {how} to {name!r}")
+    for name, number in result.destinations.items():
+        print(f"{count(number, 'job')} {how} to {name!r}")
     if not result.moved:
         print(f"no job of {args.queue!r} can be sent back")
     if result.unroutable:
-        print(f"{result.unroutable} jobs stay: their queue is gone or needs a key (--to names another one)")
+        stay = count(result.unroutable, "job", "stays", "stay")
+        print(f"{stay}: the queue is gone or needs a key (--to names another one)")
     if result.refused:
-        print(f"{result.refused} jobs stay: the policy of the queue refused them")
+        print(f"{count(result.refused, 'job', 'stays', 'stay')}: the policy of the queue refused it")
+    if result.live:
+        print(
+            f"{count(result.live, 'job', 'stays', 'stay')}: the failed job that it is a copy of blocks its key, or was "
+            "retried, and the work would be done twice; retry or delete that job (`trioboss blocked`), "
+            "or add --force to send the copy as well"
+        )

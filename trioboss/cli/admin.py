@@ -30,7 +30,7 @@ __all__ = [
 _SEND_OPTIONS = [field.name for field in attrs.fields(NewJob) if field.name != "data"]
 _TEXTS = ("id", "singleton_key", "dead_letter")
 _QUEUE_COLUMNS = (
-    *("queue", "policy", "ready", "deferred", "active", "retries", "completed", "failed"),
+    *("queue", "policy", "ready", "blocked", "deferred", "active", "retries", "completed", "failed"),
     *("oldest_age", "paused"),
 )
 

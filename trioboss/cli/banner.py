@@ -40,7 +40,7 @@ async def _collect(boss: Boss, app: App, queues: list[str] | None, concurrency: 
         "queues": [
             {
                 "queue": worker.queue,
-                "policy": policies.get(worker.queue, "pattern"),
+                "policy": policies.get(worker.queue, "pattern" if "*" in worker.queue else "missing"),
                 "concurrency": concurrency or worker.work_options.get("concurrency", 1),
             }
             for worker in workers

@@ -39,11 +39,13 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        message = import_module("trioboss.cli.opening").explain(error)
+        opening = import_module("trioboss.cli.opening")
+        message = opening.explain(error)
         if message is None:
             raise
         print_error(message)
-        return 1
+        code: int = opening.exit_code(error)
+        return code
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:

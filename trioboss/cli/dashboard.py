@@ -10,7 +10,9 @@ from typing import Any
 import trio
 
 from trioboss.cli.health import parse_address
-from trioboss.errors import UsageError
+from trioboss.cli.opening import explain, open_sync
+from trioboss.cli.output import print_error
+from trioboss.errors import DatabaseUnavailable, SchemaOutOfDate, StatementFailed, UsageError
 from trioboss.postgres.embedded import find_dsn
 
 __all__ = ["dashboard", "open_dashboard", "run_dashboard", "start_dashboard"]
@@ -20,7 +22,18 @@ _PASSWORD = "TRIOBOSS_DASHBOARD_PASSWORD"
 
 def run_dashboard(args: argparse.Namespace) -> int:
     """Serve the dashboard until a signal stops it."""
+    if find_dsn(args.dsn) is not None:
+        _check_schema(args)
     return trio.run(dashboard, args)
+
+
+def _check_schema(args: argparse.Namespace) -> None:
+    """Say what every page will say. The dashboard starts nevertheless: the schema, or the database, may come later."""
+    try:
+        with open_sync(args, migrate=False) as boss:
+            boss.get_queues()
+    except (SchemaOutOfDate, DatabaseUnavailable, StatementFailed) as error:
+        print_error(f"{explain(error)}; the dashboard has nothing to show until then")
 
 
 async def dashboard(args: argparse.Namespace) -> int:

@@ -20,8 +20,8 @@ _TIMEOUT = 2.0  # seconds that the database has to answer
 
 DATABASE_METRICS = {
     "trioboss_queue_size": "jobs that wait, counted up to 100000",
-    "trioboss_oldest_age_seconds": "seconds that the oldest job that could run has waited",
-    "trioboss_unserved_jobs": "jobs that wait in a queue without a worker",
+    "trioboss_oldest_age_seconds": "seconds that the oldest due job has waited, except behind a blocked key",
+    "trioboss_unserved_jobs": "jobs that wait in a queue without a worker; 0 for a queue with one",
     "trioboss_blocked_keys": "keys of strict FIFO that a failed job blocks",
     "trioboss_tick_late_seconds": "seconds since a tick of a schedule was due that was not fired",
 }
@@ -46,12 +46,11 @@ async def measure_database(boss: Boss) -> Mapping[str, Mapping[str, float]]:
         with trio.move_on_after(_TIMEOUT):
             async with boss.transaction() as conn:
                 for name, size, age, served, blocked in await _read(conn, boss, "measure_queues"):
-                    if not served:
-                        measured.add("unserved_jobs", name, size)
-                        continue
                     measured.add("queue_size", name, size)
                     measured.add("oldest_age_seconds", name, round(age, 3))
-                    if blocked:
+                    # A series that is 0 tells that all is well; one that is absent tells nothing.
+                    measured.add("unserved_jobs", name, 0 if served else size)
+                    if blocked is not None:
                         measured.add("blocked_keys", name, blocked)
                 for queue, cron, timezone, last, now in await _read(conn, boss, "measure_ticks"):
                     measured.add("tick_late_seconds", queue, _late(make_ticks(cron, timezone), last, now))

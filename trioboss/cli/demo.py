@@ -73,11 +73,20 @@ async def _demo(args: argparse.Namespace) -> int:
 async def _show_dashboard(boss: Boss, args: argparse.Namespace) -> None:
     """Run jobs of several kinds until Ctrl-C, with the dashboard beside them."""
     await boss.create_queue("demo/orders", policy="key_strict_fifo", retry_limit=0)
-    await boss.create_queue("demo/failing", retry_limit=3, retry_delay=5, retry_backoff=True)
+    await boss.create_queue("demo/dead")
+    await boss.create_queue(
+        "demo/failing", retry_limit=3, retry_delay=5, retry_backoff=True, dead_letter="demo/dead"
+    )
+    # From the beginning a key that a failed job blocks, a dead letter, and a schedule.
+    for number in range(3):
+        order: Json = {"name": f"order {number}", "fails": number == 0}
+        await boss.send("demo/orders", order, singleton_key="customer 7")
+    await boss.send("demo/failing", {"name": "the first"}, retry_limit=0)
+    await boss.schedule("demo/greetings", "* * * * *", {"name": "the clock"}, key="every-minute")
 
     async def run(job: Any) -> str:
         await trio.sleep(random.expovariate(20))
-        if job.queue == "demo/failing" or (job.queue == "demo/orders" and random.random() < 0.002):
+        if job.queue == "demo/failing" or job.data.get("fails"):
             raise ConnectionError("the server of the shop does not answer")
         return f"hello, {job.data['name']}"
 

@@ -9,7 +9,8 @@ from trioboss.api.boss import open_boss
 from trioboss.api.deploying import apply_plan, make_plan
 from trioboss.cli.loading import load_app
 from trioboss.cli.opening import open_sync
-from trioboss.cli.output import print_error, printable
+from trioboss.cli.output import count, print_error, printable
+from trioboss.cli.schema import advise_grants
 from trioboss.model.deployment import Action, Change, Declaration
 from trioboss.sql.plans import LATEST
 
@@ -31,7 +32,11 @@ def run_deploy(args: argparse.Namespace) -> int:
         if args.plan:
             _print_new(declaration)
             return 0
-    return trio.run(_deploy, args, declaration)
+    code = trio.run(_deploy, args, declaration)
+    if found is not None and found < LATEST:
+        with open_sync(args, migrate=False) as boss:
+            advise_grants(boss)
+    return code
 
 
 def _print_new(app: Declaration) -> None:
@@ -55,13 +60,13 @@ async def _deploy(args: argparse.Namespace, app: Declaration) -> int:
         changes = await make_plan(boss, app, adopt=args.adopt, prune=args.prune)
         _print_plan(changes, app)
         if not args.plan:
-            await apply_plan(boss, app, changes)
+            await apply_plan(boss, app, changes, record=True)
             done = sum(change.action.changes_something for change in changes)
-            made = "1 change made" if done == 1 else f"{done} changes made"
-            print(made if done else f"everything is as {app.label!r} declares it")
+            print(f"{count(done, 'change')} made" if done else f"everything is as {app.label!r} declares it")
     left = [change for change in changes if change.action is Action.LEAVE]
     if left:
-        print_error(f"{len(left)} differences stay: --adopt changes what {app.label!r} did not make, too")
+        stays = count(len(left), "difference", "stays", "stay")
+        print_error(f"{stays}: --adopt changes what {app.label!r} did not make, too")
     return 1 if left else 0
 
 
@@ -69,4 +74,5 @@ def _print_plan(changes: Sequence[Change], app: Declaration) -> None:
     for change in changes:
         print(printable(str(change)))
     if not changes:
-        print(f"nothing to do: {len(app.queues)} queues and {len(app.schedules)} schedules are as declared")
+        queues, schedules = count(len(app.queues), "queue"), count(len(app.schedules), "schedule")
+        print(f"nothing to do: {queues} and {schedules} are as declared")

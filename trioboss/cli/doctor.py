@@ -7,6 +7,7 @@ from contextlib import closing
 
 import attrs
 
+from trioboss.api.observing import find_missing_rights, get_declared_schedules
 from trioboss.api.sync import SyncBoss
 from trioboss.cli.drift import find_drift
 from trioboss.cli.findings import (
@@ -19,6 +20,7 @@ from trioboss.cli.findings import (
     check_notify_queue,
     check_pooler,
     check_queue,
+    check_rights,
     check_schedules,
     check_sessions,
     check_vacuum,
@@ -31,6 +33,7 @@ from trioboss.errors import DatabaseUnavailable, SchemaOutOfDate
 from trioboss.postgres.blocking import BlockingConnection, is_pooled, open_blocking
 from trioboss.postgres.errors import is_permission_denied
 from trioboss.sql import Catalog
+from trioboss.sql.grants import needed_rights
 from trioboss.sql.plans import LATEST
 
 __all__ = ["run_doctor"]
@@ -38,6 +41,7 @@ __all__ = ["run_doctor"]
 _PROBE = "*probe doctor"  # what examine_notify.sql sends; bosses ignore probes of others
 _NOTIFY_TIMEOUT = 3.0  # seconds that a notification has to arrive
 _MOST_DRIFT = 20  # differences that are listed
+_SIMILAR = 0.3  # the share of rights that a role of a kind may lack
 
 
 def run_doctor(args: argparse.Namespace) -> int:
@@ -103,16 +107,31 @@ def _examine(boss: SyncBoss, conn: BlockingConnection) -> Iterator[Finding]:
     yield from check_sessions(*read("examine_sessions")[0])
     for table, live, dead in read("examine_tables"):
         yield check_bloat(table, live, dead)
+    yield _check_rights(boss, read("examine_role")[0][0])
     try:
         for row in read("examine_queues"):
             yield from check_queue(*row)
-        yield check_schedules(read("get_labels"))
+        yield check_schedules(read("get_labels"), get_declared_schedules(boss))
     except Exception as error:
         if not is_permission_denied(error):
             raise
         yield Finding(
             "queues", "skipped", "this role may not read jobs", "run doctor as a worker or a reader"
         )
+
+
+def _check_rights(boss: SyncBoss, role: str) -> Finding:
+    """Whether the role lacks a right, because its rights were not granted again after a migration."""
+    # A worker has nearly all rights of the others, so it is the first candidate.
+    for kind in ("worker", "reader", "producer"):
+        needed = needed_rights(boss.schema, kind)
+        missing = find_missing_rights(boss, needed)
+        if len(missing) < _SIMILAR * len(needed):
+            names = sorted(
+                {f"{each.right} on {each.name.partition('.')[2] or each.name}" for each in missing}
+            )
+            return check_rights(role, f"a {kind}", names)
+    return check_rights(role, None, [])
 
 
 def _check_schema(boss: SyncBoss) -> Finding:

@@ -1,11 +1,12 @@
 """The checks of `trioboss doctor` that need nothing but facts: each returns what it found, and what to do about it."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Literal
 
 import attrs
 
+from trioboss.cli.output import count
 from trioboss.cli.times import show_seconds
 from trioboss.errors import DatabaseUnavailable, SchemaOutOfDate
 from trioboss.postgres.errors import Refusal, classify_refusal
@@ -20,6 +21,7 @@ __all__ = [
     "check_notify_queue",
     "check_pooler",
     "check_queue",
+    "check_rights",
     "check_schedules",
     "check_sessions",
     "check_vacuum",
@@ -206,16 +208,23 @@ def check_queue(
 ) -> Iterator[Finding]:
     """A queue whose jobs will not run, or not as somebody may expect."""
     if due and not workers:
-        many = "1000 or more" if due >= 1000 else str(due)
-        text = f"{many} jobs wait, the oldest for {show_seconds(age)}, and no worker takes them"
+        many = "1000 or more jobs wait" if due >= 1000 else count(due, "job", "waits", "wait")
+        text = f"{many}, the oldest for {show_seconds(age)}, and no worker takes them"
         yield Finding(f"queue {name}", "warning", text, "start a worker for it: trioboss worker MODULE:APP")
     if due and paused:
         yield Finding(
-            f"queue {name}", "warning", f"{due} jobs wait: it is paused", f"trioboss unpause {name}"
+            f"queue {name}",
+            "warning",
+            f"{count(due, 'job', 'waits', 'wait')}: it is paused",
+            f"trioboss unpause {name}",
         )
     if blocked:
-        text = f"{blocked} keys are blocked by failed jobs"
-        advice = f"trioboss jobs {name} --state failed shows them; retry or delete them"
+        text = (
+            "1 key is blocked by a failed job"
+            if blocked == 1
+            else f"{blocked} keys are blocked by failed jobs"
+        )
+        advice = f"trioboss blocked {name} lists them, with the commands that unblock them"
         yield Finding(f"queue {name}", "warning", text, advice)
     if keys and policy == "standard":
         text = "jobs have a singleton_key, which limits nothing under the policy standard"
@@ -227,12 +236,45 @@ def check_queue(
         )
 
 
-def check_schedules(labels: list[tuple[str, str | None, str | None]]) -> Finding:
-    """Schedules that no app declares, where others are declared."""
+def check_schedules(
+    labels: list[tuple[str, str | None, str | None]], declared: Mapping[str, Collection[tuple[str, str]]]
+) -> Finding:
+    """Schedules that their app has dropped, and those that no app declares, where others are declared.
+
+    ``declared``: the schedules of each app, as it was deployed last.
+    """
     schedules = [(queue, key, label) for queue, key, label in labels if key is not None]
-    loose = [f"{queue}/{key}" if key else queue for queue, key, label in schedules if label is None]
-    if loose and len(loose) < len(schedules):
-        text = f"no app declares {', '.join(loose[:5])}" + (" …" if len(loose) > 5 else "")
-        advice = "declare it with @app.schedule, or remove it: trioboss unschedule QUEUE"
+    loose = [_name(queue, key) for queue, key, label in schedules if label is None]
+    dropped = {
+        _name(queue, key): label
+        for queue, key, label in schedules
+        if label is not None and label in declared and (queue, key) not in declared[label]
+    }
+    if dropped:
+        text = f"their app no longer declares {_some(list(dropped))}"
+        advice = f"trioboss migrate {min(set(dropped.values()))} --prune, or trioboss unschedule QUEUE"
         return Finding("schedules", "warning", text, advice)
-    return Finding("schedules", "ok", f"{len(schedules)} schedules, {len(schedules) - len(loose)} of apps")
+    if loose and len(loose) < len(schedules):
+        advice = "declare it with @app.schedule, or remove it: trioboss unschedule QUEUE"
+        return Finding("schedules", "warning", f"no app declares {_some(loose)}", advice)
+    of_apps = len(schedules) - len(loose)
+    return Finding("schedules", "ok", f"{count(len(schedules), 'schedule')}, {of_apps} of apps")
+
+
+def _name(queue: str, key: str) -> str:
+    return f"{queue}/{key}" if key else queue
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+
+
+def check_rights(role: str, kind: str | None, missing: list[str]) -> Finding:
+    """Whether a role has all the rights of the kind of role that it is."""
+    if kind is None:
+        text = f"role {role!r} has the rights of no kind of role"
+        return Finding("rights", "warning", text, "as the owner of the schema: trioboss grants, see -h")
+    if not missing:
+        return Finding("rights", "ok", f"role {role!r} has the rights of {kind}")
+    advice = f"as the owner of the schema: trioboss grants --{kind.split()[-1]} {role} --apply"
+    return Finding("rights", "failure", f"role {role!r}, {kind}, lacks {_some(missing)}", advice)

@@ -107,7 +107,9 @@ class Metrics:
             "trioboss_running", "gauge", "jobs that are running, or leased and waiting for a slot", running
         )
         yield from _histograms(
-            "trioboss_wait_seconds", "seconds from when a job could have started until it did", self._waited
+            "trioboss_wait_seconds",
+            "seconds from when a job was due until it started, those behind other jobs of its key included",
+            self._waited,
         )
         yield from _histograms("trioboss_run_seconds", "seconds that the handler of a job took", self._ran)
 

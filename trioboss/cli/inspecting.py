@@ -1,4 +1,4 @@
-"""`trioboss show` and `trioboss workers`."""
+"""`trioboss show`, `trioboss blocked` and `trioboss workers`."""
 
 import argparse
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from trioboss.api.observing import get_attempts, get_backlog, get_workers
+from trioboss.api.observing import get_attempts, get_backlog, get_workers, list_blocked
 from trioboss.api.sync import SyncBoss
 from trioboss.cli.opening import with_boss
 from trioboss.cli.output import print_json, print_rows, printable, show_value
@@ -16,11 +16,13 @@ from trioboss.cli.times import show_ago, show_seconds
 from trioboss.errors import JobNotFound, UnknownQueue
 from trioboss.model.check import check_uuid
 from trioboss.model.job import Job
-from trioboss.model.observation import Attempt
+from trioboss.model.observation import Attempt, BlockedBacklog
+from trioboss.model.policy import Policy
 
-__all__ = ["show", "workers"]
+__all__ = ["blocked", "show", "workers"]
 
 _BACKLOG = 20  # jobs of a key that are shown
+_MOST_WAITING = 10_000  # jobs behind a key that list_blocked_keys.sql counts
 _COLUMNS = ("queue", "name", "present", "running", "age", "pooled", "seen_on", "id")
 
 
@@ -37,6 +39,44 @@ def workers(boss: SyncBoss, args: argparse.Namespace) -> int:
 
 
 @with_boss
+def blocked(boss: SyncBoss, args: argparse.Namespace) -> int:
+    """List the keys of strict FIFO queues that a failed job blocks, with the commands that unblock them."""
+    found = list_blocked(boss, args.queue, args.limit)
+    if args.json:
+        print_json([attrs.asdict(each) for each in found])
+        return 0
+    if not found:
+        print("no key is blocked")
+        return 0
+    now = datetime.now(UTC)
+    print_rows([_blocked_row(each, now) for each in found], _BLOCKED_COLUMNS, as_json=False)
+    first = found[0]
+    print("to unblock a key, look at its failed job, and then run the job again, or give it up:")
+    print(f"  trioboss show {first.queue} {first.id}")
+    print(f"  trioboss retry {first.queue} {first.id}     # one more attempt")
+    print(f"  trioboss delete {first.queue} {first.id}    # the next job of the key runs without it")
+    return 0
+
+
+_BLOCKED_COLUMNS = ("queue", "key", "failed job", "blocked for", "waiting", "error")
+
+
+def _blocked_row(each: BlockedBacklog, now: datetime) -> dict[str, Any]:
+    error = each.error
+    if isinstance(error, dict):
+        name, message = error.get("name"), error.get("message")
+        error = f"{name}: {message}" if name else message
+    return {
+        "queue": each.queue,
+        "key": each.key,
+        "failed job": each.id,
+        "blocked for": None if each.since is None else show_ago(each.since, now),
+        "waiting": f"{each.waiting}{'+' if each.waiting >= _MOST_WAITING else ''}",
+        "error": None if error is None else printable(str(error))[:80],
+    }
+
+
+@with_boss
 def show(boss: SyncBoss, args: argparse.Namespace) -> int:
     """Show everything about one job. The payload only on request."""
     job = boss.get_job_by_id(args.queue, args.id)
@@ -44,7 +84,7 @@ def show(boss: SyncBoss, args: argparse.Namespace) -> int:
         raise JobNotFound(args.queue, [check_uuid("id", args.id)], "such")
     found = _collect(boss, job)
     if not args.data:
-        found["job"] |= {"data": "…", "output": "…"} if job.state == "completed" else {"data": "…"}
+        found["job"] |= {"data": "…", "output": "…"}
     if args.json:
         print_json(found)
         return 0
@@ -62,9 +102,12 @@ def _collect(boss: SyncBoss, job: Job) -> dict[str, Any]:
     if job.dead_letter:
         with suppress(UnknownQueue):  # it was deleted since
             letters = boss.find_jobs(job.dead_letter, source_id=job.id)
+    # A failed job has ended; under strict FIFO it may still block its key, and others have to know why they wait.
+    strict = queue is not None and queue.policy is Policy.KEY_STRICT_FIFO and job.state == "failed"
+    explained = queue is not None and (strict or not job.state.is_ended)
     return {
         "job": attrs.asdict(job, recurse=False),
-        "why": None if queue is None or job.state.is_ended else str(boss.why(job.queue, job.id)),
+        "why": str(boss.why(job.queue, job.id)) if explained else None,
         "attempts": [attrs.asdict(attempt) for attempt in attempts],
         "backlog": [attrs.asdict(each) for each in backlog],
         "dead_letter_jobs": [{"queue": each.queue, "id": each.id, "state": each.state} for each in letters],

@@ -38,6 +38,11 @@ _TEXTS: dict[type[Event], Callable[..., str]] = {
     events.JobFailed: lambda e: (
         f"{'failed' if e.state == 'failed' else 'failed, will be retried'}: {e.error}, "
         f"waited {show_seconds(e.waited)}, ran {show_seconds(e.ran)}"
+        + (
+            ""
+            if e.blocked_key is None
+            else f"; it blocks key {e.blocked_key!r} until it is retried or deleted"
+        )
     ),
     events.JobCancelled: lambda e: "cancelled" if e.ran is None else f"cancelled, ran {show_seconds(e.ran)}",
     events.LeaseExtended: lambda e: f"lease extended: it expires {show_seconds(e.expire_in)} after its start",

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from trioboss.api.sync import SyncBoss
-from trioboss.errors import StatementFailed, TriobossError
+from trioboss.errors import StatementFailed, TriobossError, UsageError
 from trioboss.postgres.embedded import find_dsn
 from trioboss.postgres.errors import explain_database_error, is_permission_denied
 
-__all__ = ["Command", "explain", "open_sync", "with_boss"]
+__all__ = ["Command", "exit_code", "explain", "open_sync", "with_boss"]
 
 Command = Callable[[SyncBoss, argparse.Namespace], int]
 
@@ -41,5 +41,23 @@ def explain(error: Exception) -> str | None:
     """An error of ours, or of the database, in one sentence; None for any other."""
     if isinstance(error, TriobossError) and not isinstance(error, StatementFailed):
         return str(error)
-    text = explain_database_error(error)
-    return f"{text}: see `trioboss grants`" if is_permission_denied(error) else text
+    # Our own message, where there is one, tells more than that of the server.
+    own = isinstance(error, StatementFailed) and not str(error).startswith("Postgres refused a statement")
+    text = str(error) if own else explain_database_error(error)
+    return f"{text}: {_remedy(text)}" if text is not None and is_permission_denied(error) else text
+
+
+def _remedy(text: str) -> str:
+    """What to do about a missing right: the owner of the schema migrates, and gives the others their rights."""
+    if "permission denied for database" in text:
+        return "run `trioboss migrate` as a role that may create schemas"
+    if "must be owner" in text:
+        return "run it as the role that owns the schema"
+    if "permission denied for schema" in text:
+        return "the role that owns the schema runs `trioboss migrate`, and gives rights by `trioboss grants`"
+    return "run it as the role that owns the schema, or let that role give you rights: see `trioboss grants`"
+
+
+def exit_code(error: Exception) -> int:
+    """The exit code of an error that ends a command: 2 if the same command cannot succeed later, either."""
+    return 2 if isinstance(error, UsageError) or is_permission_denied(error) else 1

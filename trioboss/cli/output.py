@@ -9,7 +9,16 @@ from typing import Any
 from trioboss.cli.times import show_seconds
 from trioboss.errors import UsageError
 
-__all__ = ["confirm", "format_table", "print_error", "print_json", "print_rows", "printable", "show_value"]
+__all__ = [
+    "confirm",
+    "count",
+    "format_table",
+    "print_error",
+    "print_json",
+    "print_rows",
+    "printable",
+    "show_value",
+]
 
 _AGES = ("oldest_age", "age")  # columns of durations
 _PAYLOADS = ("data", "output")  # columns of JSON
@@ -52,6 +61,11 @@ def format_table(lines: Sequence[Sequence[str]]) -> list[str]:
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     ]
+
+
+def count(number: int, noun: str, one: str = "", many: str = "") -> str:
+    """A number of things, and a verb for one or for several: `1 job stays`, `2 jobs stay`."""
+    return f"{number} {noun}{'' if number == 1 else 's'} {one if number == 1 else many}".rstrip()
 
 
 def show_value(value: object, column: str = "") -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from trioboss._version import __version__
 from trioboss.cli.queue_options import QUEUE_OPTIONS, add_queue_options
 
-__all__ = ["make_parser"]
+__all__ = ["PAGE_OF", "make_parser"]
 
 Add = Callable[..., argparse.ArgumentParser]
 
@@ -21,9 +21,32 @@ _EPILOG = """\
 The database is --dsn, else TRIOBOSS_DSN, else DATABASE_URL, else an embedded Postgres. The schema is --schema, else
 TRIOBOSS_SCHEMA, else trioboss. `--config FILE` reads both, and the options of a command, from a TOML file; the command
 line goes before the file, and the file before the environment.
-Exit codes: 0 done, 1 it failed or nothing matched, 2 the command cannot work as written.
+Exit codes: 0 done, 1 it failed or nothing matched, 2 the command cannot work as written, or a right is missing.
 Documentation: https://github.com/trioboss/trioboss/tree/main/docs
 """
+_DOCS = "https://github.com/trioboss/trioboss/blob/main/docs/"
+# The page that is about a command, for the end of its help.
+_PAGES = {
+    "guides/a-deployment-from-zero.md": "migrate grants version rollback",
+    "guides/a-job-is-not-running.md": "why doctor",
+    "guides/a-key-is-blocked.md": "blocked jobs show retry cancel resume delete redrive update-job",
+    "guides/dashboards-and-alerts.md": "dashboard top",
+    "guides/kubernetes-and-systemd.md": "worker",
+    "guides/operations.md": "queues workers schedules uninstall plans",
+    "guides/sending-jobs.md": "send",
+    "guides/spark.md": "pipeline",
+    "guides/postgres-restarts.md": "pause unpause",
+    "reference/options.md": "create-queue update-queue delete-queue",
+    "reference/sql.md": "psql",
+    "tutorial/cron.md": "schedule unschedule",
+    "tutorial/index.md": "demo",
+}
+PAGE_OF = {command: page for page, commands in _PAGES.items() for command in commands.split()}
+"""The page of each command, below docs/."""
+
+
+def _describe_page(command: str) -> str:
+    return f"Documentation: {_DOCS}{PAGE_OF[command]}"
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -38,7 +61,13 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def add(name: str, text: str, run: str, *, json: bool = False) -> argparse.ArgumentParser:
-        command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        description = text[0].upper() + text[1:] + "."
+        epilog = _describe_page(name)
+        # Raw: an address that is longer than a line must not be broken.
+        raw = argparse.RawDescriptionHelpFormatter
+        command = commands.add_parser(
+            name, help=text, description=description, epilog=epilog, formatter_class=raw
+        )
         command.add_argument(
             "--dsn", help="the database (default: TRIOBOSS_DSN, DATABASE_URL, or an embedded Postgres)"
         )
@@ -107,7 +136,7 @@ def _add_worker(add: Add) -> None:
         help="colour the log (default: on a terminal)",
     )
     parser.add_argument("--exit-with-parent", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--no-migrate", action="store_true", help="never change the schema")
+    parser.add_argument("--no-migrate", action="store_true", help="change no schema, queue or schedule")
 
 
 def _add_watching(add: Add) -> None:
@@ -126,7 +155,20 @@ def _add_watching(add: Add) -> None:
     parser = add("top", "show queues, running jobs, failures and workers, live on a terminal", "top:run_top")
     parser.add_argument("--interval", type=float, default=2.0, help="seconds between two views (default: 2)")
     parser.add_argument("--once", action="store_true", help="print one view as plain text, and end")
+    parser = add("psql", "run psql on the database, also on the embedded one", "psql:run_psql")
+    parser.add_argument(
+        "-c", dest="statements", metavar="SQL", action="append", help="run this, and end (may be repeated)"
+    )
+    parser.add_argument("-f", dest="files", metavar="FILE", action="append", help="run this file, and end")
     add("queues", "list queues with the number of their jobs", "admin:queues", json=True)
+    parser = add(
+        "blocked",
+        "list keys that a failed job blocks, and how to unblock them",
+        "inspecting:blocked",
+        json=True,
+    )
+    parser.add_argument("queue", nargs="?", help="only this queue (default: all)")
+    parser.add_argument("--limit", type=int, default=100, help="how many at most (default: 100)")
     add("workers", "list workers, and what they run", "inspecting:workers", json=True)
     add("schedules", "list schedules", "admin:schedules", json=True)
     add(
@@ -187,6 +229,11 @@ def _add_jobs(add: Add) -> None:
         parser.add_argument("--limit", type=int, help="how many at most")
         parser.add_argument("--all", action="store_true", help="all jobs that this can be done to")
         _add_confirmation(parser)
+    parser = add("update-job", "change the data or options of a queued job", "acting:update_job")
+    parser.add_argument("queue", help=_QUEUE)
+    parser.add_argument("id", help="the id of the job")
+    parser.add_argument("--data", metavar="JSON", help="the new data")
+    _add_send_options(parser)
     parser = add(
         "redrive", "send jobs of a dead letter queue back to where they failed", "acting:redrive", json=True
     )
@@ -194,6 +241,11 @@ def _add_jobs(add: Add) -> None:
     parser.add_argument("--to", metavar="QUEUE", help="send them to this queue instead")
     parser.add_argument("--source", metavar="QUEUE", help="only jobs that failed in this queue")
     parser.add_argument("--limit", type=int, help="how many at most, the oldest first")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="also copies of jobs that block their key or were retried: their work is done twice",
+    )
     _add_confirmation(parser)
 
 
@@ -325,7 +377,7 @@ def _add_pipeline(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
         "pipeline",
         help="job history and bulk loads on Spark",
         description="Job history and bulk loads on Spark.",
-        epilog=f"jobs:\n{jobs}\n\n`trioboss pipeline JOB -h` lists its arguments.",
+        epilog=f"jobs:\n{jobs}\n\n`trioboss pipeline JOB -h` lists its arguments.\n{_describe_page('pipeline')}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("job", choices=PIPELINE_JOBS, metavar="JOB", help="one of those below")

@@ -5,7 +5,7 @@ import argparse
 from trioboss.api.sync import SyncBoss
 from trioboss.cli.admin import parse_json, parse_options
 from trioboss.cli.opening import with_boss
-from trioboss.cli.output import confirm, print_error
+from trioboss.cli.output import confirm, count, print_error
 from trioboss.cli.queue_options import given_options
 from trioboss.errors import UnknownQueue, UsageError
 
@@ -45,7 +45,7 @@ def delete_queue(boss: SyncBoss, args: argparse.Namespace) -> int:
         print_error("nothing was deleted")
         return 1
     boss.delete_queue(args.name)
-    print(f"deleted queue {args.name!r}" + (f" with {live} jobs" if live else ""))
+    print(f"deleted queue {args.name!r}" + (f" with {count(live, 'job')}" if live else ""))
     return 0
 
 

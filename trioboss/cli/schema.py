@@ -11,9 +11,10 @@ from trioboss.errors import SchemaOutOfDate, UsageError
 from trioboss.postgres.blocking import run_script_blocking
 from trioboss.postgres.errors import explain_database_error, is_dependency
 from trioboss.postgres.operation import Script
+from trioboss.sql import Catalog
 from trioboss.sql.plans import LATEST, lock_text, migration_plans, rollback_plans, rollback_text
 
-__all__ = ["migrate", "rollback", "uninstall", "version"]
+__all__ = ["advise_grants", "migrate", "rollback", "uninstall", "version"]
 
 
 def migrate(args: argparse.Namespace) -> int:
@@ -27,9 +28,26 @@ def migrate(args: argparse.Namespace) -> int:
     if args.plan:
         print(migration_plans(args.schema, _known_version(args)), end="")
         return 0
+    with open_sync(args, migrate=False) as boss:
+        found = boss.schema_version()
     with SyncBoss(args.dsn, schema=args.schema, create_schema=not args.no_create_schema) as boss:
-        print(f"schema {boss.schema!r} is at version {boss.schema_version()}")
+        version = boss.schema_version()
+        print(f"schema {boss.schema!r} is at version {version}")
+        if found is not None and found != version:
+            advise_grants(boss)
     return 0
+
+
+def advise_grants(boss: SyncBoss) -> None:
+    """After a migration: new tables need rights, if roles have rights on the old ones."""
+    with boss.unchecked_transaction() as conn:
+        rows = conn.execute(Catalog(boss.schema).get("describe_rights").text.encode()).fetchall()
+    roles = sorted({role for role, *_ in rows} - {"PUBLIC"})
+    if roles:
+        listed = ", ".join(map(repr, roles[:10]))
+        print(
+            f"roles {listed} have rights here, and none on new tables: run `trioboss grants … --apply` again"
+        )
 
 
 def version(args: argparse.Namespace) -> int:

@@ -24,6 +24,7 @@ from trioboss.cli.times import show_ago, show_seconds
 from trioboss.errors import DatabaseUnavailable
 from trioboss.model.check import check_duration
 from trioboss.model.observation import Observation, QueueView
+from trioboss.postgres.dsn import describe_database
 
 __all__ = ["run_top"]
 
@@ -32,6 +33,7 @@ _ROWS = 10  # of running jobs, failures and blocked keys that are read
 _HEADINGS = 16  # lines that are no rows
 _FEWEST = 3  # rows of a list, however small the terminal is
 _FIRST = 1.0  # seconds over which the first rates are measured
+_CLOCKS = 60.0  # seconds by which the clock of a producer may be ahead
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _HOME, _CLEAR_LINE, _CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
@@ -77,7 +79,8 @@ def _run(boss: SyncBoss, interval: float) -> None:
 
 def _take(boss: SyncBoss, last: _Sample | None) -> _Sample:
     at = time.time()
-    return _Sample(at, observe(boss, _first_id(at if last is None else last.at), _ROWS))
+    since, until = at if last is None else last.at, at + _CLOCKS
+    return _Sample(at, observe(boss, _first_id(since), _first_id(until), _ROWS))
 
 
 def _first_id(seconds: float) -> UUID:
@@ -125,7 +128,9 @@ def _draw(boss: SyncBoss, last: _Sample, now: _Sample, most: int | None = None) 
     seen = now.seen
     before = {queue.name: queue for queue in last.seen.queues}
     seconds = max(0.001, now.at - last.at)
-    lines = [f"trioboss top   {boss!r}   {datetime.now():%H:%M:%S}   q quits"]
+    lines = [
+        f"trioboss top   {describe_database(boss.dsn)}, schema {boss.schema}   {datetime.now():%H:%M:%S}   q quits"
+    ]
     lines += _list(
         "queues",
         ["queue", "policy", "waiting", "deferred", "active", "oldest", "in/s", "out/s", "workers"],

@@ -18,7 +18,7 @@ from trioboss.cli.dashboard import start_dashboard
 from trioboss.cli.health import Metrics, parse_address, serve_health
 from trioboss.cli.loading import load_app
 from trioboss.cli.logs import LogHandler, set_up_logging
-from trioboss.cli.opening import explain
+from trioboss.cli.opening import exit_code, explain
 from trioboss.cli.output import print_error
 from trioboss.cli.stopping import show_stopping
 from trioboss.errors import UsageError
@@ -88,15 +88,12 @@ async def _work(args: argparse.Namespace, app: App, log: LogHandler) -> int:
                 nursery.start_soon(_stop_without_parent, stopping)
             try:
                 await _run_app(args, app, log, started, stopping)
-            except UsageError as error:
-                print_error(str(error))
-                code = 2
             except Exception as error:
                 message = explain(error)
                 if message is None:
                     raise
                 print_error(message)
-                code = 1
+                code = exit_code(error)
             nursery.cancel_scope.cancel()
     return code
 
@@ -136,7 +133,9 @@ async def _run_app(
                         nursery, boss.dsn, args.schema, args.dashboard, act_dsn=boss.dsn
                     )
                     _logger.info("serving the dashboard at %s", address)
-                await app.start(boss, queues=args.queue, concurrency=args.concurrency)
+                await app.start(
+                    boss, queues=args.queue, concurrency=args.concurrency, declare=not args.no_migrate
+                )
                 started.set()
                 await log_banner(boss, app, args.queue, args.concurrency)
                 await stopping.wait()

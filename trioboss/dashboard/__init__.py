@@ -1,19 +1,20 @@
 """The dashboard: see the queues live in a browser, and act on them. Needs the extra `dashboard`.
 
-app         make_app: the routes, and what happens around each request
-pages       the pages of queues, jobs and keys: what each reads, and its template
+app           make_app: the routes, authorization and errors of each request
+pages         the pages of queues, jobs and keys: their values, and their templates
 system_pages  the pages of schedules, workers, events, actions and the pipeline
-actions     the pages and requests that change something
-changes     what the buttons do, each with its row of the audit
-live        live pages by server-sent events
-queries     what the pages read from the database
-values      what queries return
-filters     the filter of a list of jobs, as the query of an address
-database    connections: a reader with limits, and one that acts
-security    who may see it, who may act, and the headers of every response
-formatting  values as text and markup
-rendering   templates and addresses
-serving     serves it by hypercorn on trio
+actions       the pages and requests of the buttons
+changes       the transactions of the buttons, each with its row of the audit
+live          live pages by server-sent events
+queries       the statements of the pages, as operations
+values        the rows that queries return
+history       the charts of a queue
+filters       the filter of a list of jobs, as the query of an address
+database      connections: a reader with limits, and an actor
+security      authorization, the origin of requests, and the headers of responses
+formatting    values as text and markup
+rendering     templates and addresses
+serving       the server: hypercorn on trio
 """
 
 from trioboss.dashboard.app import make_app as make_app

@@ -15,9 +15,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trioboss.dashboard import actions, pages, system_pages
 from trioboss.dashboard.database import Actor, Reader
-from trioboss.dashboard.formatting import Redactor, make_redactor
+from trioboss.dashboard.formatting import Redactor, describe_result, make_redactor
 from trioboss.dashboard.live import EventStream, LivePages
-from trioboss.dashboard.pages import Dashboard, Load, Page
+from trioboss.dashboard.pages import Dashboard, LoadPage, Page
 from trioboss.dashboard.rendering import render_page, render_parts
 from trioboss.dashboard.security import HEADERS, Authorize, check_origin, find_user
 from trioboss.errors import TriobossError, UsageError
@@ -25,7 +25,9 @@ from trioboss.postgres.errors import is_database_error
 
 __all__ = ["make_app"]
 
-_PAGES: dict[str, tuple[Load, str]] = {
+_INSUFFICIENT_PRIVILEGE = "42501"
+
+_PAGES: dict[str, tuple[LoadPage, str]] = {
     "/": (pages.overview, "queues"),
     "/queues/{queue}/jobs/{id}": (pages.job, "queues"),
     "/queues/{queue}/jobs": (pages.jobs, "queues"),
@@ -33,7 +35,7 @@ _PAGES: dict[str, tuple[Load, str]] = {
     "/queues/{queue}/key": (pages.key, "queues"),
     "/queues/{queue}/confirm": (actions.confirm, "queues"),
     "/queues/{queue}/redrive": (actions.redrive, "queues"),
-    "/queues/{queue}/send": (actions.write, "queues"),
+    "/queues/{queue}/send": (actions.send_form, "queues"),
     "/queues/{queue}": (pages.queue, "queues"),
     "/schedules": (system_pages.schedules, "schedules"),
     "/workers": (system_pages.workers, "workers"),
@@ -74,7 +76,7 @@ def make_app(
 
 
 class _App:
-    """The routes, with the prefix taken off. The first request opens connections, the end of the server closes them."""
+    """The routes, without the prefix. The first request opens connections, the end of the server closes them."""
 
     def __init__(self, dashboard: Dashboard, prefix: str, authorize: Authorize | None) -> None:
         self._prefix = prefix
@@ -121,38 +123,38 @@ class _App:
 
     # -- requests
 
-    def _page(self, load: Load, part: str) -> Callable[[Request], Awaitable[Response]]:
+    def _page(self, load: LoadPage, part: str) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
             user = await find_user(request, self._authorize)
-            base = request.scope["trioboss_base"]
             if "text/event-stream" in request.headers.get("accept", ""):
-                return self._stream(load, request, base)
+                return self._stream(load, request)
             page = await load(self._dashboard, request)
-            return HTMLResponse(render_page(page.template, self._context(page, base, part, user)))
+            return HTMLResponse(render_page(page.template, await self._context(page, request, part, user)))
 
         return self._with_problems(respond)
 
-    def _stream(self, load: Load, request: Request, base: str) -> Response:
+    def _stream(self, load: LoadPage, request: Request) -> Response:
         if self._live.is_full:
             raise HTTPException(503, "Too many pages are open.")
 
         async def read() -> dict[str, str]:
             page = await load(self._dashboard, request)
-            return render_parts(page.template, self._context(page, base, "", ""))
+            return render_parts(page.template, await self._context(page, request))
 
-        address = f"{base} {request.url.path}?{request.url.query}"
+        address = f"{request.scope['trioboss_base']} {request.url.path}?{request.url.query}"
         return EventStream(self._live.follow(address, read))
 
     def _action(self, act: actions.Act) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
             user = await find_user(request, self._authorize)
             check_origin(request)
-            base = request.scope["trioboss_base"]
             async with request.form(max_fields=2000, max_files=0) as form:
                 answer = await act(self._dashboard, form, user)
             if isinstance(answer, str):
-                return Response(status_code=303, headers={"Location": f"{base}{answer}"})
-            return HTMLResponse(render_page(answer.template, self._context(answer, base, "", user)))
+                location = f"{request.scope['trioboss_base']}{answer}"
+                return Response(status_code=303, headers={"Location": location})
+            context = await self._context(answer, request, user=user)
+            return HTMLResponse(render_page(answer.template, context))
 
         return self._with_problems(respond)
 
@@ -164,22 +166,25 @@ class _App:
                 return await respond(request)
             except Exception as error:
                 if isinstance(error, HTTPException | TriobossError) or is_database_error(error):
-                    return self._show_problem(request, error)
+                    return await self._show_problem(request, error)
                 raise
 
         return respond_or_show_problem
 
-    def _context(self, page: Page, base: str, part: str, user: str) -> dict[str, Any]:
+    async def _context(self, page: Page, request: Request, part: str = "", user: str = "") -> dict[str, Any]:
+        rights = await self._dashboard.actor.get_rights(self._dashboard.reader.store)
         shared = {
-            "base": base,
+            "base": request.scope.get("trioboss_base", ""),
             "part": part,
             "user": user,
             "title": page.title,
-            "can_act": self._dashboard.actor.boss is not None,
+            "rights": rights,
+            "can_act": rights.any,
+            "done": describe_result(request.query_params.get("done", "")),
         }
         return shared | page.values
 
-    def _show_problem(self, request: Request, error: Exception) -> Response:
+    async def _show_problem(self, request: Request, error: Exception) -> Response:
         headers: Any = None
         if isinstance(error, HTTPException):
             status, text, headers = error.status_code, error.detail, error.headers
@@ -188,14 +193,17 @@ class _App:
         elif isinstance(error, TriobossError):
             status, text = 503, str(error)
         else:
-            status, text = 503, f"The database has refused: {(str(error).splitlines() or ['?'])[0]}"
+            status, text = 503, f"Postgres refused a statement: {(str(error).splitlines() or ['?'])[0]}"
+        if getattr(error, "sqlstate", None) == _INSUFFICIENT_PRIVILEGE:
+            option = "act_dsn" if request.method == "POST" else "dsn"
+            status, text = 403, f"The role of {option} may not do this. {text}"
         page = Page("problem.html", "Not available", {"status": status, "text": text})
-        base = request.scope.get("trioboss_base", "")
-        return HTMLResponse(render_page(page.template, self._context(page, base, "", "")), status, headers)
+        context = await self._context(page, request)
+        return HTMLResponse(render_page(page.template, context), status, headers)
 
 
 def _with_headers(send: Send) -> Send:
-    """Add the headers of safety to every response."""
+    """Add the security headers to every response."""
 
     async def send_with_headers(message: Any) -> None:
         if message["type"] == "http.response.start":

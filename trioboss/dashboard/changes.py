@@ -96,7 +96,7 @@ def _hasten(
 
 
 def change_queue(store: Store, change: Change, *, paused: bool) -> Callable[[SyncBoss], None]:
-    """Pause or resume a queue."""
+    """Pause or unpause a queue."""
 
     def run(boss: SyncBoss) -> None:
         with boss.transaction() as conn:
@@ -107,7 +107,7 @@ def change_queue(store: Store, change: Change, *, paused: bool) -> Callable[[Syn
 
 
 def pause_schedule(store: Store, change: Change, key: str, *, paused: bool) -> Callable[[SyncBoss], None]:
-    """Pause or resume a schedule."""
+    """Pause or unpause a schedule."""
 
     def run(boss: SyncBoss) -> None:
         with boss.transaction() as conn:
@@ -154,7 +154,7 @@ def redrive(
         with boss.transaction() as conn:
             move = store.redriving.move(str(change.queue), None, source, after, last, limit)
             moved, end = execute_blocking(conn, move, conn)
-            requested = moved.moved + moved.unroutable + moved.refused
+            requested = moved.moved + moved.unroutable + moved.refused + moved.live
             return RedriveChunk(_audit(store, conn, change, requested, moved.moved), moved.moved, end)
 
     return run
@@ -174,5 +174,7 @@ def _audit(store: Store, conn: BlockingConnection, change: Change, requested: in
         "requested": requested,
         "affected": affected,
     }
-    ((id,),) = execute_blocking(conn, _run(store.context.bind("audit", **values)), conn)
-    return id  # type: ignore[no-any-return]
+    rows = execute_blocking(conn, _run(store.context.bind("keep_audit", **values)), conn)
+    if not rows:  # raised in the transaction of the change, which is rolled back
+        raise UsageError("audit: this is not the row of this action")
+    return rows[0][0]  # type: ignore[no-any-return]

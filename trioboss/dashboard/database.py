@@ -6,16 +6,17 @@ Everything blocks, in threads, so that it runs under trio and asyncio alike. Not
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
+import attrs
 
 from trioboss.api.sync import SyncBoss
-from trioboss.errors import UsageError
+from trioboss.errors import TriobossError, UsageError
 from trioboss.postgres.blocking import BlockingConnection, is_connected, open_blocking
 from trioboss.postgres.embedded import resolve_dsn
-from trioboss.postgres.errors import translate_errors
+from trioboss.postgres.errors import is_database_error, translate_errors
 from trioboss.postgres.executor import execute_blocking
 from trioboss.postgres.migrate import check_version
 from trioboss.postgres.operation import Batch, Operation
@@ -23,8 +24,9 @@ from trioboss.postgres.settings import OWN_SETTINGS
 from trioboss.postgres.wire import BoundStatement
 from trioboss.sql import Catalog, check_schema
 from trioboss.store import Context, Store, make_store
+from trioboss.store.rows import read_first
 
-__all__ = ["Actor", "Reader"]
+__all__ = ["Actor", "Reader", "Rights"]
 
 T = TypeVar("T")
 
@@ -57,7 +59,7 @@ class Reader:
             if not self._checked:
                 execute_blocking(connection, check_version(self.store.context.catalog), connection)
                 self._checked = True
-            limit = self.store.context.bind("show_limits")
+            limit = self.store.context.bind("limit_transaction")
             return execute_blocking(connection, _limited(operation(self.store), limit), connection)
 
     @contextmanager
@@ -107,11 +109,41 @@ def _limited(operation: Operation[T], limit: BoundStatement) -> Operation[T]:
         return end.value  # type: ignore[no-any-return]
 
 
+@attrs.frozen
+class Rights:
+    """The actions that the role of the actor may do: buttons of others are not shown."""
+
+    jobs: bool = False
+    send: bool = False
+    queues: bool = False
+    schedules: bool = False
+
+    @property
+    def any(self) -> bool:
+        """Whether there is any action."""
+        return self.jobs or self.send or self.queues or self.schedules
+
+
 class Actor:
     """Acts as the role of its own dsn. Without one there are no actions."""
 
     def __init__(self, dsn: str | None, schema: str) -> None:
         self.boss: SyncBoss | None = None if dsn is None else SyncBoss(dsn, schema=schema, migrate=False)
+        self._rights: Rights | None = None
+
+    async def get_rights(self, store: Store) -> Rights:
+        """The actions that the role may do. They are read once: a changed grant needs a restart."""
+        if self.boss is None:
+            return Rights()
+        if self._rights is None:
+            try:
+                self._rights = await self.act(lambda boss: _read_rights(boss, store))
+            except Exception as error:
+                if not isinstance(error, TriobossError) and not is_database_error(error):
+                    raise
+                # The database does not answer: the page that asks shows that, or an action does.
+                return Rights(True, True, True, True)
+        return self._rights
 
     async def act(self, action: Callable[[SyncBoss], T]) -> T:
         """Run an action in a thread. It is not cut off when the person leaves: its transaction ends first."""
@@ -123,3 +155,12 @@ class Actor:
         """Close the connections."""
         if self.boss is not None:
             self.boss.close()
+
+
+def _read_rights(boss: SyncBoss, store: Store) -> Rights:
+    def read() -> Operation[list[tuple[Any, ...]]]:
+        return read_first((yield Batch((store.context.bind("show_rights"),))))
+
+    with boss.transaction() as conn:
+        ((audit, *actions),) = execute_blocking(conn, read(), conn)
+    return Rights(*actions) if audit else Rights()

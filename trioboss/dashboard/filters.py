@@ -12,7 +12,16 @@ import attrs
 from trioboss.errors import UsageError
 from trioboss.model.check import check_instant, check_uuid
 
-__all__ = ["FIRST_ID", "LAST_ID", "STATES", "JobFilter"]
+__all__ = [
+    "ACTION_STATES",
+    "FIELDS",
+    "FIRST_ID",
+    "LAST_ID",
+    "STATES",
+    "JobFilter",
+    "last_id_at",
+    "time_of_id",
+]
 
 FIRST_ID = UUID(int=0)
 LAST_ID = UUID(int=(1 << 128) - 1)
@@ -20,9 +29,29 @@ LAST_ID = UUID(int=(1 << 128) - 1)
 STATES = ("queued", "deferred", "waiting", "ready", "retry", "active", "completed", "failed", "cancelled")
 """What a list can be limited to: the states of jobs, and what queued ones wait for."""
 
-_ENDED = ("completed", "cancelled")
-_PREFIX = re.compile(r"[0-9a-f-]{1,36}")
+FIELDS = ("state", "key", "error", "attempt", "text", "since", "until")
+"""The fields of a filter in an address or a form."""
+
+ACTION_STATES: Mapping[str, str] = {
+    "retry": "failed",
+    "cancel": "unfinished",
+    "resume": "cancelled",
+    "run-now": "deferred",
+    "priority": "queued",
+}
+"""The jobs that each action changes. An action that is not here changes all. Unfinished jobs are queued or active."""
+
+_TABLES: Mapping[str | None, frozenset[str]] = {
+    None: frozenset({"live", "ended"}),
+    "failed": frozenset({"live", "ended"}),  # a failed job that blocks its key is live
+    "completed": frozenset({"ended"}),
+    "cancelled": frozenset({"ended"}),
+}
+# The beginning of an id, its last twelve digits, or both as the pages show them: 0192a1b2…c3d4e5f60718.
+_ID_PARTS = re.compile(r"([0-9a-f-]{1,36})?(?:(?:…|\.\.\.)([0-9a-f]{12}))?")
+_TAIL = re.compile(r"[0-9a-f]{12}")
 _AGO = re.compile(r"(\d{1,4})(m|h|d)")
+_DAYS = {"today": timedelta(0), "yesterday": timedelta(days=1)}
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -37,12 +66,14 @@ class JobFilter:
     attempt: int | None = None
     """At least so many attempts."""
     text: str | None = None
-    """How the id begins."""
+    """How the id begins, its last twelve digits, or both with an ellipsis between them."""
     since: datetime | None = None
     """Ended jobs by when they ended, the others by when they were sent."""
     until: datetime | None = None
     high: UUID = LAST_ID
     """Only older ids: where a page of the list begins."""
+    within: str | None = None
+    """A second state: that of the jobs which an action changes. It is not in the address."""
 
     @classmethod
     def parse(cls, query: Mapping[str, str], now: datetime) -> "JobFilter":
@@ -52,8 +83,8 @@ class JobFilter:
         if state is not None and state not in STATES:
             raise UsageError(f"state: {state[:50]!r} is not one of {', '.join(STATES)}")
         text = given.get("text", "").lower()
-        if text and not _PREFIX.fullmatch(text):
-            raise UsageError(f"text: {text[:50]!r} is not the beginning of an id")
+        if not _ID_PARTS.fullmatch(text):
+            raise UsageError(f"text: {text[:50]!r} is not the beginning of an id, nor its last 12 digits")
         attempt = given.get("attempt")
         if attempt is not None and not (attempt.isascii() and attempt.isdigit() and len(attempt) < 9):
             raise UsageError(f"attempt: {attempt[:50]!r} is not a number of attempts")
@@ -68,45 +99,49 @@ class JobFilter:
             check_uuid("before", given["before"]) if "before" in given else LAST_ID,
         )
 
+    def fields(self) -> dict[str, str]:
+        """The fields of a form that has this filter."""
+        given = {name: getattr(self, name) for name in FIELDS}
+        return {
+            name: value.isoformat() if isinstance(value, datetime) else str(value)
+            for name, value in given.items()
+            if value is not None
+        }
+
     def query(self, **changes: object) -> str:
         """The query of the address of this list, or of one with some changes."""
-        fields = {
-            "state": self.state,
-            "key": self.key,
-            "error": self.error,
-            "attempt": self.attempt,
-            "text": self.text,
-            "since": self.since,
-            "until": self.until,
-            "before": None if self.high == LAST_ID else self.high,
-        } | changes
-        return urlencode(
-            {
-                name: value.isoformat() if isinstance(value, datetime) else str(value)
-                for name, value in fields.items()
-                if value is not None
-            }
-        )
+        before = {} if self.high == LAST_ID else {"before": self.high}
+        fields = {**self.fields(), **before, **changes}
+        return urlencode({name: str(value) for name, value in fields.items() if value is not None})
 
     @property
     def is_empty(self) -> bool:
         """Whether it lets all jobs of the queue pass."""
-        return attrs.evolve(self, high=LAST_ID) == JobFilter()
+        return attrs.evolve(self, high=LAST_ID, within=None) == JobFilter()
+
+    def for_action(self, action: str, counted_on: datetime) -> "JobFilter":
+        """The jobs that the action changes, of those that were there when they were counted."""
+        until = counted_on if self.until is None else min(self.until, counted_on)
+        return attrs.evolve(self, until=until, within=ACTION_STATES.get(action))
 
     def as_json(self) -> dict[str, Any]:
         """For the audit row."""
         return {
             name: str(value)
             for name, value in attrs.asdict(self).items()
-            if value is not None and value != LAST_ID
+            if value is not None and value != LAST_ID and name != "within"
         }
 
     def values(self) -> dict[str, object]:
         """The parameters of show_live_jobs.sql and show_ended_jobs.sql."""
-        low, high = _id_range(self.text) if self.text else (FIRST_ID, LAST_ID)
+        prefix, tail = _split_id(self.text)
+        low, high = _id_range(prefix) if prefix else (FIRST_ID, LAST_ID)
+        outcomes = [state for state in (self.state, self.within) if state in ("failed", "cancelled")]
         return {
             "state": self.state,
-            "outcome": self.state if self.state in ("failed", "cancelled") else None,
+            "within": self.within,
+            "outcome": outcomes[0] if outcomes else None,
+            "tail": tail,
             "key": self.key,
             "error": self.error,
             "attempt": self.attempt,
@@ -117,11 +152,21 @@ class JobFilter:
         }
 
     @property
-    def halves(self) -> tuple[str, ...]:
-        """Where such jobs are: among the live ones, the ended ones, or both."""
-        if self.state is None or self.state == "failed":
-            return ("live", "ended")
-        return ("ended",) if self.state in _ENDED else ("live",)
+    def tables(self) -> tuple[str, ...]:
+        """Where such jobs are: among the live ones, the ended ones, or both; nowhere if no job can have both states."""
+        live = frozenset({"live"})
+        found = _TABLES.get(self.state, live) & _TABLES.get(self.within, live)
+        return tuple(name for name in ("live", "ended") if name in found)
+
+
+def _split_id(text: str | None) -> tuple[str | None, str | None]:
+    """How an id begins, and its last twelve digits."""
+    if text is None:
+        return None, None
+    if _TAIL.fullmatch(text):
+        return None, text
+    match = _ID_PARTS.fullmatch(text)
+    return (match[1], match[2]) if match else (text, None)
 
 
 def _id_range(prefix: str) -> tuple[UUID, UUID]:
@@ -130,16 +175,31 @@ def _id_range(prefix: str) -> tuple[UUID, UUID]:
     return UUID(digits.ljust(32, "0")), min(UUID(int=min(last.int + 1, LAST_ID.int)), LAST_ID)
 
 
+def last_id_at(instant: datetime) -> UUID:
+    """The highest id of a millisecond: ids (UUIDv7) begin with one."""
+    return UUID(int=(int(instant.timestamp() * 1000) + 1 << 80) - 1)
+
+
+def time_of_id(id: UUID) -> datetime:
+    """The time that an id (UUIDv7) begins with."""
+    try:
+        return datetime.fromtimestamp((id.int >> 80) / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(f"last: {id} is not the id of a job") from None
+
+
 def _parse_instant(field: str, text: str | None, now: datetime) -> datetime | None:
-    """An instant, or a time ago: 30m, 24h, 7d. A browser's field of date and time has no zone: it is UTC."""
+    """An instant, a time ago (30m, 24h, 7d), or the beginning of a day (today, yesterday). Without a zone it is UTC."""
     if text is None:
         return None
+    if text in _DAYS:
+        return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - _DAYS[text]
     if match := _AGO.fullmatch(text):
         return now - timedelta(**{_UNITS[match[2]]: int(match[1])})
     try:
         value = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(
-            f"{field}: {text[:50]!r} is not a time: use 2026-03-01T12:00, or 24h for a day ago"
+            f"{field}: {text[:50]!r} is not a time: use 2026-03-01T12:00, 24h for a day ago, today or yesterday"
         ) from None
     return check_instant(field, value if value.tzinfo else value.replace(tzinfo=UTC))

@@ -3,18 +3,31 @@ characters that would change how the text around them reads.
 """
 
 import json
+import re
+import secrets
 import unicodedata
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from markupsafe import Markup, escape
 
 from trioboss.charts import numbers
-from trioboss.dashboard.values import MOST
+from trioboss.dashboard.values import COUNT_LIMIT
 from trioboss.model.payload import Unreadable
 
-__all__ = ["FILTERS", "Redactor", "clean", "count", "make_redactor", "show_json", "show_time"]
+__all__ = [
+    "FILTERS",
+    "Redactor",
+    "clean",
+    "count",
+    "describe_result",
+    "make_redactor",
+    "read_json",
+    "show_json",
+    "show_time",
+]
 
 Redactor = Callable[[str, Any], Any]
 """Takes a queue and a value of one of its jobs (data, output, error or progress), and returns what may be shown."""
@@ -29,6 +42,8 @@ _DIRECTIONS = {
     *map(chr, range(0x2066, 0x206A)),
 }
 _KEPT = {"\n", "\t"}
+_RESULT = re.compile(r"([a-z-]{1,20}):([0-9]{1,12}):([0-9]{1,12})")
+_UTC = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}) UTC")
 
 
 def clean(text: str) -> str:
@@ -46,19 +61,41 @@ def _escape_character(c: str) -> str:
     return c
 
 
+def read_json(text: str | None) -> Any:
+    """JSON that Postgres wrote, with all digits of its numbers."""
+    if text is None:
+        return None
+    try:
+        return json.loads(text, parse_float=Decimal)
+    except (ValueError, RecursionError) as error:
+        return Unreadable(str(error))
+
+
 def show_json(value: object) -> str:
     """JSON over several lines, cut off where it is too long. Numbers have all their digits."""
     if isinstance(value, Unreadable):
-        return f"(cannot be shown: {value.problem})"
-    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+        return f"Python cannot read this value: {value.problem}. Read it with SQL."
+    # json.dumps writes a Decimal only as text. The mark is random, so that no text in the value can contain it.
+    mark = secrets.token_hex(16)
+
+    def write(value: object) -> str:
+        return f"{mark}{value}{mark}" if isinstance(value, Decimal) else str(value)
+
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=write)
+    text = text.replace(f'"{mark}', "").replace(f'{mark}"', "")
     if len(text) > _MOST_CHARACTERS:
         return clean(text[:_MOST_CHARACTERS]) + f"\n… {len(text) - _MOST_CHARACTERS:,} more characters"
     return clean(text)
 
 
+def value_size(value: object) -> int:
+    """About how many bytes a value has."""
+    return len(json.dumps(value, default=str))
+
+
 def json_size(value: object) -> str:
     """About how large a value is."""
-    size = len(json.dumps(value, default=str))
+    size = value_size(value)
     return f"{size:,} B" if size < 10_000 else f"{size / 1024:,.0f} KiB"
 
 
@@ -84,12 +121,12 @@ def count(number: int | None) -> str:
     """A count that may have stopped at 10,001."""
     if number is None:
         return numbers.NONE
-    return f"more than {MOST - 1:,}" if number >= MOST else f"{number:,}"
+    return f"more than {COUNT_LIMIT - 1:,}" if number >= COUNT_LIMIT else f"{number:,}"
 
 
-def short_count(number: int) -> str:
+def short_count(number: int, limit: int = COUNT_LIMIT) -> str:
     """The same for a small place."""
-    return f"{(MOST - 1) // 1000}k+" if number >= MOST else f"{number:,}"
+    return f"{(limit - 1) // 1000}k+" if number >= limit else f"{number:,}"
 
 
 def show_time(instant: datetime | None, style: str = "full") -> Markup:
@@ -101,6 +138,44 @@ def show_time(instant: datetime | None, style: str = "full") -> Markup:
     return Markup('<time datetime="{}" data-style="{}" title="{} UTC">{}</time>').format(
         at.isoformat(), style, f"{at:%Y-%m-%d %H:%M:%S}", text
     )
+
+
+def describe_result(text: str) -> str | None:
+    """The result of an action, as the address of the page after it has it."""
+    match = _RESULT.fullmatch(text)
+    if match is None:
+        return None
+    action, affected, requested = match[1].replace("-", " ").capitalize(), int(match[2]), int(match[3])
+    return f"{action}: {affected:,} of {requested:,} job{'' if requested == 1 else 's'} changed"
+
+
+def show_iso_time(text: object) -> Markup:
+    """A time that the audit has as text."""
+    try:
+        return show_time(datetime.fromisoformat(str(text)))
+    except ValueError:
+        return escape(clean(str(text)))
+
+
+def show_times(text: str) -> Markup:
+    """Text of the store, with the times in it as times of the page."""
+    shown, end = Markup(""), 0
+    for match in _UTC.finditer(text):
+        instant = datetime.fromisoformat(match[1]).replace(tzinfo=UTC)
+        shown += escape(clean(text[end : match.start()])) + show_time(instant)
+        end = match.end()
+    return shown + escape(clean(text[end:]))
+
+
+def short_id(id: object) -> str:
+    """An id as lists show it: the filter of a list of jobs takes it like this."""
+    return f"{str(id)[:8]}…{str(id)[-12:]}"
+
+
+def cut(text: object, most: int) -> str:
+    """The beginning of a text that may be long."""
+    whole = str(text)
+    return whole if len(whole) <= most else f"{whole[:most]}… {len(whole) - most:,} more characters"
 
 
 def show_age(instant: datetime | None) -> Markup:
@@ -124,4 +199,9 @@ FILTERS: dict[str, Callable[..., object]] = {
     "duration": numbers.duration,
     "time": show_time,
     "age": show_age,
+    "times": show_times,
+    "iso_time": show_iso_time,
+    "short_id": short_id,
+    "cut": cut,
+    "value_size": value_size,
 }

@@ -1,5 +1,6 @@
 """Live pages by server-sent events. A page is read once a second while at least one person has it open, for all of them
-together. The tasks that send it to the browsers do that work; there are no others.
+together; less often when many different pages are open. The tasks that send it to the browsers do that work; there
+are no others.
 """
 
 import json
@@ -8,6 +9,7 @@ from contextlib import aclosing
 
 import anyio
 import attrs
+from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 from starlette.types import Send
 
@@ -16,11 +18,13 @@ from trioboss.postgres.errors import is_database_error
 
 __all__ = ["EventStream", "LivePages"]
 
-_INTERVAL = 1.0  # seconds between two readings of a page
+_INTERVAL = 1.0  # seconds between two readings of a page, at least
+_READS = 5.0  # readings of all pages in a second, at most
+_LIFETIME = 300.0  # seconds of a stream: the browser connects again, and is authorized again
 _SILENCE = 15.0  # seconds after which a comment keeps the connection open
 _MOST_PAGES = 200  # different pages that are live at a time
 
-Load = Callable[[], Awaitable[Mapping[str, str]]]
+ReadParts = Callable[[], Awaitable[Mapping[str, str]]]
 """Reads a page and returns its live parts: markup by the id of its element."""
 
 
@@ -39,17 +43,23 @@ class EventStream(StreamingResponse):
 
 @attrs.define(eq=False)
 class _LivePage:
-    load: Load
+    read_parts: ReadParts
+    pages: "LivePages"
     lock: anyio.Lock = attrs.field(factory=anyio.Lock)
     parts: Mapping[str, str] = attrs.field(factory=dict)
     read_at: float = float("-inf")
-    readers: int = 0
+    viewers: int = 0
+
+    @property
+    def next_read(self) -> float:
+        """When it is read again."""
+        return self.read_at + self.pages.interval
 
     async def read(self) -> Mapping[str, str]:
-        """The parts as they are now: read by the first who asks after a second, and shared with the others."""
+        """The parts as they are now: the first task that asks after the interval reads them, for all others, too."""
         async with self.lock:
-            if anyio.current_time() >= self.read_at + _INTERVAL:
-                self.parts = await self.load()
+            if anyio.current_time() >= self.next_read:
+                self.parts = await self.read_parts()
                 self.read_at = anyio.current_time()
             return self.parts
 
@@ -66,34 +76,43 @@ class LivePages:
         return len(self._pages) >= _MOST_PAGES
 
     @property
-    def readers(self) -> int:
-        """How many people have a page open."""
-        return sum(page.readers for page in self._pages.values())
+    def interval(self) -> float:
+        """Seconds between two readings of a page: longer when many different pages are open."""
+        return max(_INTERVAL, len(self._pages) / _READS)
 
-    async def follow(self, address: str, load: Load) -> AsyncGenerator[str, None]:
+    @property
+    def viewers(self) -> int:
+        """How many people have a page open."""
+        return sum(page.viewers for page in self._pages.values())
+
+    async def follow(self, address: str, read_parts: ReadParts) -> AsyncGenerator[str, None]:
         """The stream of one browser: the parts of its page, whenever they have changed."""
-        page = self._pages.setdefault(address, _LivePage(load))
-        page.readers += 1
+        page = self._pages.setdefault(address, _LivePage(read_parts, self))
+        page.viewers += 1
         try:
             async with aclosing(self._messages(page)) as messages:
                 async for message in messages:
                     yield message
         finally:
-            page.readers -= 1
-            if not page.readers:
+            page.viewers -= 1
+            if not page.viewers:
                 self._pages.pop(address, None)
 
     async def _messages(self, page: _LivePage) -> AsyncGenerator[str, None]:
         sent: Mapping[str, str] = {}
-        silent_since = anyio.current_time()
+        silent_since = begun = anyio.current_time()
         yield "retry: 2000\n\n"
-        while True:
+        while anyio.current_time() < begun + _LIFETIME:
             try:
                 parts = await page.read()
+            except HTTPException as error:
+                # The job or queue was deleted while its page was open. The script does not connect again.
+                yield f"event: gone\ndata: {json.dumps(error.detail)}\n\n"
+                return
             except Exception as error:
                 if not isinstance(error, TriobossError) and not is_database_error(error):
                     raise
-                yield "event: trouble\ndata: {}\n\n"
+                yield "event: database-error\ndata: {}\n\n"
                 await anyio.sleep(2 * _INTERVAL)
                 continue
             changed = {name: markup for name, markup in parts.items() if sent.get(name) != markup}
@@ -104,4 +123,4 @@ class LivePages:
             if changed or anyio.current_time() > silent_since + _SILENCE:
                 silent_since = anyio.current_time()
             sent = parts
-            await anyio.sleep(max(0.05, page.read_at + _INTERVAL - anyio.current_time()))
+            await anyio.sleep(max(0.05, page.next_read - anyio.current_time()))

@@ -1,33 +1,33 @@
 """The pages of queues, jobs and keys: what each reads, and the template it is shown with."""
 
+import re
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, TypeVar
+from uuid import UUID
 
 import attrs
-from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from trioboss.charts import numbers
-from trioboss.charts.svg import Axis, Series, bars, curves, sparkline
 from trioboss.dashboard import queries
 from trioboss.dashboard.database import Actor, Reader
 from trioboss.dashboard.filters import STATES, JobFilter
-from trioboss.dashboard.formatting import Redactor
-from trioboss.dashboard.rendering import decode_queue
-from trioboss.dashboard.values import JobPage, Rates
+from trioboss.dashboard.formatting import Redactor, cut, read_json
+from trioboss.dashboard.history import draw_history, draw_spark, sum_history
+from trioboss.dashboard.rendering import decode_queue, queue_address
+from trioboss.dashboard.values import OVERVIEW_LIMIT, Attempt, JobPage, KeyPage, Rates
 from trioboss.errors import UnknownQueue, UsageError
 from trioboss.model.check import check_uuid
+from trioboss.model.payload import Unreadable
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
-from trioboss.model.statistics import QueueSample
 from trioboss.postgres.operation import Operation
 from trioboss.store import Store
 
 __all__ = [
     "Dashboard",
-    "Load",
+    "LoadPage",
     "Page",
     "find_queue",
     "job",
@@ -42,6 +42,10 @@ __all__ = [
 T = TypeVar("T")
 
 _QUEUES = 100  # on a page of the overview
+_KEYS = 50  # on a page of keys
+_STACKS = 100_000  # characters of all stacks of a job
+_MESSAGE = 2_000  # characters of a message
+_ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SPANS = {"1h": (timedelta(hours=1), timedelta(minutes=1)), "24h": (timedelta(days=1), timedelta(minutes=15))}
 _SETTINGS = (
     *("retry_limit", "retry_delay", "retry_backoff", "retry_delay_max", "retry_jitter"),
@@ -80,7 +84,7 @@ class Dashboard:
         return await self.reader.read(operation)
 
 
-Load = Callable[[Dashboard, Request], Awaitable[Page]]
+LoadPage = Callable[[Dashboard, Request], Awaitable[Page]]
 
 
 # -- the overview
@@ -90,10 +94,14 @@ async def overview(dashboard: Dashboard, request: Request) -> Page:
     """All queues."""
     text = request.query_params.get("text", "").strip() or None
     after = request.query_params.get("after") or None
+    if text is not None and _ID.fullmatch(text):
+        await _go_to_job(dashboard, request, UUID(text))
 
     def read(store: Store) -> Operation[tuple[Any, ...]]:
         now = yield from queries.get_clock(store)
-        rows = yield from queries.list_queues(store, text=text, after=after, limit=_QUEUES + 1)
+        rows = yield from queries.list_queues(
+            store, text=text, after=after, limit=_QUEUES + 1, most=OVERVIEW_LIMIT
+        )
         rates = yield from queries.list_rates(store, [row.name for row in rows], now)
         warnings = yield from store.statistics.get_warnings(None, now - timedelta(minutes=10), 20)
         workers = yield from queries.list_workers(store)
@@ -102,8 +110,8 @@ async def overview(dashboard: Dashboard, request: Request) -> Page:
     rows, rates, warnings, workers = await dashboard.read(read)
     shown, more = rows[:_QUEUES], rows[_QUEUES - 1].name if len(rows) > _QUEUES else None
     totals = {
-        name: sum(getattr(row, name) for row in shown)
-        for name in ("ready", "waiting", "deferred", "active", "blocked")
+        name: _add_counts([getattr(row, name) for row in shown])
+        for name in ("ready", "waiting", "deferred", "active")
     }
     hour = {
         name: sum(sum(getattr(each, name)) for each in rates.values())
@@ -113,33 +121,32 @@ async def overview(dashboard: Dashboard, request: Request) -> Page:
         "queues": shown,
         "more": more,
         "rates": rates,
-        "sparks": {row.name: _spark(row.name, rates.get(row.name)) for row in shown},
+        "sparks": {row.name: draw_spark(row.name, rates.get(row.name)) for row in shown},
         "warnings": warnings,
         "workers": workers,
         "totals": totals,
         "hour": hour,
         "text": text,
+        "is_part": more is not None or text is not None or after is not None,
+        "limit": OVERVIEW_LIMIT,
         "warned": {warning.queue for warning in warnings},
         "no_rates": Rates(),
     }
     return Page("overview.html", "Queues", values)
 
 
-def _spark(name: str, rates: Rates | None) -> Markup:
-    if rates is None:
-        return Markup("")
-    # The minute that is not over would seem to fall. It is shown only if there is nothing else.
-    end = -1 if any(rates.arrived[:-1]) or any(rates.completed[:-1]) else None
-    series = [
-        Series("completed", "good", rates.completed[:end]),
-        Series("arrived", "accent", rates.arrived[:end]),
-        Series("failed", "bad", rates.failed[:end]),
-    ]
-    arrived, completed, failed = sum(rates.arrived), sum(rates.completed), sum(rates.failed)
-    label = f"{name}, last hour: {arrived} in, {completed} out, {failed} failed attempts"
-    return Markup(
-        sparkline([each for each in series if any(v or 0 for v in each.values)] or series[:1], label)
-    )
+def _add_counts(counts: list[int]) -> str:
+    """The sum of counts, each of which may have stopped at its limit."""
+    total = sum(min(each, OVERVIEW_LIMIT - 1) for each in counts)
+    return f"{total:,}{'+' if any(each >= OVERVIEW_LIMIT for each in counts) else ''}"
+
+
+async def _go_to_job(dashboard: Dashboard, request: Request, id: UUID) -> None:
+    """Lead to the page of the job of this id, whatever its queue, if there is one."""
+    queue = await dashboard.read(lambda store: queries.find_queue_of_job(store, id))
+    if queue is not None:
+        address = queue_address(request.scope["trioboss_base"], queue, "jobs", id)
+        raise HTTPException(303, f"Job {id} is in queue {queue!r}.", {"Location": address})
 
 
 # -- one queue
@@ -168,75 +175,31 @@ async def queue(dashboard: Dashboard, request: Request) -> Page:
         history = yield from store.statistics.get_history(name, now - length + bucket, now, bucket)
         errors = yield from queries.list_errors(store, name)
         slowest = yield from queries.list_slowest(store, name)
-        keys = []
+        keys = KeyPage([])
         if found.policy.is_keyed:
             keys = yield from queries.list_keys(store, name, limit=12)
         warnings = yield from store.statistics.get_warnings(name, now - timedelta(days=1), 5)
-        return rows[0], history, errors, slowest, keys, warnings
+        first = yield from store.redriving.preview(name, None, None, 1)
+        has_dead_letters = rows[0].is_dead_letter or any(group.source is not None for group in first)
+        return rows[0], history, errors, slowest, keys, warnings, has_dead_letters
 
-    row, history, errors, slowest, keys, warnings = await dashboard.read(read)
+    row, history, errors, slowest, keys, warnings, has_dead_letters = await dashboard.read(read)
     values = {
         "queue": found,
         "row": row,
         "span": span,
-        "charts": _charts(history, _SPANS[span][1], found),
-        "latest": _sum(history),
+        "charts": draw_history(history, _SPANS[span][1], found),
+        "latest": sum_history(history),
         "errors": [
             attrs.evolve(each, message=redact_message(dashboard, name, each.message)) for each in errors
         ],
         "slowest": slowest,
-        "keys": keys,
+        "keys": keys.keys,
+        "has_dead_letters": has_dead_letters,
         "warnings": warnings,
         "settings": [(option, getattr(found, option)) for option in _SETTINGS],
     }
     return Page("queue.html", name, values)
-
-
-def _sum(history: list[QueueSample]) -> dict[str, Any]:
-    waits = [sum(column) for column in zip(*(each.waits for each in history), strict=True)]
-    runs = [sum(column) for column in zip(*(each.runs for each in history), strict=True)]
-    whole = attrs.evolve(history[-1], waits=tuple(waits), runs=tuple(runs))
-    return {
-        "arrived": sum(each.arrived for each in history),
-        "completed": sum(each.completed for each in history),
-        "failed": sum(each.failed for each in history),
-        "wait_p50": whole.wait_p50,
-        "wait_p95": whole.wait_p95,
-        "run_p95": whole.run_p95,
-    }
-
-
-def _without_current(history: list[QueueSample]) -> list[QueueSample]:
-    """All periods but the one that is not over, whose counts would seem to fall; with it, if there is nothing else."""
-    past = history[:-1]
-    return past if any(each.arrived or each.completed for each in past) else history
-
-
-def _charts(history: list[QueueSample], bucket: timedelta, queue: Queue) -> dict[str, Markup]:
-    history = _without_current(history)
-    axis = Axis([each.start for each in history], bucket, 390, 140, left=40)
-    flow = [
-        Series("out", "good", [each.completed for each in history]),
-        Series("failed attempts", "bad", [each.failed for each in history]),
-    ]
-    arrived = [Series("in", "accent", [each.arrived for each in history])]
-    backlog = [
-        Series("ready", "accent", [each.ready for each in history]),
-        Series("waiting", "warm", [each.waiting for each in history]),
-        Series("active", "good", [each.active for each in history]),
-    ]
-    times = [
-        Series("waited, 95 %", "accent", [each.wait_p95 for each in history]),
-        Series("waited, half", "calm", [each.wait_p50 for each in history]),
-        Series("ran, 95 %", "good", [each.run_p95 for each in history]),
-    ]
-    return {
-        "flow": Markup(bars(axis, flow, arrived, numbers.short_count, f"{queue.name}: jobs in and out")),
-        "backlog": Markup(
-            curves(axis, backlog, numbers.short_count, f"{queue.name}: jobs that wait and run")
-        ),
-        "times": Markup(curves(axis, times, numbers.duration, f"{queue.name}: how long jobs wait and run")),
-    }
 
 
 # -- jobs
@@ -245,8 +208,13 @@ def _charts(history: list[QueueSample], bucket: timedelta, queue: Queue) -> dict
 async def jobs(dashboard: Dashboard, request: Request) -> Page:
     """A list of jobs."""
     found = await find_queue(dashboard, request.path_params["queue"])
-    filter = JobFilter.parse(request.query_params, datetime.now(UTC))
-    page = await dashboard.read(lambda store: queries.list_jobs(store, found.name, filter))
+
+    def read(store: Store) -> Operation[tuple[JobFilter, JobPage]]:
+        now = yield from queries.get_clock(store)
+        filter = JobFilter.parse(request.query_params, now)
+        return filter, (yield from queries.list_jobs(store, found.name, filter))
+
+    filter, page = await dashboard.read(read)
     values = {
         "queue": found,
         "filter": filter,
@@ -254,6 +222,7 @@ async def jobs(dashboard: Dashboard, request: Request) -> Page:
         "states": STATES,
         "budget": queries.BUDGET,
         "query": filter.query(),
+        "here": queue_address("", found.name, "jobs") + (filter.query() and f"?{filter.query()}"),
         "next_query": None if page.next is None else filter.query(before=page.next),
         "first_query": filter.query(before=None),
         "given": dict(request.query_params),
@@ -289,25 +258,43 @@ async def job(dashboard: Dashboard, request: Request) -> Page:
         attempts = yield from queries.list_attempts(store, job)
         explanation = yield from store.reading.why(found.name, id)
         dead_letter = yield from queries.find_dead_letter(store, job)
-        return job, attempts, explanation, dead_letter
+        data, output = yield from queries.get_payload(store, job)
+        return job, attempts, explanation, dead_letter, read_json(data), read_json(output)
 
     answer = await dashboard.read(read)
     if answer is None:
         raise HTTPException(404, f"There is no job {id} in queue {found.name!r}: it may have been deleted.")
-    job, attempts, explanation, dead_letter = answer
-    redact = dashboard.redact
+    job, attempts, explanation, dead_letter, data, output = answer
+
+    def redact(value: Any) -> Any:
+        return value if isinstance(value, Unreadable) else dashboard.redact(found.name, value)
+
     values = {
         "queue": found,
         "job": job,
         "why": explanation,
-        "attempts": [attrs.evolve(each, error=redact(found.name, each.error)) for each in attempts],
+        "attempts": _cut_errors([attrs.evolve(each, error=redact(each.error)) for each in attempts]),
         "dead_letter": dead_letter,
-        "data": redact(found.name, job.data),
-        "output": redact(found.name, job.output),
-        "progress": redact(found.name, job.progress),
+        "data": redact(data),
+        "output": redact(output),
+        "progress": redact(job.progress),
         "waited": _waited(job),
     }
     return Page("job.html", f"Job {str(id)[:13]}", values)
+
+
+def _cut_errors(attempts: list[Attempt]) -> list[Attempt]:
+    """The attempts, with messages cut off and stacks as far as they fit on the page, the newest first."""
+    left, shown = _STACKS, []
+    for attempt in reversed(attempts):
+        error = attempt.error
+        if isinstance(error, dict):
+            stack = cut(error.get("stack") or "", left)
+            left = max(left - len(stack), 0)
+            message = cut(error["message"], _MESSAGE) if "message" in error else ""
+            error = {"name": cut(error.get("name") or "Error", 200), "message": message, "stack": stack}
+        shown.append(attrs.evolve(attempt, error=error))
+    return shown[::-1]
 
 
 def _waited(job: Any) -> float | None:
@@ -327,14 +314,12 @@ async def keys(dashboard: Dashboard, request: Request) -> Page:
         raise HTTPException(
             404, f"Jobs of {found.name!r} do not wait for each other: its policy is {found.policy}."
         )
-    after = request.query_params.get("after") or None
-    rows = await dashboard.read(lambda store: queries.list_keys(store, found.name, after, 51))
-    more = rows[49].backlog if len(rows) > 50 else None
-    return Page(
-        "keys.html",
-        f"Keys of {found.name}",
-        {"queue": found, "keys": rows[:50], "more": more, "after": after},
+    after, after_blocked = (request.query_params.get(name) or None for name in ("after", "after_blocked"))
+    page = await dashboard.read(
+        lambda store: queries.list_keys(store, found.name, after, after_blocked, _KEYS)
     )
+    values = {"queue": found, "page": page, "is_first": after is None and after_blocked is None}
+    return Page("keys.html", f"Keys of {found.name}", values)
 
 
 async def key(dashboard: Dashboard, request: Request) -> Page:

@@ -8,17 +8,18 @@ from uuid import UUID
 
 from trioboss.dashboard.filters import LAST_ID, JobFilter
 from trioboss.dashboard.values import (
-    MOST,
+    COUNT_LIMIT,
     Attempt,
     AuditRow,
     BacklogJob,
+    BulkLoad,
     ErrorClass,
     EventRow,
     JobPage,
     JobRow,
+    KeyPage,
     KeyRow,
     Lake,
-    Load,
     PipelineAudit,
     QueueRow,
     Rates,
@@ -42,7 +43,9 @@ __all__ = [
     "PAGE",
     "count_jobs",
     "find_dead_letter",
+    "find_queue_of_job",
     "get_clock",
+    "get_payload",
     "list_attempts",
     "list_audit",
     "list_backlog",
@@ -62,6 +65,7 @@ PAGE = 50
 """Jobs on a page."""
 BUDGET = 20_000
 """Jobs that a search reads at a time."""
+_BEFORE_ALL_KEYS = "key"  # a backlog is "key:" and the key
 _TICKS = 24
 _NEXT_TICKS = 3
 
@@ -83,10 +87,23 @@ def list_queues(
     text: str | None = None,
     after: str | None = None,
     limit: int = 100,
+    most: int = COUNT_LIMIT,
 ) -> Operation[list[QueueRow]]:
     """Queues by name, with their live jobs counted."""
-    rows = yield from _read(store, "show_queues", queue=queue, text=text, after=after, limit=limit, most=MOST)
+    rows = yield from _read(store, "show_queues", queue=queue, text=text, after=after, limit=limit, most=most)
     return [QueueRow(*row) for row in rows]
+
+
+def find_queue_of_job(store: Store, id: UUID) -> Operation[str | None]:
+    """The queue that has a job of this id."""
+    rows = yield from _read(store, "show_queue_of_job", id=id)
+    return rows[0][0] if rows else None
+
+
+def get_payload(store: Store, job: Job) -> Operation[tuple[str | None, str | None]]:
+    """The data and output of a job, as JSON text."""
+    rows = yield from _read(store, "show_payload", queue=job.queue, id=job.id)
+    return (rows[0][0], rows[0][1]) if rows else (None, None)
 
 
 def list_rates(
@@ -120,10 +137,28 @@ def list_slowest(store: Store, queue: str) -> Operation[list[SlowJob]]:
     return [SlowJob(*row) for row in (yield from _read(store, "show_slowest", queue=queue, limit=8))]
 
 
-def list_keys(store: Store, queue: str, after: str | None = None, limit: int = 50) -> Operation[list[KeyRow]]:
-    """Keys with jobs, blocked ones first."""
-    rows = yield from _read(store, "show_keys", queue=queue, after=after, limit=limit, most=1001)
-    return [KeyRow(*row) for row in rows]
+def list_keys(
+    store: Store, queue: str, after: str | None = None, after_blocked: str | None = None, limit: int = 50
+) -> Operation[KeyPage]:
+    """One page of the keys with jobs, blocked ones first."""
+    values = {
+        "queue": queue,
+        "after": after,
+        "after_blocked": after_blocked,
+        "limit": limit + 1,
+        "most": 1001,
+    }
+    rows = yield from _read(store, "show_keys", **values)
+    blocked = [KeyRow(*row) for part, *row in rows if part == 0]
+    if len(blocked) > limit:
+        return KeyPage(blocked[:limit], after_blocked=blocked[limit - 1].backlog)
+    others = [KeyRow(*row) for part, *row in rows if part == 1]
+    taken = others[: limit - len(blocked)]
+    keys = [*blocked, *(key for key in taken if not key.blocked)]
+    if len(taken) < len(others):
+        return KeyPage(keys, after=taken[-1].backlog if taken else _BEFORE_ALL_KEYS)
+    # The search may have stopped at a blocked key, of which many can be between two others.
+    return KeyPage(keys, after=taken[-1].backlog if taken and taken[-1].blocked else None)
 
 
 def list_backlog(store: Store, queue: str, key: str, limit: int = 100) -> Operation[list[BacklogJob]]:
@@ -137,17 +172,19 @@ def list_jobs(
 ) -> Operation[JobPage]:
     """One page of the jobs that pass the filter, the newest first."""
     values: dict[str, object] = {**filter.values(), "queue": queue, "limit": limit, "budget": budget}
-    names = [f"show_{half}_jobs" for half in filter.halves]
+    names = [f"show_{table}_jobs" for table in filter.tables]
+    if not names:
+        return JobPage([], None, False)
     results = yield Batch(tuple(store.context.bind(name, **values) for name in names))
     jobs: list[JobRow] = []
-    ends: list[UUID] = []  # how far each half has searched, where it has not searched all
+    ends: list[UUID] = []  # the oldest id that was read of each table, where it was not read to its end
     for result in results[0]:
         for *fields, last in read_first([[result]]):
             if fields[0] is None:
                 ends.append(last)
             else:
                 jobs.append(JobRow(*fields))
-    # A half that stopped early says nothing about older ids: jobs of the other half beyond that come later.
+    # Older ids of a table that was not read to its end are unknown: jobs of the other table beyond it come later.
     reached = max(ends, default=None)
     jobs = sorted(
         (job for job in jobs if reached is None or job.id >= reached), key=lambda job: job.id, reverse=True
@@ -158,8 +195,8 @@ def list_jobs(
 
 
 def count_jobs(store: Store, queue: str, filter: JobFilter) -> Operation[tuple[int, bool]]:
-    """How many jobs pass the filter, up to 10,001, and whether the search had to end before it had read all."""
-    page = yield from list_jobs(store, queue, filter, MOST, 10 * BUDGET)
+    """How many jobs pass the filter, up to 10,001, and whether the search ended before it had read all jobs."""
+    page = yield from list_jobs(store, queue, filter, COUNT_LIMIT)
     return len(page.jobs), page.is_partial
 
 
@@ -223,7 +260,7 @@ def _with_missed(cron: Ticks, schedule: Schedule, ticks: list[Tick], now: dateti
 
 def list_workers(store: Store) -> Operation[list[WorkerRow]]:
     """All workers with their jobs."""
-    rows = yield from _read(store, "show_workers", limit=500, most=MOST)
+    rows = yield from _read(store, "show_workers", limit=500, most=COUNT_LIMIT)
     return [WorkerRow(*fields, _read_leases(jobs)) for *fields, jobs in rows]  # type: ignore[call-arg]
 
 
@@ -244,10 +281,10 @@ def list_events(store: Store, kind: str | None = None) -> Operation[list[EventRo
     return [EventRow(*row) for row in (yield from _read(store, "show_events", kind=kind, limit=100))]
 
 
-def list_pipeline(store: Store) -> Operation[tuple[list[Lake], list[PipelineAudit], list[Load]]]:
+def list_pipeline(store: Store) -> Operation[tuple[list[Lake], list[PipelineAudit], list[BulkLoad]]]:
     """Exports, audits and bulk loads."""
     rows = yield from _read(store, "show_pipeline", limit=50)
     lakes = [Lake(*row[1:6]) for row in rows if row[0] == "lake"]
-    loads = [Load(row[1], row[2], *row[6:]) for row in rows if row[0] == "load"]
+    loads = [BulkLoad(row[1], row[2], *row[6:]) for row in rows if row[0] == "load"]
     audits = [PipelineAudit(*row) for row in (yield from _read(store, "show_history_audits", limit=50))]
     return lakes, audits, loads

@@ -1,7 +1,7 @@
 """What the pages show, as values. queries.py reads them."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -10,16 +10,18 @@ import attrs
 from trioboss.model.schedule import Schedule
 
 __all__ = [
-    "MOST",
+    "COUNT_LIMIT",
+    "OVERVIEW_LIMIT",
     "Attempt",
     "AuditRow",
     "BacklogJob",
+    "BulkLoad",
     "ErrorClass",
     "JobPage",
     "JobRow",
+    "KeyPage",
     "KeyRow",
     "Lake",
-    "Load",
     "QueueRow",
     "Rates",
     "ScheduleRow",
@@ -28,8 +30,11 @@ __all__ = [
     "WorkerRow",
 ]
 
-MOST = 10_001
+COUNT_LIMIT = 10_001
 """Counting stops here: a page then shows "more than 10,000"."""
+
+OVERVIEW_LIMIT = 1_001
+"""The same for each queue of the overview, which counts the jobs of a hundred queues."""
 
 
 @attrs.frozen
@@ -47,11 +52,8 @@ class QueueRow:
     active: int
     blocked: int
     oldest_age: float
-
-    @property
-    def queued(self) -> int:
-        """Everything that waits."""
-        return min(self.deferred + self.waiting + self.ready, MOST)
+    is_dead_letter: bool
+    """Whether another queue names it as its dead letter queue. Read only for one queue."""
 
 
 @attrs.frozen
@@ -88,7 +90,7 @@ class SlowJob:
 
 @attrs.frozen
 class KeyRow:
-    """A key with jobs: who owns it, and how many wait behind."""
+    """A key with jobs: its owner, and how many jobs wait behind."""
 
     backlog: str
     key: str
@@ -97,6 +99,17 @@ class KeyRow:
     owner_readiness: str | None
     since: datetime | None
     waiting: int
+
+
+@attrs.frozen
+class KeyPage:
+    """One page of keys, the blocked ones first. The next page begins after one of two keys; the last has neither."""
+
+    keys: Sequence[KeyRow]
+    after: str | None = None
+    """The last key that is not blocked."""
+    after_blocked: str | None = None
+    """The last blocked key, if more of them follow."""
 
 
 @attrs.frozen
@@ -176,6 +189,12 @@ class ScheduleRow:
     """The newest first."""
     next: Sequence[datetime]
 
+    @property
+    def tick_style(self) -> str:
+        """How ticks are written: with their dates, if they are of more than a day."""
+        is_short = not self.ticks or self.ticks[0].due - self.ticks[-1].due < timedelta(days=1)
+        return "time" if is_short else "full"
+
 
 @attrs.frozen
 class WorkerRow:
@@ -254,7 +273,7 @@ class Lake:
 
 
 @attrs.frozen
-class Load:
+class BulkLoad:
     """A bulk load."""
 
     id: str

@@ -1,6 +1,7 @@
 """What happens next: decisions without I/O. Events go in, commands come out, the time is an argument.
 
 dispatch     one queue: when to claim, settle, recover leases, wait, or stop
+dispatch_commands  its commands to the dispatcher
 attempt      one attempt: its table of states and events
 lease        one lease: when to renew it, and when to cancel the job
 listening    the listener: when to ping, poll or reconnect

@@ -2,7 +2,9 @@
 
 An attempt waits in the buffer, runs, may be cancelled, has an outcome, and is settled by a statement, or lost. A
 handler can also settle its own job while it runs, and a handler that ignores its cancellation is given up: its attempt
-is settled without it. Everything that decides about one attempt is in this module; the actors carry the actions out.
+is settled without it. This module decides about one attempt, and the actors carry the actions out. Two decisions are
+made outside: `Heartbeat._act` chooses the reason when a renewal is missing, and `Completer.answered` reads from the
+answer of the database whether it has accepted an outcome.
 """
 
 import enum
@@ -33,11 +35,13 @@ class CancelReason(enum.StrEnum):
     """Why a running job was cancelled."""
 
     EXPIRED = "expired"
-    """The attempt ran for longer than ``expire_in``."""
+    """The attempt ran for longer than ``expire_in``; or its handler, which renews the lease itself (``auto_heartbeat``
+    is off), has not done so in time.
+    """
     CANCELLED = "cancelled"
     """The job was cancelled, deleted, or settled by somebody else."""
     LEASE_LOST = "lease_lost"
-    """Others may run the job, or do: the attempt can no longer be settled."""
+    """Another worker may take the job, or has taken it: this process can no longer settle the attempt."""
     STOPPING = "stopping"
     """The worker stops, and the grace is over."""
 
@@ -101,7 +105,7 @@ class AttemptState(enum.IntEnum):
     CANCELLED = enum.auto()
     """Cancelled because the job was cancelled, deleted or settled elsewhere: nothing is left to settle."""
     LEASE_LOST = enum.auto()
-    """Cancelled because others may take the job, or have: this process must settle nothing."""
+    """Cancelled because another worker may take the job, or has taken it: this process must settle nothing."""
     ABANDONED = enum.auto()
     """Its lost lease is reported; the handler does not end, or the attempt is still in the buffer."""
     KNOWN = enum.auto()
@@ -109,13 +113,15 @@ class AttemptState(enum.IntEnum):
     SETTLING = enum.auto()
     """Its outcome is in the statement that is under way."""
     UNANSWERED = enum.auto()
-    """The answer of that statement was lost: the database may or may not have settled it. It waits in the completer."""
+    """The statement was sent, and its answer was lost: it is unknown whether the database has settled the attempt. It
+    waits in the completer, and goes into the next statement again.
+    """
     RESETTLING = enum.auto()
     """Its outcome is in a statement again."""
     SETTLED = enum.auto()
     """The database has its outcome."""
     LOST = enum.auto()
-    """Nothing of it is in the database, and nothing will be."""
+    """This process settles nothing of it: the job was ended elsewhere, or another worker has it or will have it."""
 
 
 class Event(enum.IntEnum):
@@ -128,7 +134,7 @@ class Event(enum.IntEnum):
     STOP = enum.auto()
     """Its worker stops."""
     CANCEL = enum.auto()
-    """The lease is gone from the database, as a check after a notification of a cancelled job has found."""
+    """The job was cancelled, deleted or settled elsewhere: after a notification, a check has found no such lease."""
     LOSE = enum.auto()
     """Its lease is lost, or could not be confirmed in time."""
     TENTATIVE = enum.auto()
@@ -181,14 +187,18 @@ class Action(enum.Enum):
     """Both."""
 
 
-# A cell is the next state with the mark of the action. "-" means that nothing changes, "." that the event cannot
-# happen. The reasons:
+# How to read the table: a row is the state before, a column the event. A cell is the next state, followed by the mark
+# of the action (see Action), if there is one: KNOWN+ is the state KNOWN with the action SETTLE. "-": the event has no
+# effect. ".", or a row that is not there: the event cannot happen in that state.
+#
+# The reasons:
 # BUFFERED    An attempt that never started needs no handler to end: its outcome is known at once. It has not failed.
 # TENTATIVE,  The lease is gone from the database because the handler has settled the job: that is no reason to
 # UNLEASED,   cancel the handler. While a settlement is tentative the lease is renewed, because the transaction may be
 # MANUAL      rolled back.
-# EXPIRED to  The first reason counts. A committed manual settlement still counts. A tentative one needs nothing: if it
-# LEASE_LOST  is committed, the database refuses the outcome that is settled here.
+# EXPIRED to  The first reason for a cancellation counts. If the handler settles the job nevertheless, its settlement
+# LEASE_LOST  counts once it is committed. One in a transaction that is still open changes nothing here: if it is
+#             committed later, the database refuses the outcome that this process settles.
 # LEASE_LOST  While its handler runs, the lease must not be recovered; recovery follows when the handler ends.
 # ABANDONED   From here on a cancellation has no effect: the scope of the slot may belong to another job by now.
 # UNANSWERED, A refusal no longer means that the lease was lost: most likely the first statement has settled the
@@ -303,7 +313,7 @@ class AttemptMachine:
         return action
 
     def settled_manually(self, settlement: ManualSettlement, *, committed: bool) -> None:
-        """Its handler has settled the job, for certain or in a transaction that is still open."""
+        """Its handler has settled the job: ``committed``, or in a transaction that is still open."""
         self.manual = settlement
         event = _E.MANUAL if committed else _E.TENTATIVE
         self.state = TRANSITIONS[event][self.state][0]
@@ -360,8 +370,8 @@ class AttemptMachine:
 
 
 def _judge(state: AttemptState, outcome: Outcome | None) -> Outcome:
-    """The outcome of an attempt that ended in a state, and did not complete. An error that a cancelled handler raises
-    is a consequence of the cancellation, and not its failure.
+    """The outcome of an attempt whose handler did not complete, by the state in which it ended: an error that a
+    cancelled handler raises is a consequence of the cancellation, and does not count as its failure.
     """
     if state is _S.EXPIRED:
         return _EXPIRED

@@ -1,91 +1,40 @@
 """Decides what the dispatcher of one queue does next: claim, settle, recover leases, wait, or stop."""
 
 import math
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import attrs
 
-__all__ = ["Claim", "Command", "DispatchMachine", "Pending", "Recover", "Settle", "Statement", "Stop", "Wait"]
-
-_SATURATED = (
-    2  # full claims in a row after which the dispatcher claims anyway, and senders need not notify it
+from trioboss.machines.dispatch_commands import (
+    Claim,
+    Command,
+    DatabaseCommand,
+    Pending,
+    Recover,
+    Settle,
+    Stop,
+    Wait,
 )
+from trioboss.model.settle_and_claim import Position
+
+__all__ = ["DispatchMachine"]
+
+# After so many full claims in a row the dispatcher removes its idle marker: it claims again in any case, and senders
+# need not notify it.
+_SATURATED = 2
 _FREE_CLAIMS = 10  # fruitless claims in a row that need not wait; every claimed job allows one more
 _CLAIM_INTERVAL = 0.005  # seconds between fruitless claims after that
 _DUE_INTERVAL = 0.01  # seconds between questions for the next due time, while senders do not notify
-_SETTLE_DELAY = (
-    0.005  # seconds that an outcome waits for a claim to go with: one round trip less is worth many jobs
-)
+# Seconds that outcomes wait for room in the slots, so that the next claim goes to the server with them: that saves a
+# round trip, which costs as much as many jobs.
+_SETTLE_DELAY = 0.005
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 10.0  # seconds between statements while the database fails
+# A claim that ran longer than this, and so much more for each job, has passed over entries of jobs that were claimed
+# before: somebody has an old snapshot. For a few times as long as it took, claims begin after its last job.
+_SLOW_CLAIM, _SLOW_JOB = 0.002, 0.00004  # seconds
+_ONWARD = 4.0
 
-
-# Claim and Pending are made for every iteration of a dispatcher, and not frozen: that would cost 0.6 µs more for each.
-@attrs.define
-class Claim:
-    """Settle the outcomes that wait, and claim jobs, in one round trip."""
-
-    limit: int
-    promote_due: bool
-    """Make the jobs ready whose start time has come."""
-    idle: bool | None
-    """Set or remove the idle marker first; None: leave it as it is."""
-    find_next_due: bool
-    """Ask when the next deferred job is due."""
-
-
-@attrs.frozen
-class Settle:
-    """Settle the outcomes that wait."""
-
-    postponed: bool = False
-    """Settle those that were postponed instead."""
-    for_room: bool = False
-    """There may be jobs to claim, but there is no room for them."""
-
-
-@attrs.frozen
-class Recover:
-    """Release the jobs that the database has leased to this worker, and of which the worker has no record."""
-
-
-@attrs.frozen
-class Wait:
-    """Do nothing until this time, or until the doorbell rings."""
-
-    until: float
-    for_room: bool = False
-    """There may be jobs to claim, but there is no room for them."""
-    to_settle: bool = False
-    """Then an outcome has waited long enough."""
-
-
-@attrs.frozen
-class Stop:
-    """Nothing is left to do, and nothing will come."""
-
-
-Command: TypeAlias = Claim | Settle | Recover | Wait | Stop
-Statement: TypeAlias = Claim | Settle | Recover
-"""The commands that ask the database for something."""
-
-_S = TypeVar("_S", bound=Statement)
-
-
-@attrs.define
-class Pending:
-    """What the completer holds."""
-
-    since: float | None = None
-    """When the first of the outcomes that wait became known; None if none waits."""
-    frees_jobs: bool = False
-    """Settling them may make a job ready: a failed or released one is queued again."""
-    given_up: int = 0
-    """How many leases were given up so far, although they may still be in the database."""
-    unfinished: bool = False
-    """Whether further outcomes may come. Only a dispatcher that stops needs to know."""
-    postponed_until: float = math.inf
-    """When to try those outcomes again that had to wait for another transaction; infinite if there are none."""
-
+_S = TypeVar("_S", bound=DatabaseCommand)
 
 _NOTHING_PENDING = Pending()
 _WAIT_FOR_RING = Wait(math.inf)
@@ -99,12 +48,13 @@ class DispatchMachine:
     Invariants:
 
     - At most one statement is under way.
-    - The dispatcher waits without a deadline only if a claim that was sent after its idle marker was committed came
-      back not full, and the doorbell has not rung since. Every job that can run now was then sent by a sender who could
-      see the marker, and who notifies.
+    - The dispatcher waits without a deadline only after this order of events: its idle marker was committed; a claim
+      was sent; the claim returned fewer jobs than it asked for; the doorbell has not rung since. The sender of any job
+      that can run now has then seen the marker, and notifies.
     - It does not ask for the next due time as long as it was told of every change: the marker was set since the last
       answer, and every notification said when its job is due. Without the marker it asks every few milliseconds.
     - Before it claims again, it recovers leases that it may have and does not know of.
+    - A claim that begins after a position is followed by one from the beginning, at the latest at `_onward_until`.
     """
 
     may_have_jobs: bool = True
@@ -114,11 +64,13 @@ class DispatchMachine:
     has_marker: bool = False
     """The idle marker is in the database: senders notify this dispatcher."""
     due: float = -math.inf
-    """When the next deferred job is due, besides those that the claim under way will tell of."""
+    """When the next deferred job is due, as far as it is known. The answer to a claim under way may tell of an earlier
+    one.
+    """
     retry_at: float = -math.inf
     """When to send the next statement, after the database has failed."""
     is_absent: bool = False
-    """The presence of this boss is lost: others may take the jobs leased here. It claims nothing."""
+    """The presence of this boss is lost: other bosses may take the jobs leased here. It claims nothing."""
     stopping: bool = False
     awaits_bulk_poll: bool = False
     """The bulk poller sets the marker and polls for this dispatcher, which only reacts to its doorbell until then."""
@@ -127,10 +79,10 @@ class DispatchMachine:
     keyed: bool = False
     """Jobs of the queue wait for each other: to settle one may make another ready."""
 
-    _under_way: Statement | None = None
+    _under_way: DatabaseCommand | None = None
     _may_be_cancelled: bool = False
     """The claim under way may bring a job that was cancelled in the meantime."""
-    _given_up: int = 0
+    _leases_to_recover: int = 0
     _full_claims: int = 0
     _free_claims: float = _FREE_CLAIMS
     _fruitless_at: float = -math.inf
@@ -138,11 +90,21 @@ class DispatchMachine:
     _answered_at: float = -math.inf
     _not_before: float = -math.inf
     _find_due_at: float = -math.inf
+    _onward_until: float = -math.inf
+    """Until then claims begin after `_position`, if there is one; the next one begins at the beginning. Minus
+    infinity: all of them do.
+    """
+    _position: Position | None = None
 
     @property
     def is_claiming(self) -> bool:
         """Whether a claim is under way."""
         return isinstance(self._under_way, Claim)
+
+    @property
+    def goes_onward(self) -> bool:
+        """Whether the next claim may begin after the last job of the one before."""
+        return self._onward_until > -math.inf
 
     # -- what the dispatcher is told
 
@@ -163,14 +125,14 @@ class DispatchMachine:
             self._under_way = attrs.evolve(self._under_way, idle=None)
 
     def presence_lost(self, *, has_leases: bool) -> None:
-        """The others no longer see that this boss is alive: claim nothing until they see it again. Leases that are
+        """Other bosses no longer see that this boss is alive: claim nothing until they see it again. Leases that are
         given up here may stay in the database.
         """
         self.leases_unknown = self.leases_unknown or self.is_claiming or has_leases
         self.is_absent = True
 
     def presence_regained(self) -> None:
-        """The others see this boss again; notifications that were sent in the meantime are lost."""
+        """Other bosses see this boss again; notifications that were sent in the meantime are lost."""
         self.is_absent = False
         self.forget_marker()
 
@@ -183,8 +145,9 @@ class DispatchMachine:
             self.due = math.inf
 
     def bulk_polled(self, now: float, next_due: float | None) -> None:
-        """The bulk poller has set the marker, and then found a job to claim in ``next_due`` seconds. A dispatcher that
-        has claimed in the meantime knows more than that: it may have removed its marker.
+        """The bulk poller has set the marker, and then found a job to claim in ``next_due`` seconds. If the dispatcher
+        has claimed by itself in the meantime, this news is older than its own, and has no effect: the dispatcher may
+        have removed its marker since.
         """
         if self.awaits_bulk_poll:
             self.awaits_bulk_poll = False
@@ -195,6 +158,7 @@ class DispatchMachine:
     def queue_recreated(self, now: float) -> None:
         """The queue was deleted and created again: its marker is gone, and statements that failed may work now."""
         self._works(now)
+        self._go_back()
         self.forget_marker()
 
     def cancelled_elsewhere(self) -> None:
@@ -209,8 +173,8 @@ class DispatchMachine:
 
     def plan(self, now: float, room: int, pending: Pending = _NOTHING_PENDING) -> Command:
         """What to do now, with room for so many more jobs. The command counts as under way."""
-        if pending.given_up > self._given_up:
-            self._given_up = pending.given_up
+        if pending.leases_to_recover > self._leases_to_recover:
+            self._leases_to_recover = pending.leases_to_recover
             self.leases_unknown = True
             self.ring(now)
         if pending.since is not None and (self.keyed or pending.frees_jobs):
@@ -242,13 +206,14 @@ class DispatchMachine:
         """How long to wait before the next claim; None if it is time."""
         if self._under_way is not None or self.is_absent or self.stopping:
             return _WAIT_FOR_RING
-        if not self.may_have_jobs and now < self.due:
-            return Wait(self.due)
+        due = min(self.due, self._onward_until) if self.goes_onward else self.due
+        if not self.may_have_jobs and now < due:
+            return Wait(due)
         if now < (not_before := max(self._not_before, self.retry_at)):
             return Wait(not_before)
         return _WAIT_FOR_ROOM if room <= 0 else None
 
-    def _claim(self, now: float, room: int, pending: Pending) -> Statement:
+    def _claim(self, now: float, room: int, pending: Pending) -> DatabaseCommand:
         if self.leases_unknown:
             # Settled first: a job that has failed may have been leased to us again by the claim whose answer was lost.
             # As long as its failure waits here, it would be taken for the attempt that we know.
@@ -256,16 +221,23 @@ class DispatchMachine:
         is_due = now >= self.due
         saturated = self._full_claims >= _SATURATED
         idle = (not saturated) if self.has_marker == saturated else None
+        # Without its marker no sender tells it of deferred jobs: it asks, but not with every claim.
         uninformed = not self.has_marker and now >= self._find_due_at
         find_next_due = self.due_unknown or is_due or idle is not None or uninformed
         self.awaits_bulk_poll = False
         self.may_have_jobs = False
+        if now >= self._onward_until or not (saturated or self.keyed):
+            self._go_back()
         if find_next_due:
             # The answer will tell the next due time. A notification until then may be newer than what the claim sees.
             self.due_unknown = False
             self.due = math.inf
             self._find_due_at = now + _DUE_INTERVAL
-        return Claim(room, is_due, idle, find_next_due)
+        return Claim(room, is_due, idle, find_next_due, self._position)
+
+    def _go_back(self) -> None:
+        """Let the next claim begin at the beginning."""
+        self._onward_until, self._position = -math.inf, None
 
     def _begin(self, command: _S) -> _S:
         self._under_way = command
@@ -274,16 +246,20 @@ class DispatchMachine:
         return command
 
     def _settle_at(self, since: float, *, for_room: bool) -> float:
-        """When to settle without a claim: now, or after a claim that lacks only room had its chance to go with it."""
+        """When to settle without a claim: now, if there is nothing to claim. If a claim waits for nothing but room in
+        the slots, a moment later: until then the outcomes can go to the server with that claim.
+        """
         if not for_room:
             return self.retry_at
         return max(self.retry_at, max(since, self._answered_at) + _SETTLE_DELAY)
 
     # -- what came of it
 
-    def claimed(self, count: int, next_due: float | None, now: float, *, keyed: bool = False) -> bool:
-        """The claim has brought so many jobs; in ``next_due`` seconds a deferred one is due. Return whether some of the
-        jobs may have been cancelled already.
+    def claimed(
+        self, count: int, next_due: float | None, now: float, *, keyed: bool = False, took: float = 0.0
+    ) -> bool:
+        """The claim has brought so many jobs, and took so long; in ``next_due`` seconds a deferred one is due. Return
+        whether some of the jobs may have been cancelled already.
         """
         claim = self._under_way
         assert isinstance(claim, Claim)
@@ -292,22 +268,45 @@ class DispatchMachine:
         if claim.idle is not None:
             self.has_marker = claim.idle
         is_full = count >= claim.limit
-        self._full_claims = self._full_claims + 1 if is_full else 0
-        # Without its marker it must not wait: it claims once more, and sets the marker first.
+        if claim.after is None:
+            is_slow = took > _SLOW_CLAIM + count * _SLOW_JOB
+            # Where jobs have no keys, a claim that is not full has left none behind its last one.
+            goes_onward = is_slow and count > 0 and (is_full or keyed)
+            self._onward_until = now + _ONWARD * took if goes_onward else -math.inf
+        goes_back = claim.after is not None and not (is_full or keyed)
+        if goes_back:
+            self._go_back()
+        else:
+            self._full_claims = self._full_claims + 1 if is_full else 0
+        # Without its marker it must not wait: it claims once more, and sets the marker first. (A queue without keys
+        # whose claims begin after a position is saturated, and has none.)
         self.may_have_jobs = self.may_have_jobs or is_full or not self.has_marker
         if next_due is not None:
             self.due = min(self.due, now + next_due)
         self._free_claims = min(_FREE_CLAIMS, self._free_claims + count)
-        self._not_before = -math.inf if count else self._after_fruitless_claim(now)
+        self._not_before = -math.inf if count or goes_back else self._after_fruitless_claim(now)
         may_be_cancelled, self._may_be_cancelled = self._may_be_cancelled, False
         return may_be_cancelled
 
+    def claimed_until(self, position: Position | None) -> None:
+        """Where the last job of the claim was, if it has brought one. Only needed where the machine `goes_onward`."""
+        if position is None:
+            return
+        before, self._position = self._position, position
+        if before is not None:
+            # A claim of a keyed queue takes first jobs of backlogs, wherever they are. If it is not full, it has left
+            # nothing before the place that was reached already.
+            is_behind = not self._full_claims and position.is_before(before)
+            left_seq = max(before.left_seq, position.left_seq)
+            self._position = attrs.evolve(before if is_behind else position, left_seq=left_seq)
+
     def claim_unknown(self, now: float) -> None:
-        """The outcomes that went with a claim were rejected, and settled anew: the claim may have leased jobs, which
-        are recovered before the next one.
+        """The answer to a claim is unknown: the database rejected an outcome that was sent with it, and the outcomes
+        were settled again without the claim. It may have leased jobs, so they are recovered before the next claim.
         """
         self.answered(now)
         self.leases_unknown = True
+        self._go_back()
         self.forget_marker()
         self._not_before = self._after_fruitless_claim(now)
 
@@ -317,7 +316,7 @@ class DispatchMachine:
         self._works(now)
 
     def recovered(self) -> None:
-        """The unknown leases are recovered. That says little about claims: their failures are not forgotten."""
+        """The unknown leases are recovered. A claim may fail nevertheless, so the delay after failures is kept."""
         self._under_way = None
 
     def _works(self, now: float) -> None:
@@ -325,13 +324,14 @@ class DispatchMachine:
         self.retry_at = -math.inf
         self._answered_at = now
 
-    def failed(self, command: Statement, now: float, chance: float) -> None:
+    def failed(self, command: DatabaseCommand, now: float, chance: float) -> None:
         """The database did not answer, or its answer could not be used. ``chance`` (0 to 1) spreads the next statements
         of many dispatchers.
         """
         if isinstance(command, Claim | Recover):
             self.leases_unknown = True
         self._under_way = None
+        self._go_back()
         self.forget_marker()
         self.due = -math.inf
         delay: float = min(_FIRST_DELAY * 2.0 ** min(self._failures, 10), _LONGEST_DELAY)

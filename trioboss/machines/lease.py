@@ -1,4 +1,8 @@
-"""Decides what the lease of a running job needs next: a renewal, or the end of the job."""
+"""Decides what the lease of a running job needs next: a renewal, or the end of the job.
+
+actors/heartbeat.py carries it out: `Heartbeat._act` chooses the cancellation when no renewal was confirmed in time. If
+the worker itself is stuck, rescue_leases.sql ends the lease, in the leader.
+"""
 
 import enum
 import math
@@ -8,7 +12,7 @@ import attrs
 __all__ = ["Due", "LeaseMachine"]
 
 _BEATS = 4  # renewals in the time a heartbeat lasts: two in a row may be lost
-_MARGIN = 0.1  # of the heartbeat: a job is cancelled this much before others may take it
+_MARGIN = 0.1  # of the heartbeat: a job is cancelled this much before another worker may take it
 _STUCK_AFTER = 1.0  # seconds that a cancelled handler has to end
 
 
@@ -20,7 +24,7 @@ class Due(enum.Enum):
     EXPIRED = enum.auto()
     """The job took too long: cancel it."""
     UNCONFIRMED = enum.auto()
-    """No renewal was confirmed in time: cancel the job before others may take it."""
+    """No renewal was confirmed in time: cancel the job before another worker may take it."""
     STUCK = enum.auto()
     """The handler was cancelled and does not end: settle the attempt without it."""
 
@@ -29,7 +33,8 @@ class Due(enum.Enum):
 class LeaseMachine:
     """One lease. Times are those of this process.
 
-    Counted from when the claim was sent, so it ends here before it ends in the database.
+    A lease counts from when its claim was sent. The database counts from when it received the claim, so the lease ends
+    here first.
     """
 
     claim_sent_at: float

@@ -1,4 +1,19 @@
-"""Decides when the listener pings, polls, or connects again."""
+"""Decides when the listener pings, polls, or connects again; actors/listener.py carries it out.
+
+Notifications can stop without an error. So the listener asks itself, in three ways:
+
+- A poll, on connect and then every 20 s, also sends a *probe*: a notification to the listener itself. If it does not
+  arrive within 3 s, the connection is broken, and the listener connects again. If no probe ever arrived on the first
+  connection, LISTEN has no effect there, as behind a transaction pooler: *polling mode* begins, with a poll every 2 s.
+- After 5 s in which the server has sent nothing, the listener pings it. The server has 4 s to answer a ping or a poll
+  (runtime/listening.py).
+- If a poll could not send its probe, because the server's queue of notifications is nearly full, polling mode begins as
+  well; it ends when a probe arrives again.
+
+A listener that is not connected tries again after at most 0.1 s, then after twice that time, up to 5 s. Meanwhile
+`Listener._guard_presence` gives up all jobs of the boss one second before other bosses may take them
+(``presence_grace``). On connect it listens, takes the lock of its presence, and polls.
+"""
 
 import math
 
@@ -11,7 +26,7 @@ POLLING_INTERVAL = 2.0
 PROBE_TIMEOUT = 3.0
 """Seconds in which the notification that a poll sends has to arrive at the listener itself."""
 
-_PING_AFTER = 5.0  # seconds without a notification after which the connection is checked
+_PING_AFTER = 5.0  # seconds after which the connection is checked, if the server has sent nothing
 _SAFETY_INTERVAL = 20.0  # seconds between polls, in case a notification was lost
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 5.0  # seconds between attempts to connect
 _LONGEST_DELAY_WHILE_DOWN = 0.5
@@ -39,8 +54,8 @@ class ListenMachine:
         self._received_at = now
 
     def polled(self, now: float, *, notified: bool = True) -> None:
-        """A poll was answered, and has sent a probe, if it could. If not, nobody can notify: polling mode begins, and
-        ends when a probe arrives again.
+        """A poll was answered. ``notified``: it has sent a probe. If it could not, no session can notify: polling mode
+        begins, and ends when a probe arrives again.
         """
         self.polling = self.polling or not notified
         self._received_at = now
@@ -76,7 +91,8 @@ class ListenMachine:
 
     def failed(self, chance: float, *, down: bool = False) -> float:
         """The connection is lost: seconds until the next attempt, spread by ``chance`` (0 to 1). ``down``: no server
-        runs there. Such an attempt costs little, and shows that nobody takes our jobs.
+        runs there. The next attempt then follows sooner: it costs little, and as long as no server runs, no other boss
+        can take the jobs of this one.
         """
         longest = _LONGEST_DELAY_WHILE_DOWN if down else _LONGEST_DELAY
         delay: float = min(_FIRST_DELAY * 2.0 ** min(self._failures, 10), longest)

@@ -7,7 +7,7 @@ import attrs
 __all__ = ["MaintenanceMachine"]
 
 _BUSY_INTERVAL = 1.5  # seconds between rounds while jobs are active
-_WARNING_INTERVAL = 60.0  # seconds between rounds that look for warnings, too
+_FIND_WARNINGS_INTERVAL = 60.0  # seconds between rounds that also run find_warnings.sql
 _SAMPLE_INTERVAL = 15.0  # seconds between samples of the queues, while jobs are active
 _PRUNE_WITHIN = 15.0  # seconds from the election: pruning reads much, and leases are more urgent
 _PRUNE_RETRY = 60.0  # seconds until a failed pruning is repeated
@@ -33,8 +33,8 @@ class MaintenanceMachine:
         self._busy_until = max(self._busy_until, now + _BUSY_FOR)
 
     def elected(self, now: float, chance: float) -> None:
-        """This boss leads from now on, possibly after a time without a leader. ``chance`` (0 to 1) spreads the first
-        pruning: where bosses live only for seconds, one of them still prunes.
+        """This boss leads from now on. There may have been no leader for a while, so a round is due. ``chance`` (0 to
+        1) chooses when the first pruning is due: where bosses live only for seconds, some of them prune soon enough.
         """
         self._round_at = -math.inf
         if self._prune_at == math.inf:
@@ -56,8 +56,8 @@ class MaintenanceMachine:
         self._round_at = now
 
     def wants_warnings(self, now: float) -> bool:
-        """Whether the round of a leader looks for warnings, too. It then counts as done."""
-        due = now >= self._warnings_at + _WARNING_INTERVAL
+        """Whether the round of a leader also finds warnings. That then counts as done."""
+        due = now >= self._warnings_at + _FIND_WARNINGS_INTERVAL
         if due:
             self._warnings_at = now
         return due

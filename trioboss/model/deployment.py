@@ -14,6 +14,7 @@ __all__ = [
     "Declaration",
     "DeclaredQueue",
     "DeclaredSchedule",
+    "Standing",
     "describe_differences",
     "describe_options",
     "in_order_of_creation",
@@ -48,6 +49,19 @@ class Declaration:
     label: str
     queues: tuple[DeclaredQueue, ...]
     schedules: tuple[DeclaredSchedule, ...]
+
+
+class Standing(enum.Enum):
+    """How the version of an app that is started relates to those that `trioboss migrate` has deployed."""
+
+    NEVER_DEPLOYED = enum.auto()
+    """No version of the app was: workers create and change what they need, for instance in development."""
+    DEPLOYED = enum.auto()
+    """It is the deployed one."""
+    REPLACED = enum.auto()
+    """It was deployed, and another one after it."""
+    OTHER_DEPLOYED = enum.auto()
+    """Another one is, and this one never was."""
 
 
 class Action(enum.StrEnum):

@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from trioboss.errors import PayloadError
+from trioboss.errors import HELP_NOTE, PayloadError
 from trioboss.model.payload import Json, encode
 
 __all__ = ["Redact", "describe_error", "error_line"]
@@ -103,7 +103,10 @@ def _attributes(error: BaseException) -> Iterator[tuple[str, Any]]:
 def _notes(error: BaseException) -> list[str]:
     try:
         notes = object.__getattribute__(error, "__dict__").get("__notes__")
-        return [note for note in notes[:_MOST_NOTES] if type(note) is str] if type(notes) is list else []
+        if type(notes) is not list:
+            return []
+        # An address is for the reader of a traceback, and not a part of what happened.
+        return [note for note in notes[:_MOST_NOTES] if type(note) is str and note != HELP_NOTE]
     except BaseException:
         return []
 

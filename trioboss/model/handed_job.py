@@ -37,8 +37,8 @@ class HandedJob(abc.ABC):
         """The job as it was claimed."""
 
     @abc.abstractmethod
-    def settled_manually(self, state: JobState, error: str, *, certain: bool) -> None:
-        """An operation has settled the attempt; not for certain as long as the caller's transaction is open."""
+    def settled_manually(self, state: JobState, error: str, *, committed: bool) -> None:
+        """An operation has settled the attempt. ``committed``: False as long as the caller's transaction is open."""
 
     @property
     def id(self) -> UUID:

@@ -18,7 +18,8 @@ class _HasJob(Protocol):
 current_jobs: ContextVar[Sequence[_HasJob]] = ContextVar("trioboss_jobs", default=())
 """The jobs of the handler's call that this task, thread or asyncio task belongs to; empty outside of handlers.
 
-Each slot of a worker sets it once, to the list of its running jobs: a job costs nothing.
+Each slot of a worker sets it once, to the list of its running jobs: a job costs nothing. A middleware that sets and
+resets it would cost each job of each worker a further call, also where nothing is logged.
 """
 
 

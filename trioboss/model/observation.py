@@ -10,6 +10,7 @@ from trioboss.model.payload import Json
 __all__ = [
     "Attempt",
     "BacklogJob",
+    "BlockedBacklog",
     "BlockedKey",
     "FailureView",
     "Observation",
@@ -110,6 +111,19 @@ class BlockedKey:
     queue: str
     key: str
     id: UUID
+
+
+@attrs.frozen
+class BlockedBacklog:
+    """A key of a strict FIFO queue, the failed job that blocks it, and the jobs behind it."""
+
+    queue: str
+    key: str
+    id: UUID
+    since: datetime | None
+    error: Json
+    waiting: int
+    """Counted up to 10,000."""
 
 
 @attrs.frozen

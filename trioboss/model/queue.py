@@ -244,7 +244,7 @@ class QueueStats:
     queued: int
     """All queued jobs: created or retry."""
     ready: int
-    """Queued and due."""
+    """Queued and due, except those behind a failed job that blocks their key (``blocked``)."""
     active: int
     failed: int
     """Of the last 24 hours, and all failed jobs that block a key."""
@@ -256,8 +256,10 @@ class QueueStats:
     retries: int
     """Jobs that wait for another try."""
     oldest_age: float
-    """Seconds since the oldest due job became due; 0 if none waits."""
+    """Seconds since the oldest ready job became due; 0 if none is ready."""
     paused: bool
+    blocked: int = 0
+    """Queued and due, behind a failed job that blocks their key: only under key_strict_fifo."""
 
     @property
     def pending(self) -> int:

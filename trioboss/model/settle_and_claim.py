@@ -10,7 +10,21 @@ import attrs
 from trioboss.model.job import Job, Lease
 from trioboss.model.states import JobState
 
-__all__ = ["Claim", "ClaimRequest", "Failure", "SettledAndClaimed", "Settlements"]
+__all__ = ["ClaimRequest", "ClaimResult", "Failure", "Position", "SettledAndClaimed", "Settlements"]
+
+
+@attrs.frozen
+class Position:
+    """A place in the order of claims: the last job that a dispatcher has claimed."""
+
+    priority: int
+    seq: int
+    left_seq: int = 0
+    """Of a keyed queue: the last check that it has read of those whose owner left."""
+
+    def is_before(self, other: "Position") -> bool:
+        """Whether a claim comes to this place first."""
+        return (-self.priority, self.seq) < (-other.priority, other.seq)
 
 
 @attrs.frozen
@@ -24,10 +38,12 @@ class ClaimRequest:
     max_priority: int | None = None
     find_next_due: bool = True
     """Whether to find the next due time, too."""
+    after: Position | None = None
+    """Begin after this place; None: at the beginning."""
 
 
 @attrs.frozen
-class Claim:
+class ClaimResult:
     """The answer to a claim: the jobs, and when to claim again if they are too few."""
 
     jobs: Sequence[Job]
@@ -42,6 +58,18 @@ class Claim:
     """The position in the backlogs after which that claim goes on; empty: from the beginning."""
     outdated: bool = False
     """Whether the queue was changed since the boss cached it, so that the claim may have been the wrong one."""
+    took: float = 0.0
+    """Seconds that its statement ran; 0 if no claim of this kind can begin after a position."""
+    left_seq: int | None = None
+    """As in `Position`; None if it has read no such check."""
+
+    @property
+    def position(self) -> Position | None:
+        """The place of the last of its jobs."""
+        if not self.jobs:
+            return None
+        last = self.jobs[-1]
+        return Position(last.priority, last.seq, self.left_seq or 0)
 
 
 @attrs.frozen
@@ -112,7 +140,7 @@ class SettledAndClaimed:
     """The answer to settling and claiming: the states of the settled jobs, by id, and the claim."""
 
     settled: dict[UUID, JobState]
-    claim: Claim | None
+    claim: ClaimResult | None
     """None if nothing was to be claimed, or if its answer is not known: it may have leased jobs."""
     rejected: Mapping[UUID, str] = {}
     """Jobs for which the database accepted no other end than a failure, and why."""

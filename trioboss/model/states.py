@@ -1,14 +1,24 @@
-"""The states of a job, and the two tables of its transitions.
+"""The states of a job, and the tables of its transitions.
 
 Users see the `JobState`. The database stores the `Readiness` of a live job: the thing that it waits for, one at a time.
 `TRANSITIONS` and `READINESS` are the only descriptions of a job's life; tests/sql/test_transitions.py tries every
-action on every state and every event on every readiness against Postgres, and compares.
+action on every state and every event on every readiness against Postgres, and compares. `STATEMENTS` names the files in
+sql/statements that carry out each event.
 """
 
 import enum
 from typing import Final
 
-__all__ = ["READINESS", "TRANSITIONS", "Action", "JobState", "Readiness", "ReadinessEvent", "state_of"]
+__all__ = [
+    "READINESS",
+    "STATEMENTS",
+    "TRANSITIONS",
+    "Action",
+    "JobState",
+    "Readiness",
+    "ReadinessEvent",
+    "state_of",
+]
 
 
 class JobState(enum.StrEnum):
@@ -39,9 +49,7 @@ class Action(enum.StrEnum):
 
     CLAIM = "claim"
     COMPLETE = "complete"
-    COMPLETE_QUEUED = (
-        "complete_queued"  # complete(include_queued=True), of a job that nobody has to run any more
-    )
+    COMPLETE_QUEUED = "complete_queued"  # complete(include_queued=True): nobody has to run the job any more
     FAIL = "fail"  # with retries left, else EXHAUST
     EXHAUST = "exhaust"
     RELEASE = "release"
@@ -86,9 +94,9 @@ class Readiness(enum.StrEnum):
     DEFERRED = "deferred"
     """A time: start_after."""
     BLOCKED = "blocked"
-    """Other jobs, or a signal."""
+    """Other jobs, or a signal. (Reserved: no statement blocks a job yet.)"""
     WAITING = "waiting"
-    """To be admitted from its backlog: its key, or a limit, is taken."""
+    """To be admitted from its backlog: another job owns its key. (Reserved: a limit that is used up.)"""
     READY = "ready"
     """Nothing: the next claim may take it."""
     ACTIVE = "active"
@@ -98,8 +106,8 @@ class Readiness(enum.StrEnum):
 
 
 class ReadinessEvent(enum.StrEnum):
-    """An event that changes the readiness of a live job, named after its statement. (UNBLOCK and the readiness BLOCKED
-    are reserved for flows.)
+    """An event that changes the readiness of a live job, named after the first of its `STATEMENTS`. (UNBLOCK and the
+    readiness BLOCKED are reserved for flows.)
     """
 
     PROMOTE_DUE = "promote_due"  # its time has come
@@ -162,6 +170,30 @@ READINESS: Final[dict[Readiness, dict[ReadinessEvent, tuple[Readiness | None, ..
         ReadinessEvent.RETRY: (Readiness.READY,),
         ReadinessEvent.DELETE: (_GONE,),
     },
+}
+
+
+# The statements that carry out each event. The job of a keyed queue becomes ready in two ways. A waiting job gets its
+# key by ADMIT, or by a CLAIM that admits it and leases it at once: both only under the admission lock
+# (lock_admission.sql). A job that owns its key already, as one of key_strict_fifo that was attempted, becomes ready by
+# PROMOTE_DUE, HASTEN, UPDATE_JOBS, RETRY_FAILED, RELEASE or RETRY. No other statement does it, and the trigger
+# follow_readiness (0002_jobs.sql) makes plain SQL keep to that.
+STATEMENTS: Final[dict[ReadinessEvent, tuple[str, ...]]] = {
+    ReadinessEvent.PROMOTE_DUE: ("promote_due",),
+    ReadinessEvent.UNBLOCK: (),
+    ReadinessEvent.ADMIT: ("admit",),
+    ReadinessEvent.CLAIM: ("claim", "claim_onward", "claim_in_order", "admit_and_claim"),
+    ReadinessEvent.CLAIM_EARLY: ("claim_early",),
+    ReadinessEvent.RETRY_FAILED: ("retry_failed",),
+    ReadinessEvent.FAIL: ("fail", "quarantine", "quarantine_unsound"),
+    ReadinessEvent.RELEASE: ("release",),
+    ReadinessEvent.RETRY: ("retry",),
+    ReadinessEvent.COMPLETE: ("complete", "complete_with_copy"),
+    ReadinessEvent.COMPLETE_QUEUED: ("complete_queued",),
+    ReadinessEvent.HASTEN: ("hasten",),
+    ReadinessEvent.UPDATE_JOBS: ("update_jobs",),
+    ReadinessEvent.CANCEL: ("cancel",),
+    ReadinessEvent.DELETE: ("delete_job", "delete_queued_jobs", "delete_active_jobs", "delete_stored_jobs"),
 }
 
 

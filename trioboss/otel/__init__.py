@@ -19,7 +19,7 @@ from trioboss.api.app import App
 from trioboss.api.boss import Boss
 from trioboss.errors import UsageError
 from trioboss.events import JobFailed, LeaseExtended
-from trioboss.otel.calls import wrap_calls
+from trioboss.otel.calls import is_wrapped, wrap_calls
 from trioboss.otel.metrics import Instruments
 from trioboss.otel.tracing import Tracing
 
@@ -49,6 +49,8 @@ def instrument(
     tracing = Tracing(tracer, instruments, parent)
 
     def attach(boss: Boss) -> None:
+        if is_wrapped(boss):
+            raise UsageError("boss_or_app: this boss is instrumented already")
         wrap_calls(boss, tracer, instruments)
         boss.listen(tracing.report_failed, JobFailed)
         boss.listen(tracing.report_extended, LeaseExtended)
@@ -57,7 +59,7 @@ def instrument(
         boss_or_app.middleware.insert(0, tracing.process)  # outermost, so that it sees what the others do
         boss_or_app.on_start(attach)
     elif isinstance(boss_or_app, Boss):
-        boss_or_app.use(tracing.process)
         attach(boss_or_app)
+        boss_or_app.use(tracing.process)
     else:
         raise UsageError(f"boss_or_app: {type(boss_or_app).__name__} is neither a Boss nor an App")

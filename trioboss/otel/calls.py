@@ -13,7 +13,7 @@ from trioboss.api.boss import Boss
 from trioboss.model.job import NewJob
 from trioboss.otel.metrics import Instruments, common_attributes
 
-__all__ = ["wrap_calls"]
+__all__ = ["is_wrapped", "wrap_calls"]
 
 _SENDS = ("send", "send_after", "send_throttled", "send_debounced", "send_once", "send_singleton", "publish")
 # The name in the conventions, and its type, for the other methods.
@@ -33,6 +33,11 @@ def wrap_calls(boss: Boss, tracer: Tracer, instruments: Instruments) -> None:
         _replace(boss, name, _Call(tracer, instruments, name))
 
 
+def is_wrapped(boss: Boss) -> bool:
+    """Whether the methods of this boss are wrapped already."""
+    return "send" in vars(boss)
+
+
 def _replace(boss: Boss, name: str, call: "_Call") -> None:
     method = getattr(boss, name)
     setattr(boss, name, functools.wraps(method)(functools.partial(call, method)))
@@ -46,9 +51,10 @@ class _Call:
     _instruments: Instruments
     _name: str
 
-    async def __call__(
-        self, method: Callable[..., Awaitable[Any]], queue: str, *args: Any, **kwargs: Any
-    ) -> Any:
+    async def __call__(self, method: Callable[..., Awaitable[Any]], /, *args: Any, **kwargs: Any) -> Any:
+        if not args:  # the first parameter, the queue or the event, was given by its name
+            args = (kwargs.pop("event" if self._name == "publish" else "queue"),)
+        queue, *rest = args
         operation, kind = _OPERATIONS.get(self._name, ("send", "send"))
         name = _name_of(queue)
         attributes = common_attributes(operation, kind, name)
@@ -59,7 +65,7 @@ class _Call:
             f"{operation} {name}", kind=span_kind, attributes=attributes
         ) as span:
             try:
-                answer = await method(queue, *self._prepare(args, kwargs), **kwargs)
+                answer = await method(*self._prepare(queue, rest, kwargs), **kwargs)
                 self._describe(span, name, answer)
             except BaseException as problem:
                 error = type(problem).__qualname__
@@ -71,9 +77,9 @@ class _Call:
                 self._instruments.operation_duration.record(perf_counter() - started, attributes)
             return answer
 
-    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def _prepare(self, queue: Any, rest: list[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments with which the method is called, in its span; keyword arguments are changed in place."""
-        return args
+        return (queue, *rest)
 
     def _describe(self, span: Span, queue: str, answer: Any) -> None:
         """Add to the span, and count, what the method has done."""
@@ -84,10 +90,14 @@ class _Call:
 class _SendCall(_Call):
     """A method that sends one job, with the context of its span."""
 
-    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        if kwargs.get("trace") is None and (carrier := _inject()):
+    def _prepare(self, queue: Any, rest: list[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        request = queue if isinstance(queue, Mapping) else {"data": rest[0] if rest else kwargs.get("data")}
+        places = (kwargs, request, request.get("options") or {})
+        data = request.get("data")
+        is_given = any(place.get("trace") for place in places) or (isinstance(data, NewJob) and data.trace)
+        if not is_given and (carrier := _inject()):
             kwargs["trace"] = carrier
-        return args
+        return (queue, *rest)
 
     def _describe(self, span: Span, queue: str, answer: Any) -> None:
         if isinstance(answer, list):  # publish: to any number of queues
@@ -101,10 +111,10 @@ class _SendCall(_Call):
 class _InsertCall(_Call):
     """`insert`: all jobs have the context of one span."""
 
-    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        jobs, *rest = args or (kwargs.pop("jobs"),)
+    def _prepare(self, queue: Any, rest: list[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        jobs, *rest = rest or (kwargs.pop("jobs"),)
         carrier = _inject()
-        return (_with_trace(jobs, carrier) if carrier else jobs, *rest)
+        return (queue, _with_trace(jobs, carrier) if carrier else jobs, *rest)
 
     def _describe(self, span: Span, queue: str, answer: Any) -> None:
         count = answer if isinstance(answer, int) else len(answer)

@@ -14,6 +14,7 @@ arguments         the arguments that they have in common, and the order in which
 migration         migrates an embedded server
 timings           where the time of a command went
 progress          how far it is
+describing        names the steps of a command in the UI of Spark
 terminal          tables and JSON on the terminal
 stopping          SIGTERM and SIGINT
 low_priority      a low priority for exports

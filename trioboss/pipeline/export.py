@@ -22,11 +22,13 @@ from pyspark.sql import functions as F
 
 from trioboss.errors import TriobossError, UsageError
 from trioboss.pipeline.database import Database
+from trioboss.pipeline.describing import describe_queries
 from trioboss.pipeline.lake import STAGING, find_staged, with_date
 from trioboss.pipeline.manifest import FOLDERS, Batch, Identity, Manifest, Origin, rows_by_folder
 from trioboss.pipeline.options import Secret
 from trioboss.pipeline.planning import read_horizon
 from trioboss.pipeline.progress import Reporter, report_stages
+from trioboss.postgres.errors import is_lock_not_available
 
 __all__ = ["ExportFenced", "ExportIncomplete", "LakeError", "LakeExport", "Sizes", "take_lake"]
 
@@ -98,8 +100,12 @@ def take_lake(
     although its identity has changed.
     """
     identity = _identify(database, manifest, adopt=adopt, format=format, redact=redact)
-    if database.run("lock_lake", lake=identity.id) != [(True,)]:
-        raise UsageError(f"{manifest.files.root}: another export to this lake is running")
+    try:
+        database.run("lock_lake", lake=identity.id)
+    except Exception as error:
+        if not is_lock_not_available(error):
+            raise
+        raise UsageError(f"{manifest.files.root}: another export to this lake is running") from error
     contents = manifest.contents()
     ((token, batch, pending),) = database.run(
         "take_lake",
@@ -247,7 +253,8 @@ class LakeExport:
         written = Observation(f"trioboss {table}")
         rows = self._read(table, count, end).observe(written, F.count(F.lit(1)).alias("rows"))
         folder = self.manifest.files.at(f"{staging}/{FOLDERS[table]}")
-        with report_stages(self.spark, f"export {FOLDERS[table]}", progress, count):
+        what = f"export {FOLDERS[table]}"
+        with describe_queries(self.spark, what), report_stages(self.spark, what, progress, count):
             with_date(rows, table).write.mode("overwrite").partitionBy("date").parquet(folder)
         return int(written.get["rows"])
 

@@ -13,7 +13,7 @@ from trioboss.pipeline.chunks import Chunk, ChunkReader
 from trioboss.pipeline.database import Database, open_database
 from trioboss.pipeline.decoding import decode
 from trioboss.pipeline.options import ReadOptions
-from trioboss.pipeline.planning import Share, list_leaves, pieces_of, plan_shares
+from trioboss.pipeline.planning import Share, list_day_tables, pieces_of, plan_shares
 from trioboss.pipeline.prefetch import prefetch
 from trioboss.pipeline.query import Query
 from trioboss.pipeline.registration import ReadRegistration, execution_of_task
@@ -57,8 +57,8 @@ class HistoryReader:
             if not self._registration(database, plan).can_register():
                 # The tasks of a query could not agree on a snapshot, so one task reads everything.
                 return [SharePartition(Share.everything(), None, xids)]
-            leaves = list_leaves(database, self._query.table.name, options.days)
-            shares = plan_shares(database, leaves, options.partitions, options.chunk_rows, xids)
+            tables = list_day_tables(database, self._query.table.name, options.days)
+            shares = plan_shares(database, tables, options.partitions, options.chunk_rows, xids)
         return [SharePartition(share, plan, xids) for share in shares]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -74,13 +74,13 @@ class HistoryReader:
             registration = self._registration(database, execution or uuid4())
             agreement = registration.observe() if execution is None else registration.register()
             # After the agreement: the rows that its snapshot shows are in blocks that exist by now.
-            leaves = list_leaves(database, self._query.table.name, options.days)
-            agreement.check(leaves, options.days)
+            tables = list_day_tables(database, self._query.table.name, options.days)
+            agreement.check(tables, options.days)
             query = self._query.as_of(agreement.snapshot)
             if partition.xids is not None:
                 query = query.within(*partition.xids)
             chunks = ChunkReader(database, options, query, registration.renew)
-            for piece in pieces_of(database, partition.share, leaves, agreement.newest):
+            for piece in pieces_of(database, partition.share, tables, agreement.newest):
                 yield from chunks.read(piece)
 
     def _registration(self, database: Database, execution: UUID) -> ReadRegistration:

@@ -19,13 +19,13 @@ from trioboss.pipeline.days import Days
 
 __all__ = [
     "BlockRange",
+    "DayTable",
     "Horizon",
-    "Leaf",
     "Piece",
     "Share",
     "XidRange",
     "has_tid_ranges",
-    "list_leaves",
+    "list_day_tables",
     "pieces_of",
     "plan_shares",
     "read_horizon",
@@ -58,7 +58,7 @@ def has_tid_ranges(database: Database) -> bool:
 
 
 @attrs.frozen
-class Leaf:
+class DayTable:
     """A table that holds rows: one day of history."""
 
     relation: str
@@ -68,11 +68,11 @@ class Leaf:
     """The number of its file. It changes when the table is rewritten, and rows are then in other blocks."""
 
 
-def list_leaves(database: Database, table: str, days: Days) -> list[Leaf]:
+def list_day_tables(database: Database, table: str, days: Days) -> list[DayTable]:
     """The tables that hold the rows of a history table, in the order of days."""
     rows = database.run("list_history", history=table)
     return [
-        Leaf(relation, blocks, density or _ROWS_PER_BLOCK, file)
+        DayTable(relation, blocks, density or _ROWS_PER_BLOCK, file)
         for relation, blocks, density, file in rows
         if days.touch(relation)
     ]
@@ -130,17 +130,24 @@ class Share:
 
 
 def plan_shares(
-    database: Database, leaves: Collection[Leaf], wanted: int, chunk_rows: int, xids: tuple[int, int] | None
+    database: Database,
+    tables: Collection[DayTable],
+    wanted: int,
+    chunk_rows: int,
+    xids: tuple[int, int] | None,
 ) -> list[Share]:
     """At most ``wanted`` shares of all rows, or of those that a range of transactions (``xids``) wrote.
 
     A stripe is as large as a chunk, so that a task that reads chunk by chunk reads stripe by stripe.
     """
-    stripe = max(1, int(chunk_rows / max((leaf.rows_per_block for leaf in leaves), default=_ROWS_PER_BLOCK)))
+    rows_per_block = max((table.rows_per_block for table in tables), default=_ROWS_PER_BLOCK)
+    stripe = max(1, int(chunk_rows / rows_per_block))
     if xids is None and not has_tid_ranges(database):
         return [Share.everything()]  # `pieces_of` reads it by transaction
-    ranges = _xid_ranges(database, leaves, *xids) if xids is not None else {}
-    stripes = max((ceil(leaf.blocks / stripe) for leaf in leaves if leaf.relation not in ranges), default=0)
+    ranges = _xid_ranges(database, tables, *xids) if xids is not None else {}
+    stripes = max(
+        (ceil(table.blocks / stripe) for table in tables if table.relation not in ranges), default=0
+    )
     count = max(1, wanted if ranges else min(wanted, stripes))
     return [
         Share(number, count, stripe, {name: _part(*range, number, count) for name, range in ranges.items()})
@@ -149,17 +156,17 @@ def plan_shares(
 
 
 def _xid_ranges(
-    database: Database, leaves: Collection[Leaf], first: int, end: int
+    database: Database, tables: Collection[DayTable], first: int, end: int
 ) -> dict[str, tuple[int, int]]:
     """The tables that are read by transaction, each with the range of transactions in question."""
     ranges = {}
-    for leaf in leaves:
-        ((low, high),) = database.run("find_bounds", of={"archive": leaf.relation})
+    for table in tables:
+        ((low, high),) = database.run("find_bounds", of={"archive": table.relation})
         if low is None:
             continue
         begin, stop = max(low, first), min(high + 1, end)
         if stop - begin < (high + 1 - low) * _FEW or not has_tid_ranges(database):
-            ranges[leaf.relation] = (begin, max(begin, stop))
+            ranges[table.relation] = (begin, max(begin, stop))
     return ranges
 
 
@@ -169,12 +176,12 @@ def _part(begin: int, end: int, number: int, count: int) -> tuple[int, int]:
     return min(end, begin + number * step), min(end, begin + (number + 1) * step)
 
 
-def pieces_of(database: Database, share: Share, leaves: Collection[Leaf], newest: int) -> Iterator[Piece]:
+def pieces_of(database: Database, share: Share, tables: Collection[DayTable], newest: int) -> Iterator[Piece]:
     """The pieces of these tables that a task reads, in which no transaction from ``newest`` on is of interest."""
-    for leaf in leaves:
-        if leaf.relation in share.xids or not has_tid_ranges(database):
-            first, end = share.xids.get(leaf.relation, (0, newest))
-            yield XidRange(leaf.relation, leaf.file, first, end, leaf.rows_per_block)
+    for table in tables:
+        if table.relation in share.xids or not has_tid_ranges(database):
+            first, end = share.xids.get(table.relation, (0, newest))
+            yield XidRange(table.relation, table.file, first, end, table.rows_per_block)
             continue
-        for first, end in share.block_ranges(leaf.blocks):
-            yield BlockRange(leaf.relation, leaf.file, first, end, leaf.rows_per_block)
+        for first, end in share.block_ranges(table.blocks):
+            yield BlockRange(table.relation, table.file, first, end, table.rows_per_block)

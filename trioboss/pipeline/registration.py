@@ -14,7 +14,7 @@ from pyspark import TaskContext
 from trioboss.errors import DatabaseUnavailable
 from trioboss.pipeline.database import Database
 from trioboss.pipeline.days import Days
-from trioboss.pipeline.planning import Leaf
+from trioboss.pipeline.planning import DayTable
 from trioboss.postgres.errors import is_permission_denied
 
 __all__ = ["Agreement", "ReadRegistration", "execution_of_task"]
@@ -35,12 +35,12 @@ class Agreement:
         """The first transaction of which the snapshot shows nothing, and of the later ones neither."""
         return int(self.snapshot.split(":")[1])
 
-    def check(self, leaves: list[Leaf], days: Days) -> None:
+    def check(self, tables: list[DayTable], days: Days) -> None:
         """Raise DatabaseUnavailable if a table is gone or was rewritten since the agreement.
 
         Other tasks may have read it in its former state, so a row would be missing or be there twice.
         """
-        present = {leaf.relation: leaf.file for leaf in leaves}
+        present = {table.relation: table.file for table in tables}
         for relation, file in self.files.items():
             if days.touch(relation) and present.get(relation) != file:
                 raise DatabaseUnavailable(

@@ -121,6 +121,9 @@ def _defaults() -> dict[str, str]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+        # Percentiles of more groups than this are found by sorting all rows. The default, 128, is less than a week of
+        # hours of one queue has.
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }

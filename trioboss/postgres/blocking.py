@@ -6,6 +6,8 @@ a transaction block, each of our transactions commits by itself, in order, and t
 connection's autocommit, row factory, adapters and pipeline stay as they are.
 """
 
+import logging
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, TypeAlias
@@ -185,7 +187,7 @@ def _run_statements(
         return [get_result(_execute(connection, statements[0], prepare=prepare))]
     # A pipeline with one Sync: one round trip, and in autocommit one implicit transaction.
     try:
-        with connection.pipeline():
+        with _own_pipeline(), connection.pipeline():
             cursors = [_execute(connection, bound, prepare=prepare) for bound in statements]
     except psycopg.OperationalError as error:
         # If the connection breaks inside the pipeline, psycopg raises that it cannot leave the pipeline; the error that
@@ -197,6 +199,29 @@ def _run_statements(
         connection.close()
         raise error.__context__ from None
     return [get_result(cursor) for cursor in cursors]
+
+
+_here = threading.local()
+
+
+class _OwnPipelineFilter(logging.Filter):
+    """Drops what psycopg logs when a pipeline of ours ends with an error: the error itself is raised."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is logged."""
+        return not (getattr(_here, "in_pipeline", False) and "error ignored terminating" in str(record.msg))
+
+
+logging.getLogger("psycopg").addFilter(_OwnPipelineFilter())
+
+
+@contextmanager
+def _own_pipeline() -> Iterator[None]:
+    _here.in_pipeline = True
+    try:
+        yield
+    finally:
+        _here.in_pipeline = False
 
 
 def _execute(

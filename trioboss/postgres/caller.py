@@ -51,6 +51,8 @@ def check_connection(connection: object) -> None:
             f"conn: {type(connection).__qualname__} cannot be used under trio: pass a trioboss Connection, "
             "or a blocking psycopg.Connection"
         )
+    if isinstance(connection, Connection) and connection.is_returned:
+        raise UsageError("conn: the block of this connection has ended: use it within its `async with`")
 
 
 async def run_in_caller(connection: AnyConnection, transactions: Transactions) -> Results:

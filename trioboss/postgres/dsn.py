@@ -17,6 +17,7 @@ __all__ = [
     "CONNECTION_DEFAULTS",
     "ConnectionOptions",
     "check_database_encoding",
+    "describe_database",
     "has_password",
     "hide_password",
     "parse_dsn",
@@ -144,6 +145,16 @@ def hide_password(dsn: str) -> str:
         return "…"
     shown = {name: value for name, value in parameters.items() if name not in _SECRETS}
     return make_conninfo("", **shown)
+
+
+def describe_database(dsn: str) -> str:
+    """The database of a dsn for people: `shop on db.example:5432`."""
+    parameters = parse_dsn(dsn)
+    host = parameters.get("host") or parameters.get("hostaddr") or os.environ.get("PGHOST") or "local socket"
+    user = parameters.get("user") or os.environ.get("PGUSER")
+    name = parameters.get("dbname") or os.environ.get("PGDATABASE") or user or "the default database"
+    port = f":{parameters['port']}" if parameters.get("port") else ""
+    return f"{name} on {host}{port}" + (f" as {user}" if user else "")
 
 
 def has_password(dsn: str) -> bool:

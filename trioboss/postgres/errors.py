@@ -19,7 +19,7 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
-from trioboss.errors import DatabaseUnavailable, OutcomeUnknown, StatementFailed
+from trioboss.errors import DatabaseUnavailable, OutcomeUnknown, ServerDown, StatementFailed
 
 __all__ = [
     "Refusal",
@@ -142,7 +142,8 @@ def _first_line(error: BaseException) -> str:
 
 def unavailable(error: psycopg.Error) -> DatabaseUnavailable:
     """Return the error for a failed connection attempt. libpq names host and user in it, never the password."""
-    return DatabaseUnavailable(f"Postgres cannot be reached: {_first_line(error)}")
+    kind = ServerDown if is_server_down(error) else DatabaseUnavailable
+    return kind(f"Postgres cannot be reached: {_first_line(error)}")
 
 
 def is_server_down(error: BaseException) -> bool:

@@ -125,15 +125,15 @@ class StoreAdapter:
         await self._execute(self._store.presence.keep_lag(self._identity.id, lag))
 
     async def rescue_leases(
-        self, grace: float, margin: float, *, full: bool, certain: bool, queue: str | None = None
+        self, grace: float, margin: float, *, warnings: bool, certain: bool, queue: str | None = None
     ) -> Rescue:
         """End leases that expired, or whose worker is gone."""
         operation = self._store.maintenance.rescue_leases(
-            grace, margin, warnings=full, certain=certain, queue=queue
+            grace, margin, warnings=warnings, certain=certain, queue=queue
         )
         return await self._execute(operation)
 
-    async def find_long_queues(self) -> Sequence[tuple[str | None, str, str]]:
+    async def find_long_queues(self) -> Sequence[tuple[str | None, str, str]] | None:
         """Find queues that are too long."""
         return await self._execute(self._store.maintenance.find_long_queues())
 
@@ -157,15 +157,15 @@ class StoreAdapter:
 
     async def count_states(self) -> dict[str, dict[str, int]]:
         """Count jobs by state."""
-        return await self._execute(self._store.maintenance.count_states())
+        return await self._execute(self._store.statistics.count_states())
 
     async def read_schedules(self) -> tuple[datetime, list[tuple[Schedule, datetime | None]]]:
         """Read the schedules."""
-        return await self._execute(self._store.maintenance.read_schedules())
+        return await self._execute(self._store.schedules.read_ticks())
 
     async def fire(self, schedule: Schedule, due: datetime, id: UUID) -> tuple[bool, UUID | None, float]:
         """Fire one tick: the tick and its job are one transaction, so this needs one connection throughout."""
-        operation = self._store.maintenance.fire(schedule, due, id)
+        operation = self._store.schedules.fire(schedule, due, id)
         with trio.move_on_after(_TIMEOUT):
             async with self.pool.connection() as conn:
                 with refusals_as_unavailable(), wrap_driver_errors(), translate_errors(conn):

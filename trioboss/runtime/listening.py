@@ -40,7 +40,7 @@ _NO_ANSWER = f"the server has not answered the listener within {_TIMEOUT:g} s"
 
 @attrs.define(eq=False)
 class BossIdentity:
-    """How the others see this boss."""
+    """How other bosses see this one."""
 
     id: UUID
     is_pooled: bool
@@ -90,10 +90,10 @@ class ListenAdapter:
             connect = self._pool.settings.connect
             async with open_connection(self._dsn, settings=settings, connect=connect) as conn:
                 connection = _ListeningConnection(self._identity, conn, self._store)
-                await connection.run(context.bind("listen"), presence)
-                self._identity.pid = conn.info.backend_pid
                 self._conn = conn
                 try:
+                    await connection.run(context.bind("listen"), presence)
+                    self._identity.pid = conn.info.backend_pid
                     # After the pid is set: a worker that registers meanwhile uses it, too.
                     if register := _register(self._store, self._identity, registrations()):
                         await connection.run(*register)

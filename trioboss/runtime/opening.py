@@ -4,15 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from functools import partial
+from typing import Any
 from uuid import uuid4
 
 import attrs
 import trio
 
-from trioboss.errors import UsageError
+from trioboss.errors import DatabaseUnavailable, UsageError
 from trioboss.postgres import Pool, open_pool
-from trioboss.postgres.connection import Connect, is_behind_pooler
+from trioboss.postgres.connection import Connect, Connection, is_behind_pooler
 from trioboss.postgres.embedded import resolve_dsn
+from trioboss.postgres.errors import wrap_driver_errors
 from trioboss.postgres.executor import execute_in
 from trioboss.postgres.migrate import check_version
 from trioboss.postgres.migrate import migrate as migrate_schema
@@ -102,19 +104,31 @@ async def _prepare_schema(
     dsn: str, store: Store, settings: RuntimeSettings, opening: OpenSettings
 ) -> tuple[bool, RuntimeSettings]:
     """Migrate the schema, or check it; return whether a pooler is in between, and the settings that our role allows."""
-    catalog = store.context.catalog
-    async with (
-        open_pool(dsn, size=1, prepare=False, connect=opening.connect) as pool,
-        pool.connection(opening.connect_wait) as conn,
-    ):
-        if opening.migrate:
-            async with conn.transaction():
-                await execute_in(conn, migrate_schema(catalog, create_schema=opening.create_schema), pool)
-        else:
-            await execute_in(conn, check_version(catalog), pool)
-        supervise, schedule = await execute_in(conn, store.presence.get_rights(), pool)
-        settings = attrs.evolve(
-            settings, supervise=settings.supervise and supervise, schedule=settings.schedule and schedule
-        )
-        return await is_behind_pooler(conn), settings
+    deadline = trio.current_time() + opening.connect_wait
+    async with open_pool(dsn, size=1, prepare=False, connect=opening.connect) as pool:
+        while True:
+            async with pool.connection(max(0.0, deadline - trio.current_time())) as conn:
+                try:
+                    with wrap_driver_errors():
+                        return await _prepare_schema_on(conn, pool, store, settings, opening)
+                except DatabaseUnavailable:
+                    # A server that restarts now is like one that cannot be reached yet. Migrations are repeatable.
+                    if not conn.closed or trio.current_time() >= deadline:
+                        raise
     raise AssertionError
+
+
+async def _prepare_schema_on(
+    conn: Connection[Any], pool: Pool, store: Store, settings: RuntimeSettings, opening: OpenSettings
+) -> tuple[bool, RuntimeSettings]:
+    catalog = store.context.catalog
+    if opening.migrate:
+        async with conn.transaction():
+            await execute_in(conn, migrate_schema(catalog, create_schema=opening.create_schema), pool)
+    else:
+        await execute_in(conn, check_version(catalog), pool)
+    supervise, schedule = await execute_in(conn, store.presence.get_rights(), pool)
+    allowed = attrs.evolve(
+        settings, supervise=settings.supervise and supervise, schedule=settings.schedule and schedule
+    )
+    return await is_behind_pooler(conn), allowed

@@ -47,7 +47,7 @@ class RuntimeSettings:
     grace: float = checked(check_duration, optional=False)
     """Seconds that running jobs have when the boss stops."""
     presence_grace: float = checked(check_duration, optional=False, low=2.0)
-    """Seconds after which others take the jobs of a boss that is gone."""
+    """Seconds after which other bosses take the jobs of a boss that is gone."""
     monitor_interval: float | None = checked(check_duration, low=1.0)
     """Seconds between events that count jobs by state."""
     maintenance_interval: float = checked(check_duration, default=60.0, optional=False, low=1.0)
@@ -112,6 +112,7 @@ class Runtime:
                 self.adapter,
                 self.listener,
                 self.router.boss_is_busy,
+                self.router.limits_changed,
                 self.reporter,
                 self._busy,
                 settings.presence_grace,
@@ -178,7 +179,7 @@ class Runtime:
         return {queue.name: queue.created_on for queue in await self.adapter.get_queues()}
 
     async def stop(self, grace: float) -> None:
-        """Stop all workers, and start no others: running jobs have ``grace`` seconds, the others are released."""
+        """Stop all workers, and start no more: running jobs have ``grace`` seconds, those in buffers are released."""
         self._stopping = True
         workers = list(self.router.workers.values())
         for worker in workers:
@@ -206,7 +207,7 @@ class Runtime:
         """Rescue leases and prune now, whoever leads."""
         grace = self.settings.presence_grace
         certain = self.listener.listening_for >= grace
-        rescue = await self.adapter.rescue_leases(grace, 0.0, full=False, certain=certain, queue=queue)
+        rescue = await self.adapter.rescue_leases(grace, 0.0, warnings=False, certain=certain, queue=queue)
         for name, outcome, ids in rescue.ended:
             self.reporter.report(JobsRecovered(name, ids, outcome))
         await self.adapter.prune(queue)

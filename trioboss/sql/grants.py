@@ -1,11 +1,14 @@
 """The rights of producers, workers, readers and the admin, as SQL that also works in psql."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from importlib import resources
+
+import attrs
 
 from trioboss.sql import qualify
 
-__all__ = ["ROLES", "grant_plans", "grant_text"]
+__all__ = ["ROLES", "Right", "grant_plans", "grant_text", "needed_rights"]
 
 ROLES = ("admin", "producer", "worker", "reader")
 """What roles there are; ownership changes hands first."""
@@ -28,6 +31,39 @@ def grant_text(schema: str, roles: Mapping[str, str]) -> str:
 def grant_plans(schema: str, roles: Mapping[str, str]) -> str:
     """The same, with its transaction."""
     return f"BEGIN;\n{grant_text(schema, roles)}\nCOMMIT;\n"
+
+
+@attrs.frozen
+class Right:
+    """One right on one object, as `has_table_privilege` and its like take it."""
+
+    kind: str
+    """schema, table, sequence or function."""
+    name: str
+    column: str
+    """Empty: on the whole object."""
+    right: str
+
+
+_GRANT = re.compile(
+    r"^GRANT (.+?) ON\s+(?:(SCHEMA|SEQUENCE|FUNCTION)\s+)?(.+?)\s+TO :\"role\";", re.MULTILINE | re.DOTALL
+)
+_COMMA = re.compile(r",\s*(?![^()]*\))")  # not within parentheses
+
+
+def needed_rights(schema: str, kind: str) -> list[Right]:
+    """The rights that a producer, a worker or a reader needs: those that `grant_text` gives it."""
+    text = re.sub(r"--[^\n]*", "", _rights(kind, schema))
+    return [right for match in _GRANT.finditer(text) for right in _read_grant(*match.groups())]
+
+
+def _read_grant(rights: str, kind: str | None, objects: str) -> Iterator[Right]:
+    for name in _COMMA.split(objects):
+        for right in _COMMA.split(rights):
+            word, _, columns = right.partition("(")
+            for column in columns.rstrip(") \n").split(",") if columns else [""]:
+                plain = name.strip().strip('"') if kind == "SCHEMA" else name.strip()
+                yield Right((kind or "table").lower(), plain, column.strip(), word.strip())
 
 
 def _rights(name: str, schema: str) -> str:

@@ -20,12 +20,12 @@ redriving         send jobs of a dead letter queue back
 queues            create, change and delete queues
 reading           find jobs, explain why one is not running
 observing         workers, attempts, backlogs: what operators see
-schedules         create and remove schedules
+schedules         create and remove schedules, fire their ticks
 deploying         bring queues and schedules to what an app declares
 presence          polls, leadership, workers
-maintenance       leases that ran out, the ticks of cron
+maintenance       leases that ran out, warnings
 retention         delete old jobs and old history
-statistics        samples of queues over time, warnings that are kept
+statistics        counts and samples of queues, warnings that are kept
 """
 
 from importlib import import_module

@@ -172,7 +172,7 @@ class ChangeOperations:
         # the commit is on disk); the caller's transaction has no later statement, so they are part of it.
         notifications: list[BoundStatement] = []
         if ends:
-            notifications.append(self._context.bind("notify_waiters" if own else "notify_ended", ids=ids))
+            notifications.append(self._context.bind("notify_waiters" if own else "notify_changed", ids=ids))
         if not ends or queue.policy.is_keyed:
             notifications.append(self._notify(queue, own=own))
         return Batch((statement,), tuple(notifications)) if own else Batch((statement, *notifications))

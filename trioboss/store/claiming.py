@@ -11,7 +11,7 @@ from trioboss.model.described_error import describe_error
 from trioboss.model.job import Job, Lease
 from trioboss.model.payload import Unreadable
 from trioboss.model.queue import Queue
-from trioboss.model.settle_and_claim import Claim, ClaimRequest, Failure
+from trioboss.model.settle_and_claim import ClaimRequest, ClaimResult, Failure
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_rejected
 from trioboss.postgres.operation import Batch, OnOwnConnection, Operation
@@ -23,7 +23,7 @@ from trioboss.store.settling import SettleOperations
 __all__ = ["ClaimOperations", "ClaimPlan"]
 
 _RETRY_ADMISSION = 0.05  # seconds until a backlog is tried again whose first job somebody was just changing
-_CHECKS = 100  # backlog checks that a claim reads at least
+_CHECKS = 20  # backlog checks that a claim reads at least
 _MOST_CHECKS = 5_000  # at most: about 10 ms under the admission lock
 
 
@@ -45,7 +45,7 @@ class ClaimPlan:
             return tuple(filter(None, (self.promote, self.claim)))
         return ((*self.promote, *self.claim),)
 
-    def read(self, context: Context, results: Sequence[PGresult]) -> Claim:
+    def read(self, context: Context, results: Sequence[PGresult]) -> ClaimResult:
         """The claim in the results of its statements."""
         # The results are those of promote, then of lock_admission and admit where they ran, then of the statement that
         # leases, then of find_next_due.
@@ -59,11 +59,11 @@ class ClaimPlan:
             # Without an admission lock the job may be claimed at once; else it is locked for a moment longer.
             delay = _RETRY_ADMISSION if self.queue.policy.is_keyed else 0.0
             next_due = delay if next_due is None else min(delay, next_due)
-        claim = _check_revision(context, self.queue, self.request, answer, next_due)
+        claim = _check_revision(context, self.queue, self.request, answer, next_due, timed=len(rest) < 3)
         return _with_more(claim, admission[1] if answer.more_after is None else answer.more_after, more_due)
 
 
-def _with_more(claim: Claim, more_after: str | None, more_due: bool) -> Claim:
+def _with_more(claim: ClaimResult, more_after: str | None, more_due: bool) -> ClaimResult:
     """The claim, and whether another one at once may find more: backlogs after a position, or jobs that are due."""
     if more_after is not None:
         return attrs.evolve(claim, more=True, more_after=more_after)
@@ -71,16 +71,23 @@ def _with_more(claim: Claim, more_after: str | None, more_due: bool) -> Claim:
 
 
 def _check_revision(
-    context: Context, queue: Queue, request: ClaimRequest, answer: ClaimAnswer, next_due: float | None
-) -> Claim:
+    context: Context,
+    queue: Queue,
+    request: ClaimRequest,
+    answer: ClaimAnswer,
+    next_due: float | None,
+    *,
+    timed: bool = False,
+) -> ClaimResult:
     jobs = answer.jobs(queue, request.worker)
     if answer.revision == queue.revision:
-        return Claim(jobs, next_due, queue.policy)
+        took = answer.took if timed and request.by_priority else 0.0
+        return ClaimResult(jobs, next_due, queue.policy, took=took, left_seq=answer.left_seq)
     context.forget(queue.name)
     if answer.revision is None:
-        return Claim(jobs, next_due, None)
+        return ClaimResult(jobs, next_due, None)
     # The queue was changed, or created again, perhaps with another policy: the statements may have been the wrong ones.
-    return Claim(jobs, 0.0, queue.policy, outdated=True)
+    return ClaimResult(jobs, 0.0, queue.policy, outdated=True)
 
 
 @attrs.frozen
@@ -145,10 +152,12 @@ class ClaimOperations:
         yield from self._fail_unreadable(name, jobs)
         return [job for job in jobs if not isinstance(job.data, Unreadable)]
 
-    def claim(self, name: str, request: ClaimRequest, *, own: bool = True) -> Operation[Claim]:
-        """Lease as many jobs as requested, or all there are, in one round trip if that is enough."""
+    def claim(self, name: str, request: ClaimRequest, *, own: bool = True) -> Operation[ClaimResult]:
+        """Lease as many jobs as requested, or all there are; fewer if their data is more than 4 MB, at least one. One
+        round trip is enough, unless due jobs or backlogs have to be worked off first.
+        """
 
-        def take(queue: Queue) -> Operation[Claim]:
+        def take(queue: Queue) -> Operation[ClaimResult]:
             claim = yield from self._claim_once(queue, request, own)
             if not claim.outdated or claim.jobs:
                 return (yield from self.claim_again(queue, request, claim, own=own))
@@ -157,7 +166,7 @@ class ClaimOperations:
             return (yield from self.claim_again(queue, request, claim, own=own))
 
         try:
-            claim: Claim = yield from self._context.on_queue(name, take)
+            claim: ClaimResult = yield from self._context.on_queue(name, take)
         except Exception as error:
             # A job that cannot be leased keeps nobody from the others. In the caller's transaction all is over anyway.
             if not own or not is_rejected(error):
@@ -171,13 +180,14 @@ class ClaimOperations:
         return claim
 
     def claim_again(
-        self, queue: Queue, request: ClaimRequest, claim: Claim, *, own: bool = True, fill: bool = True
-    ) -> Operation[Claim]:
+        self, queue: Queue, request: ClaimRequest, claim: ClaimResult, *, own: bool = True, fill: bool = True
+    ) -> Operation[ClaimResult]:
         """Add the jobs to a claim that one round did not reach; unless ``fill``, only if it has no job at all.
 
-        Due jobs are promoted, and checks of backlogs answered, in chunks, so that nobody holds the admission lock
-        for long. Each round goes on after the checks that the one before has read, and reads ten times as many: it ends
-        even if somebody is just changing the first jobs of all backlogs, and their checks stay.
+        Each round promotes a chunk of due jobs and answers a chunk of backlog checks, so that no claim holds the
+        admission lock for long. A round begins after the last check that the one before has read, and reads ten times
+        as many. Checks of backlogs whose first job is just being changed stay; the loop ends nevertheless, because no
+        round reads a check a second time.
         """
         checks = _CHECKS
         soonest = claim.next_due
@@ -192,7 +202,7 @@ class ClaimOperations:
             soonest = claim.next_due
         return claim
 
-    def refresh_options(self, queue: Queue, claim: Claim) -> Operation[Claim]:
+    def refresh_options(self, queue: Queue, claim: ClaimResult) -> Operation[ClaimResult]:
         """The same claim, with the options of the queue as it is now, if it was changed since it was cached.
 
         The leases have the terms of now already: a worker that took the old ones would let its jobs expire.
@@ -241,7 +251,7 @@ class ClaimOperations:
         claim = "claim" if request.by_priority else "claim_in_order"
         bounded = request.min_priority is not None or request.max_priority is not None
         if not queue.policy.is_keyed:
-            statements = bind(claim)
+            statements = bind(claim if request.after is None else "claim_onward")
         elif bounded or not request.by_priority:
             # admit_and_claim.sql knows neither bounds nor the order of sending: admit first, and claim what is ready.
             statements = bind("lock_admission", "admit", claim)
@@ -251,7 +261,7 @@ class ClaimOperations:
 
     def _claim_once(
         self, queue: Queue, request: ClaimRequest, own: bool, *, checks: int = _CHECKS, after: str = ""
-    ) -> Operation[Claim]:
+    ) -> Operation[ClaimResult]:
         if own:
             plan = self.plan(queue, request, promote_due=True, async_commit=True, checks=checks, after=after)
             results = yield Batch(*plan.transactions)
@@ -325,6 +335,9 @@ def _admission(request: ClaimRequest, checks: int, after: str = "") -> dict[str,
     values = _criteria(request) | {"by_priority": request.by_priority, "checks": max(checks, request.limit)}
     if not request.by_priority:
         values["checks"] = max(_MOST_CHECKS, request.limit)  # checks are in the order of priorities
+    if (position := request.after) is not None:
+        values["after_priority"], values["after_left"] = position.priority, position.left_seq
+        values["after_rank"], values["after_seq"] = -position.priority, position.seq
     if after:
         values["after_rank"], values["after_seq"] = after.split()
     return values

@@ -115,8 +115,9 @@ class Context:
 
         ``may_miss``: an empty answer may mean that the jobs are in another table.
         """
-        # The cache is not invalidated by other bosses. A statement for a table that is gone fails; a statement for a
-        # table that exists and no longer holds the queue finds nothing.
+        # The cache may be outdated: another boss may have deleted the queue and created it again, and a notification of
+        # that comes later, or not at all. A statement for a table that is gone fails; a statement for a table that
+        # exists and no longer holds the queue finds nothing.
         queue = yield from self.find(name)
         for _ in range(_MOST_MOVES):
             try:

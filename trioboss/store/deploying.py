@@ -3,8 +3,10 @@
 An app changes what has its label, and nothing else: a queue that an operator or another app made stays as it is.
 """
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -15,6 +17,7 @@ from trioboss.model.deployment import (
     Declaration,
     DeclaredQueue,
     DeclaredSchedule,
+    Standing,
     describe_differences,
     describe_options,
     in_order_of_creation,
@@ -32,6 +35,7 @@ from trioboss.store.schedules import ScheduleOperations, send_options
 __all__ = ["DeployOperations"]
 
 _FIXED = ("policy", "partition")
+Labels = Mapping[tuple[str, str | None], str | None]
 
 
 @attrs.frozen
@@ -50,23 +54,77 @@ class DeployOperations:
     def _make_schedules(self) -> ScheduleOperations:
         return ScheduleOperations(self._context)
 
-    def plan(self, app: Declaration, *, adopt: bool = False, prune: bool = False) -> Operation[list[Change]]:
+    def plan(
+        self, app: Declaration, *, adopt: bool = False, prune: bool = False, compare: bool = False
+    ) -> Operation[list[Change]]:
         """What has to change. ``adopt`` takes over what others made, ``prune`` deletes schedules of the app that it
-        no longer declares.
+        no longer declares. An option that the deployed version declares, and this one does not, gets its default.
+
+        A policy or partition that differs raises QueueExists, because it cannot be changed. With ``compare`` it is a
+        difference like others: the plan will not be carried out.
         """
         queues = {queue.name: queue for queue in (yield from self._queues.get_all())}
         schedules = {(each.queue, each.key): each for each in (yield from self._schedules.get_all(None))}
         rows = read_first((yield Batch((self._context.bind("get_labels"),))))
         labels: dict[tuple[str, str | None], str | None] = {(name, key): label for name, key, label in rows}
+        deployed = yield from self._read_deployed_options(app.label)
         changes = [
             change
             for queue in in_order_of_creation(app.queues)
-            for change in _plan_queue(queue, queues.get(queue.name), labels, app.label, adopt)
+            for change in _plan_queue(
+                _with_defaults(queue, deployed.get(queue.name, {})),
+                queues.get(queue.name),
+                labels,
+                app.label,
+                adopt,
+                compare,
+            )
         ]
         for declared in app.schedules:
             found = schedules.get((declared.queue, declared.key))
             changes += self._plan_schedule(declared, found, labels, app.label, adopt)
         return changes + list(_plan_leftovers(app, labels, prune))
+
+    def get_standing(self, app: Declaration) -> Operation[Standing]:
+        """How this version of the app relates to those that were deployed."""
+        rows = read_first((yield Batch((self._context.bind("get_deployments", label=app.label),))))
+        digests = [digest for _, digest, _, _ in rows]
+        if not digests:
+            return Standing.NEVER_DEPLOYED
+        digest = self._digest(app)
+        if digest == digests[0]:
+            return Standing.DEPLOYED
+        return Standing.REPLACED if digest in digests else Standing.OTHER_DEPLOYED
+
+    def get_declared_schedules(self) -> Operation[dict[str, set[tuple[str, str]]]]:
+        """The queue and key of each schedule that the deployed version of each app declares, by the app's label."""
+        rows = read_first((yield Batch((self._context.bind("get_deployments"),))))
+        declared: dict[str, set[tuple[str, str]]] = {}
+        for label, _, declaration, _ in rows:  # the last deployment of an app comes first
+            if label not in declared:
+                declared[label] = {(queue, key) for queue, key in declaration.get("schedules", [])}
+        return declared
+
+    def record(self, app: Declaration) -> Operation[None]:
+        """Write down that this version of the app is deployed."""
+        declaration = {
+            "queues": {queue.name: _checked_options(queue) for queue in app.queues},
+            "schedules": [[schedule.queue, schedule.key] for schedule in app.schedules],
+        }
+        values = {"digest": self._digest(app), "declaration": json.dumps(declaration)}
+        yield Batch((self._context.bind("record_deployment", label=app.label, **values),))
+
+    def _digest(self, app: Declaration) -> str:
+        """A digest of all that the app declares. Only a digest of it is stored: schedules have data."""
+        queues = {queue.name: _checked_options(queue) for queue in app.queues}
+        schedules = {f"{each.queue}/{each.key}": self._check_schedule(each) for each in app.schedules}
+        text = json.dumps([queues, schedules], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _read_deployed_options(self, label: str) -> Operation[Mapping[str, Mapping[str, Any]]]:
+        """The options that the deployed version of the app declares, by queue."""
+        rows = read_first((yield Batch((self._context.bind("get_deployments", label=label),))))
+        return rows[0][2].get("queues", {}) if rows else {}
 
     def apply(self, app: Declaration, changes: Sequence[Change]) -> Operation[None]:
         """Carry out a plan."""
@@ -104,19 +162,11 @@ class DeployOperations:
         self,
         declared: DeclaredSchedule,
         found: Schedule | None,
-        labels: Mapping[tuple[str, str | None], str | None],
+        labels: Labels,
         label: str,
         adopt: bool,
     ) -> Iterator[Change]:
-        options = send_options(NewJob.from_options(None, declared.options))
-        data = None if declared.data is None else encode(declared.data, "data", self._context.max_bytes)
-        asked = {
-            "cron": check_cron(declared.cron),
-            "tz": check_timezone(declared.tz),
-            "missed": str(check_missed(declared.missed)),
-            "data": None if data is None else json.loads(data),
-            "options": json.loads(json.dumps(options)),
-        }
+        asked = self._check_schedule(declared)
         if found is None:
             text = f"{declared.cron} ({declared.tz})"
             yield Change(
@@ -142,13 +192,43 @@ class DeployOperations:
             new = declared if action is Action.UPDATE else None
             yield Change(action, "schedule", declared.queue, declared.key, text=text, schedule=new)
 
+    def _check_schedule(self, declared: DeclaredSchedule) -> dict[str, Any]:
+        """What is declared, checked, and as the database would return it."""
+        options = send_options(NewJob.from_options(None, declared.options))
+        data = None if declared.data is None else encode(declared.data, "data", self._context.max_bytes)
+        return {
+            "cron": check_cron(declared.cron),
+            "tz": check_timezone(declared.tz),
+            "missed": str(check_missed(declared.missed)),
+            "data": None if data is None else json.loads(data),
+            "options": json.loads(json.dumps(options)),
+        }
+
+
+def _checked_options(queue: DeclaredQueue) -> dict[str, Any]:
+    """The options that a queue is declared with, as the database would return them."""
+    settings = QueueSettings(**queue.options)
+    return {name: getattr(settings, name) for name in queue.options}
+
+
+def _with_defaults(queue: DeclaredQueue, deployed: Mapping[str, Any]) -> DeclaredQueue:
+    """The queue with the defaults of the options that the deployed version declares and this one does not."""
+    settings = QueueSettings(**queue.options)
+    defaults = {
+        name: getattr(settings, name)
+        for name in deployed
+        if name not in queue.options and name not in _FIXED and hasattr(settings, name)
+    }
+    return attrs.evolve(queue, options={**queue.options, **defaults})
+
 
 def _plan_queue(
     declared: DeclaredQueue,
     found: Queue | None,
-    labels: Mapping[tuple[str, str | None], str | None],
+    labels: Labels,
     label: str,
     adopt: bool,
+    compare: bool,
 ) -> Iterator[Change]:
     asked = QueueSettings(**declared.options)
     if found is None:
@@ -160,7 +240,7 @@ def _plan_queue(
         for name in declared.options
         if getattr(asked, name) != getattr(found, name)
     }
-    if fixed := {name: differing[name] for name in _FIXED if name in differing}:
+    if (fixed := {name: differing[name] for name in _FIXED if name in differing}) and not compare:
         raise QueueExists(declared.name, fixed)
     owner = labels.get((declared.name, None))
     action, text = _decide(owner, label, adopt, describe_differences(differing))
@@ -170,7 +250,9 @@ def _plan_queue(
 
 
 def _decide(owner: str | None, label: str, adopt: bool, differences: str) -> tuple[Action | None, str]:
-    """What to do with something that exists: by whom it belongs to, and how it differs from what is declared."""
+    """The action for a queue or schedule that exists already, by the app that owns it (``owner``), and by its
+    differences from the declaration; and the text that explains it.
+    """
     if owner == label or adopt:
         if differences:
             return Action.UPDATE, differences
@@ -181,9 +263,7 @@ def _decide(owner: str | None, label: str, adopt: bool, differences: str) -> tup
     return Action.LEAVE, f"{whose}, and it differs: {differences}"
 
 
-def _plan_leftovers(
-    app: Declaration, labels: Mapping[tuple[str, str | None], str | None], prune: bool
-) -> Iterator[Change]:
+def _plan_leftovers(app: Declaration, labels: Labels, prune: bool) -> Iterator[Change]:
     """What the app declared once, and no longer does. Queues hold jobs: they are only reported."""
     queues = {queue.name for queue in app.queues}
     schedules = {(schedule.queue, schedule.key) for schedule in app.schedules}

@@ -8,7 +8,7 @@ import attrs
 
 from trioboss.errors import LeaseLost, UnknownQueue, UsageError
 from trioboss.model.check import check_duration
-from trioboss.model.job import Lease
+from trioboss.model.job import Lease, Settled
 from trioboss.model.payload import JsonInput, encode
 from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement
@@ -18,6 +18,7 @@ from trioboss.postgres.wire.results import read_rows
 from trioboss.store.context import Context
 from trioboss.store.parameters import lease_arrays, text_array, uuid_array
 from trioboss.store.rows import read_first
+from trioboss.store.targets import Targets, parse_targets
 
 __all__ = ["LeaseOperations"]
 
@@ -73,6 +74,20 @@ class LeaseOperations:
                 continue  # its jobs are gone with it
             tables.setdefault(queue.table_name, []).append(name)
         return tables
+
+    def touch(self, name: str, targets: Targets, *, own: bool) -> Operation[Settled]:
+        """Renew the leases of active jobs, for a caller. Unlike `renew` it waits for rows that are locked, and takes
+        ids without a lease, too.
+        """
+
+        def renew(queue: Queue) -> Operation[set[UUID]]:
+            values = lease_arrays(asked.leases, asked.unfenced) | {"queues": text_array([name])}
+            touch = self._context.bind("touch", queue.table_name, async_commit=own, **values)
+            return {row[0] for row in read_first((yield Batch((touch,))))}
+
+        asked = parse_targets(name, targets)
+        done = yield from self._context.on_queue(name, renew, may_miss=True)
+        return asked.answer(done, "active")
 
     def extend(self, name: str, lease: Lease, seconds: object) -> Operation[float]:
         """Let a lease expire later; return how long it is now."""

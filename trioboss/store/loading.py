@@ -114,7 +114,8 @@ class LoadOperations:
                 raise UsageError(f"jobs[{position}]: {error}") from None
             if item.job is not None and item.job.dead_letter is not None:
                 dead_letters.add(item.job.dead_letter)
-            # Staging takes any job, and one long COPY there is better than many short ones here and there.
+            # From the first job on that needs staging, all go there: staging takes every job, and one long COPY costs
+            # less than many short ones that alternate between the two tables.
             staged = staged or item.path is _Path.STAGING
             yield attrs.evolve(item, path=_Path.STAGING) if staged and item.path is _Path.COPY else item
 

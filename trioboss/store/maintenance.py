@@ -1,29 +1,28 @@
-"""Operations of maintenance: leases that ran out, warnings, and the ticks of cron. Retention is in retention.py."""
+"""Operations of maintenance: leases that ran out, and warnings.
+
+Retention is in retention.py, samples are in statistics.py.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
-from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
 import attrs
 
-from trioboss.errors import UnknownQueue, UsageError
+from trioboss.errors import UnknownQueue
 from trioboss.model.described_error import describe_error
-from trioboss.model.job import Lease, NewJob
+from trioboss.model.job import Lease
 from trioboss.model.polling import Rescue
-from trioboss.model.schedule import Schedule
 from trioboss.model.settle_and_claim import Failure, Settlements
 from trioboss.model.states import JobState
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_rejected
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.postgres.wire.results import read_rows
 from trioboss.store.context import Context
 from trioboss.store.parameters import uuid_array
 from trioboss.store.rows import read_first
-from trioboss.store.sending import SendOperations
 from trioboss.store.settling import SettleOperations
 
 __all__ = ["MaintenanceOperations"]
@@ -39,7 +38,7 @@ _ERRORS: dict[_Outcome, str | None] = {
 
 @attrs.frozen
 class MaintenanceOperations:
-    """The operations of the leader for all jobs, and of the scheduler for all schedules."""
+    """The operations of the leader, for all jobs."""
 
     _context: Context
 
@@ -79,10 +78,12 @@ class MaintenanceOperations:
         found += [(None, "quarantined", f"job {id}: {reason}") for id, reason in rejected.items()]
         return Rescue(ended, active - sum(len(ids) for _, _, ids in ended_now), next_expiry, found)
 
-    def find_long_queues(self) -> Operation[list[tuple[str | None, str, str]]]:
-        """Queues with more waiting jobs than their warning_queue_size."""
+    def find_long_queues(self) -> Operation[list[tuple[str | None, str, str]] | None]:
+        """Queues with more queued jobs than their warning_queue_size; None if no queue has one."""
         rows = read_first((yield Batch((self._context.bind("find_long_queues"),))))
-        return [_describe_warning(*row) for row in rows]
+        if not rows[0][0]:
+            return None
+        return [_describe_warning(*row[1:]) for row in rows if row[1] is not None]
 
     def _examine_leases(
         self, examine: BoundStatement, rejected: dict[UUID, str]
@@ -123,42 +124,6 @@ class MaintenanceOperations:
             if states:
                 ended.append((name, outcome, tuple(states)))
         return ended
-
-    def count_states(self) -> Operation[dict[str, dict[str, int]]]:
-        """How many jobs of each queue are in each state; states without jobs are left out."""
-        statements = (self._context.bind("count_states"), self._context.bind("get_queues"))
-        (counted, queues), *_ = yield Batch(statements)
-        counts: dict[str, dict[str, int]] = defaultdict(dict, {row[0]: {} for row in read_rows(queues)})
-        for name, state, count in read_rows(counted):
-            counts[name][state] = count
-        return dict(counts)
-
-    # -- cron
-
-    def read_schedules(self) -> Operation[tuple[datetime, list[tuple[Schedule, datetime | None]]]]:
-        """The time of the database, and each schedule with its last tick."""
-        rows = read_first((yield Batch((self._context.bind("get_last_ticks"),))))
-        schedules = [(Schedule(*row[1:10]), row[10]) for row in rows if row[1] is not None]
-        return rows[0][0], schedules
-
-    def fire(self, schedule: Schedule, due: datetime, id: UUID) -> Operation[tuple[bool, UUID | None, float]]:
-        """Write a tick into the table tick and send its job, both or neither. Needs an open transaction around it.
-
-        Returns whether the tick was ours to fire, the id of the job, and the seconds to wait if it came too early.
-        """
-        tick = self._context.bind("fire_tick", queue=schedule.queue, key=schedule.key, due=due, id=id)
-        rows = read_first((yield Batch((tick,))))
-        if not rows:
-            return False, None, 0.0
-        ours, early = rows[0]
-        if not ours:
-            return False, None, early
-        # The row of the tick has the id of the job, so that each can be found by the other.
-        try:
-            job = NewJob.from_options(schedule.data, schedule.options | {"id": id})
-        except TypeError as error:
-            raise UsageError(f"options: {error}") from error
-        return True, (yield from SendOperations(self._context).send(schedule.queue, job, own=False)), 0.0
 
 
 def _describe_warning(

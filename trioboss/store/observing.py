@@ -1,5 +1,6 @@
 """Operations for operators: what happens now, and what happened to a job."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import attrs
@@ -8,6 +9,7 @@ from trioboss.model.check import check_key, check_name, check_uuid
 from trioboss.model.observation import (
     Attempt,
     BacklogJob,
+    BlockedBacklog,
     BlockedKey,
     FailureView,
     Observation,
@@ -17,7 +19,9 @@ from trioboss.model.observation import (
 )
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.postgres.wire.results import read_rows
+from trioboss.sql.grants import Right
 from trioboss.store.context import Context
+from trioboss.store.parameters import text_array
 from trioboss.store.rows import read_first
 
 __all__ = ["ObserveOperations"]
@@ -48,11 +52,29 @@ class ObserveOperations:
         get = self._context.bind("get_backlog", queue.table_name, **values)
         return [BacklogJob(*row) for row in read_first((yield Batch((get,))))]
 
-    def observe(self, since: UUID, limit: int) -> Operation[Observation]:
-        """Everything that happens now; ``since``: the first id whose jobs count as sent meanwhile."""
+    def list_blocked(self, name: str | None, limit: int) -> Operation[list[BlockedBacklog]]:
+        """The keys that failed jobs block, of one queue or of all."""
+        if name is not None:
+            yield from self._context.reload(check_name("queue", name))
+        found = self._context.bind("list_blocked_keys", queue=name, limit=limit)
+        return [BlockedBacklog(*row) for row in read_first((yield Batch((found,))))]
+
+    def find_missing_rights(self, needed: Sequence[Right]) -> Operation[list[Right]]:
+        """Those of the rights that the current role lacks."""
+        examine = self._context.bind(
+            "examine_rights",
+            kinds=text_array([each.kind for each in needed]),
+            names=text_array([each.name for each in needed]),
+            columns=text_array([each.column for each in needed]),
+            rights=text_array([each.right for each in needed]),
+        )
+        return [needed[position - 1] for (position,) in read_first((yield Batch((examine,))))]
+
+    def observe(self, since: UUID, until: UUID, limit: int) -> Operation[Observation]:
+        """Everything that happens now; jobs with ids between ``since`` and ``until`` count as sent meanwhile."""
         bind = self._context.bind
         statements = (
-            bind("observe_queues", since=since),
+            bind("observe_queues", since=since, until=until),
             bind("observe_running", limit=limit),
             bind("observe_failures", limit=limit),
             bind("observe_blocked", limit=limit),

@@ -67,8 +67,9 @@ class PresenceOperations:
         pid: int | None = None,
         info: str | None = None,
     ) -> BoundStatement:
-        """The statement that registers a worker, or registers it again. ``pid``: the session that holds the lock; None
-        if it is not known yet. ``info``: what operators see of it, as JSON.
+        """The statement that registers a worker, or renews its registration. ``pid``: the server process of the session
+        that holds the lock; None if the boss has no such session yet. ``info``: what operators see of the worker, as
+        JSON.
         """
         values = {"worker": worker, "boss": boss, "name": name, "queue": queue, "lock": lock, "pid": pid}
         return self._context.bind("register_worker", **values, info=info)

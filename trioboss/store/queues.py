@@ -6,12 +6,12 @@ from typing import Any
 
 import attrs
 
-from trioboss.errors import QueueBusy, QueueExists, QueueInUse, UnknownQueue, UsageError
+from trioboss.errors import QueueBusy, QueueExists, QueueInUse, StatementFailed, UnknownQueue, UsageError
 from trioboss.model.check import check_name
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue, changed_settings, make_settings
 from trioboss.model.states import JobState
-from trioboss.postgres.errors import is_lock_not_available
+from trioboss.postgres.errors import is_lock_not_available, is_permission_denied
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.postgres.wire import BoundStatement
 from trioboss.postgres.wire.results import read_rows
@@ -152,6 +152,10 @@ class QueueOperations:
         except Exception as error:
             if is_lock_not_available(error):
                 raise QueueBusy(name, how) from error
+            if is_permission_denied(error):
+                # The error names the first table that is refused, which need not be that of the queues.
+                text = f"queue {name!r} cannot be {how}: permission denied to this database role"
+                raise StatementFailed(text, getattr(error, "sqlstate", None)) from error
             raise
 
     def _check_dead_letter(self, name: str, dead_letter: str | None) -> Operation[None]:
@@ -163,7 +167,7 @@ class QueueOperations:
                 raise UsageError(f"dead_letter: {dead_letter!r} would lead back to {name!r}")
             found = read_queues((yield Batch((self._context.bind("get_queues", queue=link),))))
             if not found:
-                raise UnknownQueue(link)
+                raise UnknownQueue(link, dead_letter_of=name)
             link = found[0].dead_letter
 
     def _expect_queue(self, name: str, batch: Batch) -> Operation[None]:

@@ -80,7 +80,14 @@ class ReadOperations:
         job = yield from self.get_job(name, wanted)
         if job is None:
             return Explanation(Reason.UNKNOWN, f"there is no job {wanted} in queue {name!r}")
-        return Explanation(Reason.ENDED, f"it is {job.state} since {_clock(job.completed_on)}")
+        return Explanation(Reason.ENDED, f"{_ENDINGS[job.state]} at {_clock(job.completed_on)}")
+
+
+_ENDINGS = {
+    JobState.COMPLETED: "it completed",
+    JobState.FAILED: "it failed",
+    JobState.CANCELLED: "it was cancelled",
+}
 
 
 def _halves(state: object) -> list[str]:
@@ -133,12 +140,14 @@ def _explain(
     """The first obstacle, from the one that lasts longest to the one that goes away by itself."""
     if readiness == Readiness.ACTIVE:
         runner = f"worker {worker}" if worker else "a caller that fetched it"
-        return Explanation(Reason.RUNNING, f"it runs since {_clock(started_on)}, with {runner}")
+        return Explanation(Reason.RUNNING, f"it has been running since {_clock(started_on)}, with {runner}")
     if readiness == Readiness.ENDED:
-        return Explanation(Reason.ENDED, f"it failed and blocks key {key!r}: retry it or delete it")
+        text = f"it failed and blocks key {key!r}: retry it or delete it, the jobs behind it wait until then"
+        return Explanation(Reason.ENDED, text)
     if paused:
-        return Explanation(Reason.PAUSED, "its queue is paused: resume_queue lets it go on")
-    # By the time and not by the readiness: a job that is due is promoted by the next claim, so it is not deferred.
+        return Explanation(Reason.PAUSED, "its queue is paused: unpause it (resume_queue)")
+    # The time is compared, and not the readiness: a job whose time has come stays `deferred` in the database until the
+    # next claim promotes it.
     if start_after > now:
         return Explanation(Reason.DEFERRED, f"it is deferred until {_clock(start_after)}", until=start_after)
     if behind is not None and behind_state == JobState.FAILED:
@@ -151,7 +160,8 @@ def _explain(
     if not idle and not workers:
         return Explanation(Reason.NO_WORKER, "no worker takes jobs of its queue")
     number = str(ahead) if ahead <= 10_000 else "more than 10,000"
-    return Explanation(Reason.QUEUED, f"it is due, and {number} jobs of its queue go first")
+    others = "1 job of its queue goes" if ahead == 1 else f"{number} jobs of its queue go"
+    return Explanation(Reason.QUEUED, f"it is due, and {others} first")
 
 
 def _clock(instant: datetime | None) -> str:

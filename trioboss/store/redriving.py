@@ -15,6 +15,7 @@ from trioboss.store.rows import read_first
 __all__ = ["DeadLetterGroup", "RedriveOperations"]
 
 _CHUNK = 1000  # jobs of one transaction
+_NOTHING = Redriven(0, {}, 0, 0)
 
 
 @attrs.frozen
@@ -27,6 +28,8 @@ class DeadLetterGroup:
     """The queue that redrive would send them to; None if it would leave them."""
     error: str | None
     count: int
+    live: bool = False
+    """Whether the jobs that they are copies of block their keys, or were retried: redrive leaves them."""
 
 
 @attrs.frozen
@@ -36,18 +39,38 @@ class RedriveOperations:
     _context: Context
 
     def redrive(
-        self, name: str, to: str | None, source: str | None, limit: int | None, *, dry_run: bool
+        self,
+        name: str,
+        to: str | None,
+        source: str | None,
+        limit: int | None,
+        *,
+        dry_run: bool,
+        force: bool = False,
     ) -> Operation[Redriven]:
-        """Send them to the queues in which they failed, or to one queue; or count them."""
+        """Send them to the queues in which they failed, or to one queue; or count them. ``force``: also copies of jobs
+        that are live.
+        """
         if limit is not None:
             check_count("limit", limit, low=1)
         if dry_run:
-            return _summarize((yield from self.preview(name, to, source, limit)))
-        result, left = Redriven(0, {}, 0, 0), limit
+            result = _summarize((yield from self.preview(name, to, source, limit, force=force)))
+        else:
+            result = yield from self._move_all(name, to, source, limit, force=force)
+        if source is not None and result == _NOTHING:
+            # A deleted queue can be the source of jobs that are still here. Without any the name may be misspelt.
+            yield from self._context.reload(source)
+        return result
+
+    def _move_all(
+        self, name: str, to: str | None, source: str | None, limit: int | None, *, force: bool
+    ) -> Operation[Redriven]:
+        """Send up to ``limit`` of them, in chunks."""
+        result, left = _NOTHING, limit
         after: UUID | None = None
         while left is None or left > 0:
             size = _CHUNK if left is None else min(_CHUNK, left)
-            chunk, end = yield from self.move(name, to, source, after, None, size)
+            chunk, end = yield from self.move(name, to, source, after, None, size, force=force)
             result = _add(result, chunk)
             if end is None:
                 break
@@ -55,11 +78,11 @@ class RedriveOperations:
         return result
 
     def preview(
-        self, name: str, to: str | None, source: str | None, limit: int | None
+        self, name: str, to: str | None, source: str | None, limit: int | None, *, force: bool = False
     ) -> Operation[list[DeadLetterGroup]]:
         """The jobs that redrive would send, or leave, in groups."""
         table, values = yield from self._check(name, to, source)
-        preview = self._context.bind("preview_redrive", table, limit=limit, **values)
+        preview = self._context.bind("preview_redrive", table, limit=limit, force=force, **values)
         return [DeadLetterGroup(*row) for row in read_first((yield Batch((preview,))))]
 
     def move(
@@ -70,23 +93,27 @@ class RedriveOperations:
         after: UUID | None,
         last: UUID | None,
         limit: int,
+        *,
+        force: bool = False,
     ) -> Operation[tuple[Redriven, UUID | None]]:
         """Send one chunk of them: those after the id ``after`` and up to ``last``. Also returns the id after which the
         next chunk begins, or None if there are no more.
         """
         table, values = yield from self._check(name, to, source)
-        redrive = self._context.bind("redrive", table, after=after, last=last, limit=limit, **values)
+        values |= {"after": after, "last": last}
+        redrive = self._context.bind("redrive", table, limit=limit, force=force, **values)
         rows = read_first((yield Batch((redrive,))))
-        moved = Counter(destination for _, destination, sent in rows if sent)
-        unroutable = sum(destination is None for _, destination, _ in rows)
-        refused = len(rows) - moved.total() - unroutable
-        return Redriven(moved.total(), dict(moved), unroutable, refused), (
+        moved = Counter(destination for _, destination, sent, _ in rows if sent)
+        live = sum(is_live for *_, is_live in rows)
+        unroutable = sum(destination is None and not is_live for _, destination, _, is_live in rows)
+        refused = len(rows) - moved.total() - unroutable - live
+        return Redriven(moved.total(), dict(moved), unroutable, refused, live), (
             rows[-1][0] if len(rows) == limit else None
         )
 
     def _check(
         self, name: str, to: str | None, source: str | None
-    ) -> Operation[tuple[str, dict[str, str | None]]]:
+    ) -> Operation[tuple[str, dict[str, object]]]:
         """The table of the queue, and the parameters of the statements."""
         check_name("queue", name)
         if source is not None:
@@ -104,8 +131,9 @@ def _summarize(groups: list[DeadLetterGroup]) -> Redriven:
     for group in groups:
         if group.destination is not None:
             counts[group.destination] += group.count
-    unroutable = sum(group.count for group in groups if group.destination is None)
-    return Redriven(counts.total(), dict(counts), unroutable, 0)
+    unroutable = sum(group.count for group in groups if group.destination is None and not group.live)
+    live = sum(group.count for group in groups if group.live)
+    return Redriven(counts.total(), dict(counts), unroutable, 0, live)
 
 
 def _add(one: Redriven, other: Redriven) -> Redriven:
@@ -114,4 +142,5 @@ def _add(one: Redriven, other: Redriven) -> Redriven:
         dict(Counter(one.destinations) + Counter(other.destinations)),
         one.unroutable + other.unroutable,
         one.refused + other.refused,
+        one.live + other.live,
     )

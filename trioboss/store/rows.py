@@ -1,4 +1,4 @@
-"""Rows become model values here, and nowhere else."""
+"""Rows become jobs, queues, schedules and statistics here."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -47,15 +47,21 @@ class ClaimAnswer:
     revision: int | None
     """Of the queue; None if there is no such queue."""
     again: bool
-    """A job was being changed at the moment of the claim."""
+    """A job was left, and may be claimed at once: another session was just changing it, or the data of the others was
+    enough for one answer.
+    """
     more_after: str | None
     """The position after which the same claim may find more; None if there is no more."""
+    left_seq: int | None
+    """The number of the last check that it has read of those whose owner left."""
+    took: float
+    """Seconds that the statement ran."""
     _result: PGresult
     _first: tuple[Any, ...]
 
     def jobs(self, queue: Queue, worker: UUID | None) -> Sequence[Job]:
         """The claimed jobs, with the options of that queue."""
-        if self._first[4] is None:
+        if self._first[6] is None:
             return []
         return _ClaimedJobs(self._result, self._first, queue, worker)
 
@@ -63,8 +69,8 @@ class ClaimAnswer:
 def read_claim(result: PGresult) -> ClaimAnswer:
     """The answer of claim.sql and the other statements that lease jobs."""
     first = read_row(result, 0)
-    revision, _, again, more_after = first[:4]
-    return ClaimAnswer(revision, again, more_after, result, first)
+    revision, _, again, more_after, left_seq, took = first[:6]
+    return ClaimAnswer(revision, again, more_after, left_seq, took, result, first)
 
 
 def with_options(jobs: Sequence[Job], queue: Queue) -> Sequence[Job]:
@@ -131,7 +137,7 @@ def _claimed_job(template: dict[str, Any], row: tuple[Any, ...]) -> Job:
         options,
         fields["data"],
         notes,
-    ) = row[4:]
+    ) = row[6:]
     if isinstance(options, dict):  # null for nearly all jobs
         fields.update(options)
     if notes is not None:

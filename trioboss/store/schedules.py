@@ -1,8 +1,10 @@
-"""Operations on schedules."""
+"""Operations on schedules, and on the ticks that they fire."""
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import attrs
 
@@ -14,14 +16,14 @@ from trioboss.model.schedule import Schedule, check_cron, check_missed, check_ti
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.store.context import Context
 from trioboss.store.rows import read_first, read_schedules
-from trioboss.store.sending import require_key
+from trioboss.store.sending import SendOperations, require_key
 
 __all__ = ["ScheduleOperations", "send_options"]
 
 
 @attrs.frozen
 class ScheduleOperations:
-    """Create, read and remove schedules."""
+    """Create, read and remove schedules, and fire their ticks."""
 
     _context: Context
 
@@ -62,6 +64,33 @@ class ScheduleOperations:
         if not found and name is not None:
             yield from self._context.reload(name)
         return found
+
+    # -- for the scheduler
+
+    def read_ticks(self) -> Operation[tuple[datetime, list[tuple[Schedule, datetime | None]]]]:
+        """The time of the database, and each schedule with its last tick."""
+        rows = read_first((yield Batch((self._context.bind("get_last_ticks"),))))
+        schedules = [(Schedule(*row[1:10]), row[10]) for row in rows if row[1] is not None]
+        return rows[0][0], schedules
+
+    def fire(self, schedule: Schedule, due: datetime, id: UUID) -> Operation[tuple[bool, UUID | None, float]]:
+        """Write a tick into the table tick and send its job, both or neither. Needs an open transaction around it.
+
+        Returns whether the tick was ours to fire, the id of the job, and the seconds to wait if it came too early.
+        """
+        tick = self._context.bind("fire_tick", queue=schedule.queue, key=schedule.key, due=due, id=id)
+        rows = read_first((yield Batch((tick,))))
+        if not rows:
+            return False, None, 0.0
+        ours, early = rows[0]
+        if not ours:
+            return False, None, early
+        # The row of the tick has the id of the job, so that each can be found by the other.
+        try:
+            job = NewJob.from_options(schedule.data, schedule.options | {"id": id})
+        except TypeError as error:
+            raise UsageError(f"options: {error}") from error
+        return True, (yield from SendOperations(self._context).send(schedule.queue, job, own=False)), 0.0
 
 
 def _check_key(key: object) -> str:

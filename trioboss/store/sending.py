@@ -183,13 +183,15 @@ class SendOperations:
         return (yield from self._context.on_queue(name, send))
 
     def check_snapshot(self, queue: Queue, given: Sequence[UUID]) -> Operation[set[UUID]]:
-        """Check a send in a transaction of the caller whose snapshot is as old as the transaction: the queue must be
-        the one that the snapshot shows, and jobs of given ids that have ended since are removed again; return their
-        ids.
+        """Check a send in a transaction of the caller, with an isolation level above READ COMMITTED: its snapshot shows
+        the database as it was when the transaction began.
+
+        Raises QueueChanged if the queue has been deleted and created again since. Removes jobs of this send whose
+        ``given`` id belongs to a job that has ended since, and returns their ids.
         """
         read = self._context.bind("get_queues", queue=queue.name)
         seen = read_queues((yield Batch((read,))))
-        find = self._context.bind("find_ended", queue=queue.name, ids=uuid_array(given))
+        find = self._context.bind("find_ended_ids", queue=queue.name, ids=uuid_array(given))
         now = yield OnOwnConnection(Batch((read, find)))
         # A queue that only the caller's transaction has is one that it has made.
         if any(found.created_on != seen[0].created_on for found in read_queues(now)):

@@ -50,12 +50,7 @@ class SettleAndClaimOperations:
                 payload = self._context.bind("notify", payload=notify)
                 settling = attrs.evolve(settling, notifications=(*settling.notifications, payload))
             if request is None:
-                # A caller that claims nothing more may close the connection: its notifications have to be out by then.
-                results = yield Batch(
-                    settling.statements, follow_up=settling.notifications, await_follow_up=True
-                )
-                states = yield from self._read_settled(settling, results[0] if results else [])
-                return SettledAndClaimed(states, None)
+                return (yield from self._settle_only(settling))
             # The idle marker is committed before the claim reads: either the claim sees a new job, or its sender sees
             # the marker.
             marker = self._marker(queue, request, idle)
@@ -74,15 +69,28 @@ class SettleAndClaimOperations:
         try:
             return (yield from self._context.on_queue(name, run))
         except Exception as error:
-            if settlements and is_lock_not_available(error):
-                queue = yield from self._context.find(name)
-                if request is None or not (queue.policy.is_keyed or _is_bulk(settlements, request)):
-                    return (yield from self._settle_unlocked(name, settlements))
-                # The claim was a transaction of its own, and it is not known which of the two had to wait: the caller
-                # settles again without a claim.
-            if is_rejected(error) and not (request is not None and _is_bulk(settlements, request)):
-                return (yield from self._settle_despite(name, settlements, request, error))
-            raise
+            return (yield from self._settle_after(error, name, settlements, request))
+
+    def _settle_only(self, settling: SettlePlan) -> _SettleAndClaim:
+        # A caller that claims nothing more may close the connection: its notifications have to be out by then.
+        results = yield Batch(settling.statements, follow_up=settling.notifications, await_follow_up=True)
+        states = yield from self._read_settled(settling, results[0] if results else [])
+        return SettledAndClaimed(states, None)
+
+    def _settle_after(
+        self, error: Exception, name: str, settlements: Settlements, request: ClaimRequest | None
+    ) -> _SettleAndClaim:
+        """Settle what can be settled after the statements for all have failed; or raise the error again."""
+        is_bulk = request is not None and _is_bulk(settlements, request)
+        if settlements and is_lock_not_available(error):
+            queue = yield from self._context.find(name)
+            if request is None or not (queue.policy.is_keyed or is_bulk):
+                return (yield from self._settle_unlocked(name, settlements))
+            # Settling and claiming were two transactions here, and the error does not tell which of them failed. It is
+            # raised: the dispatcher then sends the outcomes again, and recovers leases that it may have.
+        if is_rejected(error) and not is_bulk:
+            return (yield from self._settle_despite(name, settlements, request, error))
+        raise error
 
     def _settle_unlocked(self, name: str, settlements: Settlements) -> _SettleAndClaim:
         rejected: dict[UUID, str] = {}

@@ -1,4 +1,6 @@
-"""The statements that end attempts, and how to read their results. They are built only here."""
+"""The statements that complete, fail and release attempts, and how to read their results. For callers and for
+dispatchers they are built here; settling.py and settle_and_claim.py execute them.
+"""
 
 from collections.abc import Iterable, Sequence
 from uuid import UUID
@@ -136,7 +138,6 @@ def _read_completed(result: PGresult, settlements: Settlements) -> tuple[list[UU
         return [], False
     first, on_complete = read_row(result, 0)[:2]
     if first is not None and result.ntuples == len(settlements.completed):
-        return [
-            lease.id for lease, _ in settlements.completed
-        ], on_complete  # nearly always; no need to read the rows
+        # Nearly always all of them were completed, and the rows need not be read.
+        return [lease.id for lease, _ in settlements.completed], on_complete
     return [row[0] for row in read_rows(result) if row[0] is not None], on_complete

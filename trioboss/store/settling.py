@@ -20,7 +20,7 @@ from trioboss.postgres.errors import is_lock_not_available, is_rejected, is_uniq
 from trioboss.postgres.operation import Batch, InSavepoint, Operation
 from trioboss.postgres.wire.results import read_rows
 from trioboss.store.context import Context
-from trioboss.store.parameters import lease_arrays, text_array, uuid_array
+from trioboss.store.parameters import lease_arrays, uuid_array
 from trioboss.store.rows import read_first
 from trioboss.store.settle_plan import bind_complete, bind_fail, plan_settling
 from trioboss.store.targets import Targets, parse_targets
@@ -29,14 +29,14 @@ __all__ = ["SettleOperations", "once_more_if_taken"]
 
 T = TypeVar("T")
 
-_SHORT_LOCK_WAIT = "20ms"  # once it is known that an idle one is open
-_MOST_WAITS = (
-    10  # that many settlements are tried although they have to wait; the others are postponed at once
-)
+# How long settlements wait for a lock of another transaction, after one has waited for `LOCK_WAIT` in vain: that
+# transaction is then probably idle and will not end soon.
+_SHORT_LOCK_WAIT = "20ms"
+# After so many settlements that waited in vain, all that are left are postponed without another try.
+_MOST_WAITS = 10
 _NO_REASON = "failed by its handler"
-_UNWRITABLE = (
-    '{"message": "its '  # how the errors begin that stand for an output or an error which was rejected
-)
+# The beginning of the errors that `_settle_alone` writes in the place of an output or error that was rejected.
+_UNWRITABLE = '{"message": "its '
 
 
 def _describe_quarantine(reason: str) -> str | None:
@@ -136,18 +136,6 @@ class SettleOperations:
         states = yield from once_more_if_taken(self._context, name, end)
         asked.report(states, error_line(_NO_REASON if error is None else error), own=own)
         return asked.answer(set(states), "active")
-
-    def touch(self, name: str, targets: Targets, *, own: bool) -> Operation[Settled]:
-        """Renew the leases of active jobs."""
-
-        def renew(queue: Queue) -> Operation[set[UUID]]:
-            values = lease_arrays(asked.leases, asked.unfenced) | {"queues": text_array([name])}
-            touch = self._context.bind("touch", queue.table_name, async_commit=own, **values)
-            return {row[0] for row in read_first((yield Batch((touch,))))}
-
-        asked = parse_targets(name, targets)
-        done = yield from self._context.on_queue(name, renew, may_miss=True)
-        return asked.answer(done, "active")
 
     # -- for the runtime: many at once, fenced, answered by the new states
 
@@ -301,4 +289,4 @@ class SettleOperations:
             notify = (self._context.notify_idle(queue.name),) if wakes else ()
             return Batch(statements, (self._context.bind("notify_waiters", ids=array), *notify))
         notify = (self._context.bind("notify_queue", queue=queue.name),) if wakes else ()
-        return Batch((*statements, self._context.bind("notify_ended", ids=array), *notify))
+        return Batch((*statements, self._context.bind("notify_changed", ids=array), *notify))

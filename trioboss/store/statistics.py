@@ -8,6 +8,7 @@ import attrs
 from trioboss.errors import UnknownQueue
 from trioboss.model.check import check_count, check_instant, check_name
 from trioboss.model.queue import QueueStats
+from trioboss.model.states import JobState
 from trioboss.model.statistics import BOUNDS, KeptWarning, QueueSample, Row, check_period, summarize
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.store.context import Context
@@ -66,6 +67,11 @@ class StatisticsOperations:
         """Count the jobs of each queue now."""
         return read_stats((yield Batch((self._context.bind("get_queue_stats"),))))
 
+    def count_states(self) -> Operation[dict[str, dict[str, int]]]:
+        """How many jobs of each queue are in each state, ended ones of the last day."""
+        stats = yield from self.get_all_stats()
+        return {name: _by_state(each) for name, each in stats.items()}
+
     def keep_warnings(self, warnings: Sequence[tuple[str | None, str, str]]) -> Operation[None]:
         """Keep warnings: the queue, the kind, and the message of each."""
         queues, kinds, messages = (text_array(column) for column in zip(*warnings, strict=True))
@@ -82,3 +88,14 @@ class StatisticsOperations:
         if not rows and queue is not None:
             yield from self._context.reload(queue)
         return [KeptWarning(*row) for row in rows]
+
+
+def _by_state(stats: QueueStats) -> dict[str, int]:
+    return {
+        JobState.CREATED: stats.queued - stats.retries,
+        JobState.RETRY: stats.retries,
+        JobState.ACTIVE: stats.active,
+        JobState.COMPLETED: stats.completed,
+        JobState.CANCELLED: stats.cancelled,
+        JobState.FAILED: stats.failed,
+    }

@@ -33,7 +33,7 @@ class TargetSet:
 
     @property
     def _latest(self) -> dict[UUID, Job]:
-        """The job objects, and of several attempts of one job the last: the others are stale in any case."""
+        """The job objects by id. If several attempts of one job are given, the last one: earlier ones are stale."""
         return {job.id: job for job in sorted(self.jobs, key=lambda job: job.attempt)}
 
     @property
@@ -67,7 +67,7 @@ class TargetSet:
         for handed in self.handed:
             id = handed.job.id
             if id in states and (id not in latest or latest[id].attempt == handed.job.attempt):
-                handed.settled_manually(states[handed.job.id], error, certain=own)
+                handed.settled_manually(states[handed.job.id], error, committed=own)
 
     def answer(self, done: set[UUID], wanted: str) -> Settled:
         """The answer, or the error, that the caller gets if these were settled."""

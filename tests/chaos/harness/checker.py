@@ -4,26 +4,36 @@ lost            an acknowledged job that is missing, has not ended, or failed wi
 unexpected      a job that was never sent, or a handler call for one
 duplicated      a job that ended twice, ran after its completion, or has two dead letter jobs
 stale_accepted  the result of an attempt that was over, stored as that of another
-out_of_order    jobs of one key that started against the order of their commits
+altered         a handler that got other data than was sent
+disobeyed       a cancelled job that was not, or one that is cancelled although nobody did, or was resumed
+out_of_order    jobs that started against the order of their commits, or of their priorities
 overlapped      two leases of one key at the same time, where the policy allows one
+over_limit      two jobs where a policy, send_once, send_singleton or a throttle allows one
+early           a deferred job that started before its time
+late            a job that started too late, or a worker that stopped too late, and no other fault is the reason
+gave_up         a worker process that ended by itself
+leaked          a worker process whose memory grew
 unexplained     an attempt that ended, or a job that ran again, without a fault that explains it
 """
 
-from collections import Counter, defaultdict
+import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
+from statistics import median
 from uuid import UUID
 
 import attrs
 
-from tests.chaos.harness.history import EndedAttempt, History, JobRow, Start
+from tests.chaos.harness.explaining import TICK, find_gave_up, find_unexplained
+from tests.chaos.harness.history import Change, EndedAttempt, History, JobRow, Start
+from tests.chaos.harness.lateness import find_early, find_late
+from tests.chaos.harness.limits import find_over_limit
+from tests.chaos.harness.ordering import find_out_of_order, find_overlapped
 
 __all__ = ["CHECKS", "Verdict", "check"]
 
 TERMINAL = ("completed", "failed", "cancelled")
-_SPENT = ("failed", "lost", "expired")  # outcomes that use up a retry
-_AFTERMATH = 20.0  # seconds after the end of a fault in which it still explains a lost lease
-_TICK = 1e-3  # seconds by which the times of the journals and of the database may differ
 
 Find = Callable[[History], Iterable[str]]
 
@@ -65,13 +75,22 @@ def find_lost(history: History) -> Iterator[str]:
             yield f"{row.id} in {row.queue} is still {row.state}"
         elif row.state == "failed" and history.rules(row.queue).dead_letter and not copies[row.id]:
             yield f"{row.id} in {row.queue} failed without a dead letter job"
+    for tick in history.ticks:
+        if tick.id not in rows:
+            yield f"{tick.id} is missing, the job of the tick at {tick.due:.0f}"
+    for before, after in pairwise(history.ticks):
+        if after.due - before.due > 1.5:
+            yield f"no tick of the schedule between {before.due:.0f} and {after.due:.0f}"
 
 
 def find_unexpected(history: History) -> Iterator[str]:
     sends = {send.id: send for send in history.sends}
     rows = {row.id: row for row in history.rows}
     committed = set(history.ledger)
+    ticks = {tick.id for tick in history.ticks}
     for row in history.rows:
+        if row.id in ticks:
+            continue
         if row.source_id is not None:
             yield from _misplaced_dead_letter(row, rows.get(row.source_id), history)
             continue
@@ -134,120 +153,67 @@ def _is_own(kept: JobRow | EndedAttempt, owner: Start | None) -> bool:
         owner is not None
         and (owner.id, owner.attempt) == (kept.id, kept.attempt)
         and kept.leased_on is not None
-        and abs(owner.leased_on - kept.leased_on) < _TICK
+        and abs(owner.leased_on - kept.leased_on) < TICK
     )
 
 
-def find_out_of_order(history: History) -> Iterator[str]:
-    rows = {row.id: row for row in history.rows if history.rules(row.queue).in_order}
-    keys: defaultdict[tuple[str, str | None], list[JobRow]] = defaultdict(list)
-    for id in history.ledger:
-        if id in rows:
-            keys[rows[id].queue, rows[id].key].append(rows[id])
-    firsts = _first_leases(history)
-    for jobs in keys.values():
-        for before, after in pairwise(jobs):
-            if after.id not in firsts:
-                continue  # it never ran, which is the check `lost`
-            if firsts.get(before.id, float("inf")) > firsts[after.id]:
-                yield f"{after.id} of {after.key} started before {before.id}, which was committed first"
-            elif before.ended_on is None or before.ended_on > firsts[after.id]:
-                yield f"{after.id} of {after.key} started before {before.id} had ended"
+def find_altered(history: History) -> Iterator[str]:
+    sums = {send.id: send.checksum for send in history.sends}
+    for start in history.starts:
+        if sums.get(start.id, start.checksum) != start.checksum:
+            yield f"{start.token} got other data for {start.id} than was sent"
 
 
-def _first_leases(history: History) -> dict[UUID, float]:
-    """Return when each job was leased for the first time, by the database and by the journals."""
-    leases = [(end.id, end.leased_on) for end in history.ended]
-    leases += [(row.id, row.leased_on) for row in history.rows if row.leased_on is not None]
-    leases += [(start.id, start.leased_on) for start in history.starts]
-    firsts: dict[UUID, float] = {}
-    for id, leased_on in leases:
-        firsts[id] = min(leased_on, firsts.get(id, leased_on))
-    return firsts
-
-
-def find_overlapped(history: History) -> Iterator[str]:
-    leases: defaultdict[tuple[str, str | None], set[tuple[float, float, UUID]]] = defaultdict(set)
-    kept_leases: list[JobRow | EndedAttempt] = [*history.ended, *history.rows]
-    for kept in kept_leases:
-        if history.rules(kept.queue).one_at_a_time and kept.leased_on is not None:
-            end = kept.ended_on if kept.ended_on is not None else float("inf")
-            leases[kept.queue, kept.key].add((kept.leased_on, end, kept.id))
-    for (queue, key), found in leases.items():
-        for before, after in pairwise(_without_repeats(found)):
-            if after[0] < before[1]:
-                yield f"{queue}, key {key}: {after[2]} was leased while {before[2]} was"
-
-
-def _without_repeats(leases: set[tuple[float, float, UUID]]) -> list[tuple[float, float, UUID]]:
-    """Return the leases in order. The last lease of a failed job is in its row and in its attempts, and counts once."""
-    shortest: dict[tuple[float, UUID], float] = {}
-    for start, end, id in leases:
-        shortest[start, id] = min(end, shortest.get((start, id), end))
-    return sorted((start, end, id) for (start, id), end in shortest.items())
-
-
-def find_unexplained(history: History) -> Iterator[str]:
-    yield from _unexplained_runs(history)
-    yield from _unexplained_ends(history)
-    spent = Counter(end.id for end in history.ended if end.outcome in _SPENT)
+def find_disobeyed(history: History) -> Iterator[str]:
+    rows = {row.id: row for row in history.rows}
+    cancels = {each.id: each for each in history.changes if each.kind == "cancel"}
+    resumes = {each.id: each for each in history.changes if each.kind == "resume"}
     for row in history.rows:
-        if spent[row.id] > row.retry_limit + 1:
-            yield f"{row.id} used {spent[row.id]} attempts, and its retry_limit is {row.retry_limit}"
-        if row.state != "failed" or history.rules(row.queue).may_fail_early:
+        if row.state == "cancelled" and cancels.get(row.id, _NEVER).answer == "refused":
+            yield f"{row.id} is cancelled, and no call did that"
+        if row.state == "cancelled" and resumes.get(row.id, _NEVER).answer == "ok":
+            yield f"{row.id} is cancelled, and was resumed"
+    for id, cancel in cancels.items():
+        if cancel.answer != "ok" or resumes.get(id, _NEVER).answer != "refused":
             continue
-        if spent[row.id] <= row.retry_limit:
-            yield f"{row.id} failed after {spent[row.id]} attempts, and its retry_limit is {row.retry_limit}"
+        if id in rows and rows[id].state != "cancelled":
+            yield f"{id} was cancelled, and is {rows[id].state}"
+    for start in history.starts:
+        stopped = cancels.get(start.id, _NEVER)
+        resumed = resumes.get(start.id, _NEVER)
+        if stopped.answer == "ok" and stopped.answered < start.leased_on < resumed.invoked:
+            yield f"{start.id} was leased by {start.token} after it was cancelled"
 
 
-def _unexplained_runs(history: History) -> Iterator[str]:
-    """Find handler calls without a reason: neither did the attempt before end, nor did a crash lose its lease.
-
-    Claims are committed asynchronously, so a crash of the server may undo one whose handler has begun.
-    """
-    ends = {(end.id, end.attempt): end.leased_on for end in history.ended}
-    crashes = [fault for fault in history.faults if fault.kind == "restart"]
-    runs: defaultdict[UUID, list[Start]] = defaultdict(list)
-    for start in sorted(history.starts, key=lambda start: start.leased_on):
-        runs[start.id].append(start)
-    for calls in runs.values():
-        for before, after in pairwise(calls):
-            leased_on = ends.get((before.id, before.attempt))
-            if leased_on is not None and abs(leased_on - before.leased_on) < _TICK:
-                continue
-            if not any(before.leased_on <= crash.until and crash.at <= after.at for crash in crashes):
-                yield f"{after.id} was run by {after.token}, and {before.token} had not ended"
+def find_leaked(history: History) -> Iterator[str]:
+    """Compare the second quarter of the run with the last one: pools and caches are filled by then."""
+    for process in dict.fromkeys(each.process for each in history.memory):
+        sizes = [each.megabytes for each in history.memory if each.process == process]
+        quarter = len(sizes) // 4
+        if quarter < _FEWEST_SIZES:
+            continue
+        before, after = median(sizes[quarter : 2 * quarter]), median(sizes[-quarter:])
+        if after > before * _GROWTH + _FLUCTUATION:
+            yield f"the memory of {process} grew from {before:.0f} MB to {after:.0f} MB"
 
 
-def _unexplained_ends(history: History) -> Iterator[str]:
-    """Find leases that ended early without a fault.
-
-    A worker counts the expiry from when it sent the claim, which may take long, so half of the time is tolerated.
-    """
-    expiries = {row.id: row.expire_in for row in history.rows}
-    for end in history.ended:
-        lasted = end.ended_on - end.leased_on
-        early = end.outcome == "lost" or (end.outcome == "expired" and lasted < expiries.get(end.id, 0) / 2)
-        if early and not _has_fault(end, history):
-            found = f"{end.outcome} after {lasted:.2f} s without a fault"
-            yield f"{end.id}: attempt {end.attempt} of {end.worker} was {found}"
-
-
-def _has_fault(end: EndedAttempt, history: History) -> bool:
-    """Whether a fault explains the end. Any fault explains that of a process killed before it wrote its journal."""
-    return any(
-        (fault.target in (None, end.worker) or end.worker is None)
-        and fault.at <= end.ended_on <= fault.until + _AFTERMATH
-        for fault in history.faults
-    )
-
+_FEWEST_SIZES = 10  # of a quarter
+_GROWTH, _FLUCTUATION = 1.1, 5.0  # megabytes: what jobs of several megabytes leave unused
+_NEVER = Change(UUID(int=0), "never", math.inf, math.inf, "refused")
 
 CHECKS: dict[str, Find] = {
     "lost": find_lost,
     "unexpected": find_unexpected,
     "duplicated": find_duplicated,
     "stale_accepted": find_stale_accepted,
+    "altered": find_altered,
+    "disobeyed": find_disobeyed,
     "out_of_order": find_out_of_order,
     "overlapped": find_overlapped,
+    "over_limit": find_over_limit,
+    "early": find_early,
+    "late": find_late,
+    "gave_up": find_gave_up,
+    "leaked": find_leaked,
     "unexplained": find_unexplained,
 }

@@ -2,11 +2,13 @@
 
 from collections import Counter, defaultdict
 from itertools import pairwise
+from statistics import median
 from uuid import UUID
 
+from tests.chaos.harness.explaining import explains
 from tests.chaos.harness.history import History, Start
 
-__all__ = ["count"]
+__all__ = ["count", "count_by_fault"]
 
 
 def count(history: History) -> dict[str, float]:
@@ -27,17 +29,52 @@ def count(history: History) -> dict[str, float]:
         ),
         "completed": states["completed"],
         "failed": states["failed"],
+        "cancelled": states["cancelled"],
+        "sends by send_once, send_singleton, send_throttled": sum(
+            send.method != "send" for send in history.sends
+        ),
+        "deferred": sum(send.after > 0 for send in history.sends),
+        "keys": len({(send.queue, send.key) for send in history.sends if send.key}),
+        "ticks of the schedule": len(history.ticks),
         "dead letter jobs": sum(row.source_id is not None for row in history.rows),
         "handler calls": len(history.starts),
         "handler calls beyond one for each job": len(history.starts)
         - len({start.id for start in history.starts}),
         "attempts lost": sum(end.outcome == "lost" for end in history.ended),
+        "attempts released": sum(end.outcome == "released" for end in history.ended),
         "attempts expired": sum(end.outcome == "expired" for end in history.ended),
         "handler calls that overlapped their successor": _overlaps(history),
         "late results refused": sum(not each.accepted for each in history.settled),
         "seconds from kill to the next start, median": _share(recoveries, 0.5),
         "seconds from kill to the next start, 99 %": _share(recoveries, 0.99),
+        **_memory(history),
+        "worker processes of another version": history.other_versions,
         **{f"fault: {kind}": number for kind, number in sorted(faults.items())},
+    }
+
+
+def count_by_fault(history: History) -> dict[str, tuple[int, float, int]]:
+    """Return for each kind of fault how often it happened, for how many seconds, and how many leases it may have taken.
+
+    Faults overlap: a lease counts for each kind that explains its end.
+    """
+    found: dict[str, tuple[int, float, int]] = {}
+    for kind in sorted({fault.kind for fault in history.faults}):
+        faults = [fault for fault in history.faults if fault.kind == kind]
+        seconds = sum(fault.until - fault.at for fault in faults)
+        taken = sum(any(explains(fault, end) for fault in faults) for end in history.ended)
+        found[kind] = (len(faults), seconds, taken)
+    return found
+
+
+def _memory(history: History) -> dict[str, float]:
+    sizes = [each.megabytes for each in history.memory]
+    if not sizes:
+        return {}
+    quarter = max(1, len(sizes) // 4)
+    return {
+        "MB of a worker, second quarter of the run": median(sizes[quarter : 2 * quarter] or sizes),
+        "MB of a worker, last quarter": median(sizes[-quarter:]),
     }
 
 

@@ -4,7 +4,20 @@ from uuid import UUID
 
 import attrs
 
-__all__ = ["EndedAttempt", "Fault", "History", "JobRow", "QueueRules", "Send", "Settled", "Start"]
+__all__ = [
+    "Change",
+    "EndedAttempt",
+    "Exit",
+    "Fault",
+    "History",
+    "JobRow",
+    "Memory",
+    "QueueRules",
+    "Send",
+    "Settled",
+    "Start",
+    "Tick",
+]
 
 
 @attrs.frozen
@@ -16,8 +29,16 @@ class QueueRules:
     in_order: bool = False
     """Jobs of a key start in the order of their commits, each after the end of the one before."""
     dead_letter: str | None = None
-    may_fail_early: bool = False
-    """A retry may be refused because another job of its key is queued; then the job fails with retries left."""
+    one_retry: bool = False
+    """A key has one retry: a job that fails while another of its key is to be retried fails for good."""
+    one_created: bool = False
+    """A key has one job that was never active."""
+    one_alive: bool = False
+    """A key has one job that has not ended."""
+    by_priority: bool = False
+    """Nothing but the priority decides which job starts first."""
+    retry_delay: float = 0.0
+    """The longest time in seconds between two attempts."""
 
 
 @attrs.frozen
@@ -32,6 +53,37 @@ class Send:
     """ok, refused (by a policy), rolled_back, or unknown (no answer arrived)."""
     in_ledger: bool = False
     """The transaction of the send also wrote a line into the ledger."""
+    answered: float | None = None
+    method: str = "send"
+    """send, send_once, send_singleton or send_throttled."""
+    after: float = 0.0
+    """Seconds by which the job is deferred."""
+    priority: int = 0
+    slot: float | None = None
+    """Of send_throttled: the length of a slot in seconds."""
+    checksum: int = 0
+    """Of the part of the data that has no meaning."""
+
+
+@attrs.frozen
+class Change:
+    """A producer cancelled or resumed a job."""
+
+    id: UUID
+    kind: str
+    """cancel or resume."""
+    invoked: float
+    answered: float
+    answer: str
+    """ok, refused (no such job was there), or unknown."""
+
+
+@attrs.frozen
+class Tick:
+    """The tick of a schedule, as the database recorded it."""
+
+    id: UUID
+    due: float
 
 
 @attrs.frozen
@@ -47,6 +99,7 @@ class Start:
     at: float
     ended: float | None = None
     """None: the process was killed before the handler returned."""
+    checksum: int = 0
 
 
 @attrs.frozen
@@ -105,6 +158,24 @@ class Fault:
     target: str | None = None
 
 
+@attrs.frozen
+class Exit:
+    """A worker process ended."""
+
+    process: str
+    at: float
+    code: int
+
+
+@attrs.frozen
+class Memory:
+    """The resident memory of a worker process that is never killed."""
+
+    process: str
+    at: float
+    megabytes: float
+
+
 @attrs.define
 class History:
     """Everything that is recorded of one run."""
@@ -118,7 +189,27 @@ class History:
     faults: list[Fault] = attrs.field(factory=list)
     ledger: list[UUID] = attrs.field(factory=list)
     """The ids in the ledger, in the order of commits."""
+    changes: list[Change] = attrs.field(factory=list)
+    ticks: list[Tick] = attrs.field(factory=list)
+    """The ticks of the one schedule, which has one every second, in their order."""
+    exits: list[Exit] = attrs.field(factory=list)
+    memory: list[Memory] = attrs.field(factory=list)
+    """In the order of time."""
+    other_versions: int = 0
+    """Worker processes that imported another version of trioboss."""
+    wall_ahead: float = 0.0
+    """Seconds by which the wall clock is ahead of the clock of this history."""
 
     def rules(self, queue: str) -> QueueRules:
         """Return the rules of a queue."""
         return self.queues.get(queue, QueueRules())
+
+    def first_leases(self) -> dict[UUID, float]:
+        """Return when each job was leased for the first time, by the database and by the journals."""
+        leases = [(end.id, end.leased_on) for end in self.ended]
+        leases += [(row.id, row.leased_on) for row in self.rows if row.leased_on is not None]
+        leases += [(start.id, start.leased_on) for start in self.starts]
+        firsts: dict[UUID, float] = {}
+        for id, leased_on in leases:
+            firsts[id] = min(leased_on, firsts.get(id, leased_on))
+        return firsts

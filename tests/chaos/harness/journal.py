@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Entry", "Journal", "read_journals"]
+__all__ = ["Entry", "Journal", "entries_of", "read_journals"]
 
 Entry = dict[str, Any]
 
@@ -31,10 +31,12 @@ class Journal:
 
 def read_journals(folder: Path) -> list[Entry]:
     """Return the entries of all processes, in the order of their times."""
-    return sorted(_entries(folder), key=lambda entry: entry["at"])
+    return sorted(entries_of(folder), key=lambda entry: entry["at"])
 
 
-def _entries(folder: Path) -> Iterator[Entry]:
+def entries_of(folder: Path) -> Iterator[Entry]:
+    """Yield the entries of all processes, one process after the other."""
     for path in folder.glob("*.jsonl"):
-        for line in path.read_bytes().splitlines():
-            yield json.loads(line)
+        with path.open("rb") as lines:
+            for line in lines:
+                yield json.loads(line)

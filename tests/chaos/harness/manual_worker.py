@@ -1,18 +1,19 @@
 """A worker that fetches and settles jobs itself. It goes on when its lease is lost, and then settles too late."""
 
+import contextlib
 import random
 import time
 from typing import Any
-from uuid import uuid4
 
 import attrs
 
 import trioboss
 from benchmarks.programs.protocol import emit, handle_commands, read_spec
 from tests.chaos.harness.journal import Journal
-from tests.chaos.harness.plan import QUEUES
+from tests.chaos.harness.plan import must_fail
 from tests.chaos.harness.producer import open_boss
-from tests.chaos.harness.worker import must_fail, shift_clock
+from tests.chaos.harness.queues import QUEUES
+from tests.chaos.harness.worker import make_output, note_start, shift_clock
 
 __all__ = ["ManualWorker"]
 
@@ -32,14 +33,16 @@ class ManualWorker:
         """Fetch and run one job of any queue; return whether there was one."""
         for queue in self.rng.sample(tuple(QUEUES), len(QUEUES)):
             for job in self.boss.fetch(queue):
-                self._run(job)
+                with contextlib.suppress(trioboss.LeaseLost):
+                    self._run(job)
                 return True
         return False
 
     def _run(self, job: Any) -> None:
-        token = f"{self.journal.process}/{uuid4().hex[:12]}"
-        lease = {"id": job.id, "attempt": job.attempt, "leased_on": job.started_on.timestamp()}
-        self.journal.write("start", token=token, **lease)
+        if "strange" in job.data:
+            self.boss.complete(job.queue, job)
+            return
+        token = note_start(self.journal, job)
         held = self._work(job)
         self.journal.write("end", token=token, how="returned")
         # Half of the results without a lease are sent nevertheless: the database has to refuse them.
@@ -65,7 +68,7 @@ class ManualWorker:
             if must_fail(job):
                 self.boss.fail(job.queue, job, token)
             else:
-                self.boss.complete(job.queue, job, {"token": token})
+                self.boss.complete(job.queue, job, make_output(job, token))
                 self.journal.write("settled", id=job.id, attempt=job.attempt, accepted=True)
         except trioboss.LeaseLost:
             self.journal.write("settled", id=job.id, attempt=job.attempt, accepted=False)

@@ -6,50 +6,48 @@ The worker processes are its own children, so a signal can never reach an unrela
 import contextlib
 import itertools
 import json
+import os
 import random
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from collections import deque
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import attrs
-import psycopg
 import trio
+from psycopg.conninfo import make_conninfo
 
 from benchmarks.harness.proxy import Proxy, open_proxy
 from benchmarks.programs.protocol import Spec, emit, read_spec
 from tests.chaos.harness.journal import Journal
-from tests.chaos.harness.plan import LEASE, Plan
-from tests.chaos.harness.worker_process import WorkerProcess
+from tests.chaos.harness.plan import Plan
+from tests.chaos.harness.queues import LEASE
+from tests.chaos.harness.server_faults import ServerFaults
+from tests.chaos.harness.standby import with_standby
+from tests.chaos.harness.worker_process import WorkerProcess, unpack_version
 
 __all__ = ["Nemesis"]
 
-# The listening connection of a boss holds a shared advisory lock, which proves the presence of the boss.
-_LISTENERS = """
-    select pid from pg_locks where locktype = 'advisory' and mode = 'ShareLock'
-      and database = (select oid from pg_database where datname = current_database())"""
-_BACKENDS = "select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
-_TERMINATE = "select pg_terminate_backend(%s)"
-_LOCK = "lock table trioboss.live_job in access exclusive mode"
-_SNAPSHOT = "set transaction isolation level repeatable read; select count(*) from trioboss.live_job"
 _AFTER_RESUMING = (
     2.0  # seconds in which a resumed worker is not killed, so that it tries to settle its old jobs
 )
+_STOP_TIMEOUT = 60.0  # seconds after which a worker that does not react to SIGTERM is killed
+_LOAD_INTERVAL = 0.25  # seconds
+_LOAD_SAMPLES = 8  # of which the mean counts
+_MOST_RUNNABLE = 3  # processes for each core
+_MEMORY_INTERVAL = 5.0  # seconds
 _CLOCK_ERRORS = (0.0, 0.0, 7200.0, -7200.0, 0.9)  # seconds
 
 
 @attrs.define(eq=False)
-class Nemesis:
+class Nemesis(ServerFaults):
     """The faults: each kind of the plan is a method."""
 
-    dsn: str
-    journal: Journal
-    rng: random.Random
     workers: list[WorkerProcess]
     producer_proxies: list[Proxy]
     """The proxies of the producers; each worker has its own."""
-    restarted: threading.Event
 
     async def cause(self, kinds: list[str], seconds: float) -> None:
         """Cause all faults, spread over a time. Most kinds last for a while, so faults overlap."""
@@ -59,27 +57,47 @@ class Nemesis:
             for place, kind in enumerate(kinds):
                 await trio.sleep_until(began + seconds * place / len(kinds))
                 fault: Callable[[], Awaitable[None]] = getattr(self, kind)
-                if kind in ("kill", "restart"):
+                if kind in ("kill", "restart", "failover"):
                     await fault()
                 else:
                     nursery.start_soon(fault)
         emit("calm")
 
-    @contextlib.contextmanager
-    def _fault(self, kind: str, target: str | None = None) -> Iterator[None]:
-        """Record a fault before it begins and after it is over, so that the checker never misses one."""
-        number = self.rng.getrandbits(48)
-        self.journal.write("fault", kind=kind, target=target, number=number)
-        try:
-            yield
-        finally:
-            self.journal.write("healed", number=number)
+    async def cause_each(self, kinds: trio.MemoryReceiveChannel[str]) -> None:
+        """Cause one fault after the other, each when the chaos run asks for it."""
+        async for kind in kinds:
+            await getattr(self, kind)()
+            emit("caused")
 
-    async def _pick_worker(self) -> WorkerProcess:
+    async def watch_load(self) -> None:
+        """Record as a fault when the machine is overloaded: processes then wait for a core as if they were stopped."""
+        samples = deque([0] * _LOAD_SAMPLES, _LOAD_SAMPLES)
+        limit = _MOST_RUNNABLE * (os.cpu_count() or 1) * _LOAD_SAMPLES
+        while True:
+            samples.append(_count_runnable())
+            if sum(samples) > limit:
+                with self.fault("overload"):
+                    while sum(samples) > limit:
+                        await trio.sleep(_LOAD_INTERVAL)
+                        samples.append(_count_runnable())
+            await trio.sleep(_LOAD_INTERVAL)
+
+    async def measure_memory(self) -> None:
+        """Record the memory of the workers that are never killed, for as long as the run lasts."""
+        while True:
+            for worker in self.workers:
+                if worker.is_steady and (size := worker.megabytes) is not None:
+                    self.journal.write("memory", name=worker.name, megabytes=size)
+            await trio.sleep(_MEMORY_INTERVAL)
+
+    async def _pick_worker(self, *, manual: bool = True) -> WorkerProcess:
         """Wait for a running worker. A stopped one is left alone, because it is to be resumed."""
-        while not (found := [each for each in self.workers if each.ready and not each.stopped]):  # noqa: ASYNC110
+        while not (found := self._free_workers(manual=manual)):  # noqa: ASYNC110
             await trio.sleep(0.05)
         return self.rng.choice(found)
+
+    def _free_workers(self, *, manual: bool) -> list[WorkerProcess]:
+        return [each for each in self.workers if each.is_free and (manual or not each.is_blocking)]
 
     # -- processes
 
@@ -88,8 +106,23 @@ class Nemesis:
         worker = await self._pick_worker()
         process = worker.process
         assert process is not None
-        with self._fault("kill", worker.name):
+        with self.fault("kill", worker.name):
             worker.ready = False
+            process.kill()
+            await process.wait()
+
+    async def term(self) -> None:
+        """Stop a worker with SIGTERM. A manual worker has no handler for it, so it is not chosen."""
+        worker = await self._pick_worker(manual=False)
+        process = worker.process
+        assert process is not None
+        worker.ready = False
+        with self.fault("term", worker.name):
+            process.send_signal(signal.SIGTERM)
+            with trio.move_on_after(_STOP_TIMEOUT):
+                await process.wait()
+                return
+        with self.fault("kill", worker.name):
             process.kill()
             await process.wait()
 
@@ -98,7 +131,7 @@ class Nemesis:
         worker = await self._pick_worker()
         process = worker.process
         assert process is not None
-        with self._fault("stop", worker.name):
+        with self.fault("stop", worker.name):
             worker.stopped = True
             process.send_signal(signal.SIGSTOP)
             await trio.sleep(LEASE * self.rng.uniform(0.8, 1.8))
@@ -106,66 +139,18 @@ class Nemesis:
         await trio.sleep(_AFTER_RESUMING)
         worker.stopped = worker.stopped and worker.process is not process
 
-    # -- the server
-
-    async def _execute(self, *statements: str, hold: float = 0.0) -> list[Any]:
-        """Execute statements in one transaction and keep it open for a while. Errors are ignored: faults overlap."""
-
-        def execute() -> list[Any]:
-            with contextlib.suppress(psycopg.Error), psycopg.connect(self.dsn) as connection:
-                cursor = connection.cursor()
-                for statement in statements:
-                    cursor.execute(statement.encode())
-                threading.Event().wait(hold)
-                return cursor.fetchall() if cursor.description else []
-            return []
-
-        return await trio.to_thread.run_sync(execute)
-
-    async def _terminate(self, pids: list[Any]) -> None:
-        for (pid,) in pids:
-            await self._execute(_TERMINATE.replace("%s", str(int(pid))))
-
-    async def listener(self) -> None:
-        """Terminate the backend of one listener."""
-        pids = await self._execute(_LISTENERS)
-        with self._fault("listener"):
-            await self._terminate(self.rng.sample(pids, min(1, len(pids))))
-
-    async def backends(self) -> None:
-        """Terminate all backends."""
-        with self._fault("backends"):
-            await self._terminate(await self._execute(_BACKENDS))
-
-    async def restart(self) -> None:
-        """Crash the server and start it again. The chaos run does it, because it owns the server."""
-        with self._fault("restart"):
-            self.restarted.clear()
-            emit("restart")
-            await trio.to_thread.run_sync(self.restarted.wait)
-
-    async def lock(self) -> None:
-        """Lock the jobs, up to longer than a heartbeat lasts."""
-        with self._fault("lock"):
-            await self._execute("set lock_timeout = '2s'", _LOCK, hold=self.rng.uniform(0.3, 2.5))
-
-    async def snapshot(self) -> None:
-        """Hold an old snapshot. It has no target, so that it does not count as the reason of a lost lease."""
-        with self._fault("snapshot", "none"):
-            await self._execute(_SNAPSHOT, hold=self.rng.uniform(3, 10))
-
     # -- the network
 
     async def _break_network(self, kind: str, change: Callable[[Proxy], Awaitable[None]]) -> None:
         """Break the network of a producer or a worker. Blocking clients need their silent connections closed."""
         if self.rng.random() < 0.3:
-            with self._fault(kind, "producer"):
+            with self.fault(kind, "producer"):
                 proxy = self.rng.choice(self.producer_proxies)
                 await change(proxy)
                 proxy.close_silent()
             return
         worker = self.rng.choice(self.workers)
-        with self._fault(kind, worker.name):
+        with self.fault(kind, worker.name):
             await change(worker.proxy)
             if worker.is_blocking:
                 worker.proxy.close_silent()
@@ -209,27 +194,58 @@ class Nemesis:
         await self._break_network("cut_reply", change)
 
 
-async def _run(spec: Spec, restarted: threading.Event, stop: trio.Event) -> None:
-    plan, dsn = Plan(**spec["plan"]), spec["dsn"]
+def _count_runnable() -> int:
+    """Return how many processes of the machine run, or wait for a core."""
+    return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0])
+
+
+_HASTY = {"user": "hasty", "password": "hasty"}  # a role whose sessions have time-outs
+
+
+async def _run(
+    spec: Spec, restarted: threading.Event, kinds: trio.MemoryReceiveChannel[str], stop: trio.Event
+) -> None:
+    plan, dsn, standby = Plan(**spec["plan"]), spec["dsn"], spec["standby"]
     clocks = itertools.cycle(_CLOCK_ERRORS)
+    journal = Journal(spec["folder"], "nemesis")
+    versions = itertools.cycle(unpack_version(plan.other, Path(spec["folder"])))
     async with contextlib.AsyncExitStack() as stack:
+
+        async def open_way(number: int) -> tuple[Proxy, str]:
+            """Open a way to the servers: every third one leads to a role with time-outs."""
+            proxy = await stack.enter_async_context(open_proxy(dsn))
+            way = make_conninfo(proxy.dsn, **_HASTY) if number % 3 == 1 else proxy.dsn
+            return proxy, with_standby(way, standby)
+
         workers = []
         for number in range(plan.workers + plan.manual_workers):
-            proxy = await stack.enter_async_context(open_proxy(dsn))
+            proxy, way = await open_way(number)
             is_manual = number >= plan.workers
             module = "tests.chaos.harness." + ("manual_worker" if is_manual else "worker")
             name = f"{'manual' if is_manual else 'worker'}-{number}"
-            each = {"dsn": proxy.dsn, "folder": spec["folder"]}
-            workers.append(WorkerProcess(name, module, each, proxy, is_manual, clocks))
-        proxies = [await stack.enter_async_context(open_proxy(dsn)) for _ in range(plan.producers)]
-        journal = Journal(spec["folder"], "nemesis")
+            each = {"dsn": way, "folder": spec["folder"]}
+            worker = WorkerProcess(name, module, each, proxy, is_manual, journal, clocks, versions)
+            worker.is_steady = number < plan.steady
+            workers.append(worker)
+        ways = [await open_way(number) for number in range(plan.producers)]
         rng = random.Random(f"{plan.seed}/nemesis")
-        nemesis = Nemesis(dsn, journal, rng, workers, proxies, restarted)
+        nemesis = Nemesis(
+            with_standby(dsn, standby),
+            journal,
+            rng,
+            restarted,
+            None if spec["disk"] is None else Path(spec["disk"]),
+            workers,
+            [proxy for proxy, _ in ways],
+        )
         async with trio.open_nursery() as nursery:
             for worker in workers:
                 nursery.start_soon(worker.run_forever)
-            emit("ready", producers=[proxy.dsn for proxy in proxies])
+            emit("ready", producers=[way for _, way in ways])
             nursery.start_soon(nemesis.cause, plan.faults(), plan.seconds)
+            nursery.start_soon(nemesis.cause_each, kinds)
+            nursery.start_soon(nemesis.measure_memory)
+            nursery.start_soon(nemesis.watch_load)
             await stop.wait()
             nursery.cancel_scope.cancel()
 
@@ -241,18 +257,23 @@ def main() -> None:
 
     async def run() -> None:
         stop, token = trio.Event(), trio.lowlevel.current_trio_token()
+        asked, kinds = trio.open_memory_channel[str](1000)
 
         def read_commands() -> None:
             for line in sys.stdin:
-                if json.loads(line)["do"] == "stop":
+                command = json.loads(line)
+                if command["do"] == "stop":
                     break
-                restarted.set()
+                if command["do"] == "fault":
+                    token.run_sync_soon(asked.send_nowait, command["kind"])
+                else:
+                    restarted.set()
             restarted.set()
             with contextlib.suppress(trio.RunFinishedError):
                 token.run_sync_soon(stop.set)
 
         threading.Thread(target=read_commands, daemon=True).start()
-        await _run(spec, restarted, stop)
+        await _run(spec, restarted, kinds, stop)
 
     trio.run(run)
 

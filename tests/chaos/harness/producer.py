@@ -11,13 +11,19 @@ import psycopg
 import trioboss
 from benchmarks.programs.protocol import emit, handle_commands, read_spec
 from tests.chaos.harness.journal import Journal
-from tests.chaos.harness.plan import Plan, PlannedSend
+from tests.chaos.harness.plan import Plan, PlannedSend, checksum
 
 __all__ = ["LEDGER", "Producer", "open_boss"]
 
 # Lines are never updated, so the commit timestamp of a line's transaction gives the order of commits.
 LEDGER = "create table ledger (id uuid not null, line bigint generated always as identity)"
 _ENTER = "insert into ledger (id) values (%s)"
+_OLD_SNAPSHOT = "set transaction isolation level repeatable read; select"
+_LOST = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.errors.IdleInTransactionSessionTimeout,
+)
 _RETRY_DELAY = 0.05  # seconds between two tries
 
 
@@ -34,10 +40,37 @@ class Producer:
 
     def send(self, planned: PlannedSend) -> None:
         """Send a job, and record the answer."""
-        in_ledger = planned.mode in ("transaction", "rollback")
-        self.journal.write("send", id=planned.id, queue=planned.queue, key=planned.key, in_ledger=in_ledger)
+        in_ledger = planned.mode in ("transaction", "repeatable", "rollback")
+        self.journal.write(
+            "send",
+            id=planned.id,
+            queue=planned.queue,
+            key=planned.key,
+            in_ledger=in_ledger,
+            method=planned.method,
+            after=planned.options.get("start_after", 0.0),
+            priority=planned.options.get("priority", 0),
+            slot=planned.slot,
+            checksum=checksum(planned.data),
+        )
         answer = self._send_in_transaction(planned) if in_ledger else self._send_plainly(planned)
         self.journal.write("sent", id=planned.id, answer=answer)
+        if answer == "ok":
+            for change in planned.changes:
+                time.sleep(planned.pause)
+                self._change(planned, change)
+
+    def _change(self, planned: PlannedSend, change: str) -> None:
+        """Cancel or resume a job, once, and record the answer."""
+        invoked = time.monotonic()
+        try:
+            getattr(self.boss, change)(planned.queue, planned.id)
+            answer = "ok"
+        except trioboss.JobNotFound:
+            answer = "refused"
+        except trioboss.DatabaseUnavailable:
+            answer = "unknown"
+        self.journal.write("change", id=planned.id, kind=change, invoked=invoked, answer=answer)
 
     def _send_plainly(self, planned: PlannedSend) -> str:
         outcome_unknown = False
@@ -49,8 +82,6 @@ class Producer:
                     return "unknown"
                 outcome_unknown = True
                 time.sleep(_RETRY_DELAY)
-            except psycopg.errors.DeadlockDetected:
-                time.sleep(_RETRY_DELAY)  # with the nemesis, which locks tables: nothing was sent
             else:
                 # An earlier try may still be executing: that this one is refused proves nothing about that one.
                 return "ok" if sent else "unknown" if outcome_unknown else "refused"
@@ -60,6 +91,9 @@ class Producer:
         sent = committing = False
         try:
             with self.boss.transaction() as conn:
+                if planned.mode == "repeatable":
+                    conn.execute(_OLD_SNAPSHOT)
+                    time.sleep(planned.pause)
                 conn.execute(_ENTER, [planned.id])
                 sent = self._send(planned, conn=conn)
                 time.sleep(planned.pause)
@@ -68,19 +102,21 @@ class Producer:
                 committing = True
         except _RollBack:
             return "rolled_back"
-        except (trioboss.DatabaseUnavailable, psycopg.OperationalError, psycopg.InterfaceError):
+        except (trioboss.DatabaseUnavailable, *_LOST):
             return ("unknown" if sent else "refused") if committing else "rolled_back"
         return "ok" if sent else "refused"
 
     def _send(self, planned: PlannedSend, **conn: Any) -> bool:
-        id = self.boss.send(
-            planned.queue,
-            planned.data,
-            id=planned.id,
-            singleton_key=planned.key,
-            **planned.options,
-            **conn,
-        )
+        queue, data, key = planned.queue, planned.data, planned.key
+        options = {"id": planned.id, **planned.options, **conn}
+        if planned.method == "send_once":
+            id = self.boss.send_once(queue, data, str(key), **options)
+        elif planned.method == "send_singleton":
+            id = self.boss.send_singleton(queue, data, singleton_key=key, **options)
+        elif planned.slot is not None:
+            id = self.boss.send_throttled(queue, data, planned.slot, key, **options)
+        else:
+            id = self.boss.send(queue, data, singleton_key=key, **options)
         return id is not None
 
 

@@ -45,6 +45,7 @@
   // -- live parts: the server sends those that have changed
 
   let stream = null;
+  let hasEnded = false;
   let paused = sessionStorage.getItem("trioboss-paused") === "yes";
   const toggle = byId("live-toggle");
   const hasLive = document.querySelector('[id^="live-"]:not(#live-toggle)') !== null;
@@ -55,10 +56,10 @@
     toggle.lastElementChild.textContent = label;
   }
 
-  // Leave alone what a person is using: a selection, an open detail, a field with the focus.
+  // A selection, or a field with the focus: replacing the element would undo what a person does.
   function isInUse(element) {
     const focused = document.activeElement;
-    return element.querySelector("input:checked, details[open]") !== null
+    return element.querySelector("input:checked") !== null
       || (focused !== null && element.contains(focused) && /^(INPUT|SELECT|TEXTAREA)$/.test(focused.tagName));
   }
 
@@ -66,7 +67,10 @@
     const focused = element.contains(document.activeElement) ? document.activeElement : null;
     const target = focused && (focused.getAttribute("href") || focused.textContent);
     const left = element.scrollLeft;
+    const open = [...element.querySelectorAll("details")].map((details) => details.open);
     element.innerHTML = markup;  // markup of our own templates, in which everything else is escaped
+    // New attempts are added at the end, so the same stack has the same place.
+    element.querySelectorAll("details").forEach((details, index) => { details.open = open[index] ?? details.open; });
     element.scrollLeft = left;
     writeTimes(element);
     if (target) {
@@ -77,20 +81,32 @@
   }
 
   function receive(event) {
-    show("live", "Live");
+    let held = false;
     for (const [id, markup] of Object.entries(JSON.parse(event.data))) {
       const element = byId(id);
-      if (element && !isInUse(element)) replace(element, markup);
+      if (element && isInUse(element)) held = true;
+      else if (element) replace(element, markup);
     }
+    show("live", held ? "Live, table held" : "Live");
   }
 
   function connect() {
-    if (!hasLive || paused || document.hidden || stream) return;
+    if (!hasLive || hasEnded || paused || document.hidden || stream) return;
     stream = new EventSource(location.pathname + location.search);
     stream.onopen = () => show("live", "Live");
     stream.onmessage = receive;
-    stream.addEventListener("trouble", () => show("trouble", "Database does not answer"));
-    stream.onerror = () => show("trouble", "Connecting");
+    stream.addEventListener("database-error", () => show("database-error", "Database does not answer"));
+    stream.addEventListener("gone", end);
+    stream.onerror = () => show("database-error", "Connecting");
+  }
+
+  // The job or queue of the page was deleted: there is nothing to connect to again.
+  function end(event) {
+    disconnect();
+    hasEnded = true;
+    show("database-error", "Deleted");
+    byId("done").textContent = JSON.parse(event.data);
+    byId("done").hidden = false;
   }
 
   function disconnect() {
@@ -110,7 +126,7 @@
     if (theme) document.documentElement.dataset.theme = theme;
     else delete document.documentElement.dataset.theme;
     if (theme) localStorage.setItem("trioboss-theme", theme); else localStorage.removeItem("trioboss-theme");
-    byId("theme").textContent = { light: "Light", dark: "Dark" }[theme] || "Auto";
+    byId("theme").textContent = `Theme: ${theme || "auto"}`;
   }
 
   function nextTheme() {
@@ -137,14 +153,27 @@
     showSelection();
   }
 
-  function showDone() {
+  // The server has written the result: the address should not show it again.
+  function forgetResult() {
     const query = new URLSearchParams(location.search);
-    const match = /^([a-z-]{1,20}):(\d{1,12}):(\d{1,12})$/.exec(query.get("done") || "");
-    if (!match) return;
-    byId("done").textContent = `${match[1].replace("-", " ")}: ${match[2]} of ${match[3]} jobs changed`;
-    byId("done").hidden = false;
+    if (!query.has("done")) return;
     query.delete("done");
     history.replaceState(null, "", location.pathname + (query.size ? `?${query}` : ""));
+  }
+
+  // Links to the jobs of a day mean days in UTC: here those of the browser's zone.
+  function setDays() {
+    const midnight = new Date();
+    midnight.setHours(0, 0, 0, 0);
+    const before = new Date(midnight);
+    before.setDate(before.getDate() - 1);
+    for (const link of document.querySelectorAll("a[data-day]")) {
+      const address = new URL(link.href);
+      if (link.dataset.day === "today") address.searchParams.set("since", midnight.toISOString());
+      else { address.searchParams.set("since", before.toISOString()); address.searchParams.set("until", midnight.toISOString()); }
+      link.href = address.href;
+      if (address.searchParams.get("since") === new URLSearchParams(location.search).get("since")) link.setAttribute("aria-current", "true");
+    }
   }
 
   function press(event) {
@@ -158,7 +187,9 @@
   setTheme(localStorage.getItem("trioboss-theme") || undefined);
   byId("theme").hidden = false;
   byId("theme").addEventListener("click", nextTheme);
-  showDone();
+  forgetResult();
+  setDays();
+  byId("zone").textContent = "your time zone";
   writeTimes(document);
   setInterval(writeAges, 1000);
   prepareSelection();

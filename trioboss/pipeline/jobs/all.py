@@ -6,6 +6,7 @@ The exit code is that of the audit.
 import argparse
 
 from trioboss.pipeline.arguments import check_positive, open_run
+from trioboss.pipeline.describing import describe_queries
 from trioboss.pipeline.history import add_history_arguments, check_source, source_of
 from trioboss.pipeline.jobs.audit import audit, print_audit
 from trioboss.pipeline.jobs.capacity import capacity, print_capacity
@@ -28,7 +29,7 @@ def main(argv: list[str] | None = None) -> int:
     given = parser.parse_args(argv)
     check_positive(given, "target")
     page = page_path(given.out, given.page)
-    with open_run(given, needs_database=check_source(given)) as run:
+    with open_run(given, needs_database=check_source(given)) as run, describe_queries(run.spark, "all"):
         source = source_of(given, run.dsn)
         print_report(report(source, given.out, spark=run.spark, page=page, progress=run.progress), page)
         audited = audit(source, spark=run.spark, progress=run.progress)

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from trioboss.pipeline.arguments import add_session_arguments, check_positive, open_run
 from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.database import Database, open_database
+from trioboss.pipeline.describing import describe_queries
 from trioboss.pipeline.export import LakeExport, Sizes, take_lake
 from trioboss.pipeline.files import open_files
 from trioboss.pipeline.held_back import HeldBack, find_held_back
@@ -97,7 +98,7 @@ def archive(
     """
     spark, address = spark or get_session(), need_dsn(dsn)
     left_out = None if redact is None else check_redact(redact)
-    with open_database(address, schema) as database:
+    with open_database(address, schema) as database, describe_queries(spark, "archive"):
         lake, sizes = Manifest(open_files(spark, to)), Sizes(batch_rows, task_rows, concurrency)
         export = take_lake(
             spark, database, lake, address, adopt=adopt, format=format, redact=left_out, sizes=sizes

@@ -20,6 +20,7 @@ from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
 from trioboss.pipeline.arguments import open_run
 from trioboss.pipeline.database import open_database
+from trioboss.pipeline.describing import describe_queries
 from trioboss.pipeline.history import History, Source, add_history_arguments, check_source, source_of
 from trioboss.pipeline.lake import find_damaged, open_lake
 from trioboss.pipeline.options import need_dsn
@@ -127,6 +128,7 @@ def audit(
     unordered = [*unordered, *([] if source.lake is not None else _unordered_queues(source))]
     missing = [finding.detail.partition(" ")[0] for finding in damaged]
     with (
+        describe_queries(spark, "audit"),
         source.open(spark, _JOBS, TRACED_ATTEMPTS, queued=_QUEUED, without=missing) as history,
         report_stages(spark, "audit", progress),
     ):

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from trioboss.errors import UsageError
 from trioboss.pipeline.arguments import check_positive, open_run
+from trioboss.pipeline.describing import describe_queries
 from trioboss.pipeline.history import Source, add_history_arguments, check_source, source_of
 from trioboss.pipeline.progress import Reporter, report_end, report_stages
 from trioboss.pipeline.queueing import Demand, Work, percentile, replay, slots_needed, wait_percentile
@@ -93,7 +94,11 @@ def capacity(
     if not target > 0:
         raise UsageError("target: a wait below nothing cannot be had")
     spark, began = spark or get_session(), time.monotonic()
-    with source.open(spark, _JOBS, _ATTEMPTS) as history, report_stages(spark, "capacity", progress):
+    with (
+        describe_queries(spark, "capacity"),
+        source.open(spark, _JOBS, _ATTEMPTS) as history,
+        report_stages(spark, "capacity", progress),
+    ):
         work = work_of(history.jobs, history.attempts.where(F.col("outcome") != "cancelled"))
         demand = busiest_hours(demand_by_hour(work)).persist()
         hours = demand.collect()

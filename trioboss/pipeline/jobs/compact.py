@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from trioboss.pipeline.arguments import add_session_arguments, check_positive, open_run
 from trioboss.pipeline.database import open_database
+from trioboss.pipeline.describing import describe_queries
 from trioboss.pipeline.export import LakeExport, take_lake
 from trioboss.pipeline.files import open_files
 from trioboss.pipeline.lake import open_lake
@@ -84,7 +85,7 @@ def compact_small(
     if not small:
         return Compacted()
     rows = sum(file.rows for file in small)
-    with report_stages(export.spark, "compact", progress, rows):
+    with describe_queries(export.spark, "compact"), report_stages(export.spark, "compact", progress, rows):
         batch = rewrite_files(export, small, "compact", target=target)
     report_end(progress, f"compact {len(small)} files", rows, time.monotonic() - began)
     return Compacted(len(small), len(batch.files))

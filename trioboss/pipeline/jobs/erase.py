@@ -20,6 +20,7 @@ from trioboss.errors import TriobossError, UsageError
 from trioboss.model.check import check_name
 from trioboss.pipeline.arguments import add_session_arguments, open_run
 from trioboss.pipeline.database import Database, open_database
+from trioboss.pipeline.describing import describe_queries
 from trioboss.pipeline.erasing import JobName, Wanted, count_rows, erase_rows, find_in_lake
 from trioboss.pipeline.export import take_lake
 from trioboss.pipeline.files import open_files
@@ -76,15 +77,18 @@ def erase(
             return _prove(wanted, names, deleted, 0, [], 0, None, _count(database, names))
     spark = spark or get_session()
     open_lake(spark, lake)
-    with open_database(address, schema) as database:
+    with open_database(address, schema) as database, describe_queries(spark, "erase"):
         manifest = Manifest(open_files(spark, lake))
         # Taken, so that no export can bring a row to the lake between the two deletions.
         export = take_lake(spark, database, manifest, address)
-        names = find_in_lake(export, wanted, _find(database, wanted))
-        rows, replaced = erase_rows(export, names, TARGET)
+        with describe_queries(spark, "find"):
+            names = find_in_lake(export, wanted, _find(database, wanted))
+        with describe_queries(spark, "rewrite"):
+            rows, replaced = erase_rows(export, names, TARGET)
         deleted = _delete(database, names)
         files_deleted = manifest.delete_removed(datetime.now(UTC) + timedelta(days=1))
-        left = count_rows(export, names) + _count(database, names)
+        with describe_queries(spark, "search for what is left"):
+            left = count_rows(export, names) + _count(database, names)
         paths = [file.path for file in replaced]
         return _prove(wanted, names, deleted, rows, paths, files_deleted, export.batch, left)
 

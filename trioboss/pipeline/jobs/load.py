@@ -26,6 +26,7 @@ from trioboss.errors import UsageError
 from trioboss.model.check import check_name
 from trioboss.pipeline.arguments import add_session_arguments, check_positive, open_run
 from trioboss.pipeline.database import open_database
+from trioboss.pipeline.describing import describe_queries
 from trioboss.pipeline.inputs import check_inputs, check_mapping, digest_files, open_input, shape_jobs
 from trioboss.pipeline.options import WriteOptions
 from trioboss.pipeline.progress import Reporter, report_end, report_stages
@@ -62,10 +63,12 @@ def load(
     options = WriteOptions.parse(given)
     if (before := _find_released(options)) is not None:
         return before
-    jobs = shape_jobs(open_input(spark, files), mapping or {})
-    began = time.monotonic()
-    with report_stages(spark, f"load {queue}", progress):
-        _write(jobs, options, {**given, "dsn": str(options.dsn)})
+    with describe_queries(spark, f"load {queue}"):
+        with describe_queries(spark, "read the columns"):
+            jobs = shape_jobs(open_input(spark, files), mapping or {})
+        began = time.monotonic()
+        with report_stages(spark, f"load {queue}", progress):
+            _write(jobs, options, {**given, "dsn": str(options.dsn)})
     with open_database(options.dsn, schema) as database:
         ended = find_load(database, options.load)
     assert ended is not None

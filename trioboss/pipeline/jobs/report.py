@@ -27,6 +27,7 @@ from pyspark.sql import functions as F
 
 from trioboss.errors import UsageError
 from trioboss.pipeline.arguments import check_positive, open_run
+from trioboss.pipeline.describing import describe_queries
 from trioboss.pipeline.files import Files, open_files
 from trioboss.pipeline.history import History, Source, add_history_arguments, check_source, source_of
 from trioboss.pipeline.page import Before, Report, render_page
@@ -75,18 +76,27 @@ def report(
     """
     target = page_path(out, page)
     spark = spark or get_session()
+    with describe_queries(spark, "report"):
+        return _make(spark, source, out, target, top, progress)
+
+
+def _make(
+    spark: SparkSession, source: Source, out: str | Path, target: Path, top: int, progress: Reporter | None
+) -> Report:
     files, written = open_files(spark, out), {}
     with source.open(spark, _JOBS, _ATTEMPTS) as history:
-        tables = _tables(history, source, top)
+        tables = _tables(history, _each_once(spark, history, progress), source, top)
         _refuse_foreign(files, [*tables, _BEFORE])
         for name, frame in tables.items():
             written[name] = _write(spark, name, frame, f"{out}/{name}", progress)
     files.delete(_BEFORE)
     if (before := _period_before(source)) is not None:
         with before.open(spark, _JOBS, _ATTEMPTS) as history:
-            written[_BEFORE] = _write(spark, _BEFORE, _by_queue(history), f"{out}/{_BEFORE}", progress)
+            queues = _by_queue(history, _each_once(spark, history, progress))
+            written[_BEFORE] = _write(spark, _BEFORE, queues, f"{out}/{_BEFORE}", progress)
     began = time.monotonic()
-    made = _gather(written, source, before)
+    with describe_queries(spark, "page"):
+        made = _gather(written, source, before)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(render_page(made), "utf-8")
     report_end(progress, "page", seconds=time.monotonic() - began)
@@ -108,22 +118,27 @@ def _refuse_foreign(files: Files, tables: Iterable[str]) -> None:
             raise UsageError(f"out: {files.at(table)} is there and is no table of a report")
 
 
-def _each_once(history: History) -> DataFrame:
-    """Each job once: a database has only the last end of a job, a lake has all of them."""
-    return history.jobs.transform(last_ends) if history.is_lake else history.jobs
+def _each_once(spark: SparkSession, history: History, progress: Reporter | None) -> DataFrame:
+    """Each job once: a database has only the last end of a job, a lake has all of them. Takes a scan of a lake."""
+    if not history.is_lake:
+        return history.jobs
+    began = time.monotonic()
+    with describe_queries(spark, "last ends"), report_stages(spark, "last ends", progress):
+        jobs = last_ends(history.jobs)
+    report_end(progress, "last ends", seconds=time.monotonic() - began)
+    return jobs
 
 
-def _by_queue(history: History) -> DataFrame:
+def _by_queue(history: History, jobs: DataFrame) -> DataFrame:
     attempts = all_attempts(history.jobs, history.attempts)
-    return jobs_by_queue(_each_once(history)).join(retry_cost(attempts), "queue", "full")
+    return jobs_by_queue(jobs).join(retry_cost(attempts), "queue", "full")
 
 
-def _tables(history: History, source: Source, top: int) -> dict[str, DataFrame]:
-    jobs = _each_once(history)
+def _tables(history: History, jobs: DataFrame, source: Source, top: int) -> dict[str, DataFrame]:
     attempts = all_attempts(history.jobs, history.attempts)
     return {
         "hours": by_hour(jobs, attempts).where(_within(source)),
-        "queues": _by_queue(history),
+        "queues": _by_queue(history, jobs),
         "errors": error_groups(history.attempts).orderBy(F.desc("count"), "queue", "fingerprint").limit(top),
         "keys": hottest_keys(attempts).orderBy(F.desc("worker_seconds"), "queue", "singleton_key").limit(top),
         "slowest": slowest_jobs(jobs).orderBy(F.desc("run"), "id").limit(top),
@@ -154,11 +169,11 @@ def _write(
 ) -> DataFrame:
     """Write a table, and return the written rows."""
     began = time.monotonic()
-    with report_stages(spark, name, progress):
+    with describe_queries(spark, name), report_stages(spark, name, progress):
         frame.coalesce(1).write.mode("overwrite").parquet(path)
-    written = spark.read.schema(frame.schema).parquet(path)
-    if progress is not None:
-        report_end(progress, name, written.count(), time.monotonic() - began)
+        written = spark.read.schema(frame.schema).parquet(path)
+        rows = 0 if progress is None else written.count()
+    report_end(progress, name, rows, time.monotonic() - began)
     return written
 
 

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from trioboss.errors import UsageError
 from trioboss.pipeline.arguments import add_session_arguments, check_positive, open_run
 from trioboss.pipeline.columns import TABLES
+from trioboss.pipeline.describing import describe_queries
 from trioboss.pipeline.files import open_files
 from trioboss.pipeline.history import parse_time
 from trioboss.pipeline.lake import make_lake
@@ -68,7 +69,7 @@ def synth(
         "attempt": _with(spark, to_attempts(rows), "attempt", planted.attempts),
     }
     began = time.monotonic()
-    with report_stages(spark, "make history", progress):
+    with describe_queries(spark, "synth"), report_stages(spark, "make history", progress):
         make_lake(manifest, frames)
     report_end(progress, "make history", jobs, time.monotonic() - began)
     return _known(jobs, days, planted.violations)

@@ -18,6 +18,8 @@ def last_ends(jobs: DataFrame) -> DataFrame:
     a shuffle of all jobs for each table.
     """
     undone = _find_undone(jobs).localCheckpoint()
+    if undone.isEmpty():
+        return jobs
     return jobs.join(F.broadcast(undone), [*_JOB, "completed_on"], "left_anti")
 
 

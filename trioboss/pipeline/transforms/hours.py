@@ -14,72 +14,61 @@ from trioboss.pipeline.transforms.times import (
     spread,
 )
 
-__all__ = [
-    "ages_by_hour",
-    "arrivals_by_hour",
-    "busy_by_hour",
-    "by_hour",
-    "concurrency_by_hour",
-    "ends_by_hour",
-    "runs_by_hour",
-    "waits_by_hour",
-]
+__all__ = ["attempts_by_hour", "by_hour", "concurrency_by_hour", "jobs_by_hour"]
 
 _HOUR = 3600.0
 _MINUTE = 60_000_000  # in microseconds
 
 
-def arrivals_by_hour(jobs: DataFrame) -> DataFrame:
-    """How many of the jobs were sent."""
-    return jobs.groupBy("queue", hour_of("created_on").alias("hour")).agg(F.count("*").alias("arrivals"))
+def jobs_by_hour(jobs: DataFrame) -> DataFrame:
+    """For each queue and hour, all about its jobs, in one scan.
 
-
-def ends_by_hour(jobs: DataFrame) -> DataFrame:
-    """How many jobs were completed, failed for good, or were cancelled."""
-    return jobs.groupBy("queue", hour_of("completed_on").alias("hour")).agg(
-        _count(F.col("state") == "completed", "completions"),
-        _count(F.col("state") == "failed", "failures"),
-        _count(F.col("state") == "cancelled", "cancellations"),
-    )
-
-
-def waits_by_hour(jobs: DataFrame) -> DataFrame:
-    """How long jobs waited until their last attempt started, from when it could; by the hour of the start."""
-    wait = seconds_between(due_on(), "started_on")
-    return (
-        jobs.where(_has_run())
-        .groupBy("queue", hour_of("started_on").alias("hour"))
-        .agg(percentiles(wait, "wait"))
-    )
-
-
-def runs_by_hour(all_attempts: DataFrame) -> DataFrame:
-    """How long attempts ran, and how many ended in a retry or were released; by the hour of the end."""
-    return all_attempts.groupBy("queue", hour_of("ended_on").alias("hour")).agg(
-        percentiles(seconds_between("started_on", "ended_on"), "run"),
-        _count(F.col("outcome").isin(*BAD_ENDS), "bad_ends"),
-        _count(F.col("outcome") == "released", "releases"),
-    )
-
-
-def ages_by_hour(jobs: DataFrame) -> DataFrame:
-    """How old the oldest job became that waited at some time in the hour."""
-    waiting = jobs.where(_has_run()).withColumn("due", due_on())
-    hours = waiting.select(
-        "queue", "due", "started_on", F.explode(hours_between("due", "started_on")).alias("hour")
-    )
+    - arrivals: how many of the jobs were sent;
+    - completions, failures, cancellations: how many ended, and how;
+    - wait: how long jobs waited until their last attempt started, from when it could; by the hour of the start;
+    - oldest_age: how old the oldest job became that waited at some time in the hour.
+    """
+    sent, started, ended = (hour_of(name) for name in ("created_on", "started_on", "completed_on"))
+    waited = F.when(_has_run(), hours_between("due", "started_on"))
+    touched = F.array_distinct(F.concat(F.array(sent, ended), F.coalesce(waited, F.array())))
+    hours = jobs.withColumn("due", due_on()).select(
+        "queue", "state", "due", "started_on", _has_run().alias("ran"), sent.alias("sent"), started.alias("started"),
+        ended.alias("ended"), waited.alias("waited"), F.explode(touched).alias("hour"),
+    )  # fmt: skip
+    hour, ends = F.col("hour"), F.col("hour") == F.col("ended")
     until = F.least(F.col("started_on"), add_seconds("hour", _HOUR))
-    return hours.groupBy("queue", "hour").agg(F.max(seconds_between("due", until)).alias("oldest_age"))
-
-
-def busy_by_hour(all_attempts: DataFrame) -> DataFrame:
-    """How many seconds of workers' time attempts took; one that runs across hours takes its share of each."""
-    parts = all_attempts.select(
-        "queue", "started_on", "ended_on", F.explode(hours_between("started_on", "ended_on")).alias("hour")
+    starts = F.col("ran") & (hour == F.col("started"))
+    waits = F.array_contains("waited", hour)
+    return hours.groupBy("queue", "hour").agg(
+        _count(hour == F.col("sent"), "arrivals"),
+        _count(ends & (F.col("state") == "completed"), "completions"),
+        _count(ends & (F.col("state") == "failed"), "failures"),
+        _count(ends & (F.col("state") == "cancelled"), "cancellations"),
+        percentiles(F.when(starts, seconds_between("due", "started_on")), "wait"),
+        F.max(F.when(waits, seconds_between("due", until))).alias("oldest_age"),
     )
+
+
+def attempts_by_hour(all_attempts: DataFrame) -> DataFrame:
+    """For each queue and hour, all about its attempts but concurrency, in one scan.
+
+    - run: how long attempts ran, by the hour of the end;
+    - bad_ends, releases: how many ended in a retry or were released;
+    - worker_seconds: the workers' time they took; an attempt that runs across hours takes its share of each.
+    """
+    parts = all_attempts.select(
+        "queue", "started_on", "ended_on", "outcome", hour_of("ended_on").alias("ended"),
+        F.explode(hours_between("started_on", "ended_on")).alias("hour"),
+    )  # fmt: skip
+    ends = F.col("hour") == F.col("ended")
     begin = F.greatest(F.col("started_on"), F.col("hour"))
     end = F.least(F.col("ended_on"), add_seconds("hour", _HOUR))
-    return parts.groupBy("queue", "hour").agg(F.sum(seconds_between(begin, end)).alias("worker_seconds"))
+    return parts.groupBy("queue", "hour").agg(
+        percentiles(F.when(ends, seconds_between("started_on", "ended_on")), "run"),
+        _count(ends & F.col("outcome").isin(*BAD_ENDS), "bad_ends"),
+        _count(ends & (F.col("outcome") == "released"), "releases"),
+        F.sum(seconds_between(begin, end)).alias("worker_seconds"),
+    )
 
 
 def concurrency_by_hour(all_attempts: DataFrame) -> DataFrame:
@@ -124,15 +113,7 @@ def by_hour(jobs: DataFrame, all_attempts: DataFrame) -> DataFrame:
     ``jobs`` has each job once, with its last end. Utilisation is the share of the queue's slots that were busy, where
     it has as many slots as it was ever seen to use at once.
     """
-    answers = [
-        arrivals_by_hour(jobs),
-        ends_by_hour(jobs),
-        waits_by_hour(jobs),
-        ages_by_hour(jobs),
-        runs_by_hour(all_attempts),
-        busy_by_hour(all_attempts),
-        concurrency_by_hour(all_attempts),
-    ]
+    answers = [jobs_by_hour(jobs), attempts_by_hour(all_attempts), concurrency_by_hour(all_attempts)]
     names = [name for answer in answers for name in answer.columns[2:]]
     stacked = answers[0]
     for answer in answers[1:]:

@@ -8,18 +8,28 @@ query. psycopg's clean-up code cannot pass one along, so the policy is kept in a
 
 import contextlib
 import enum
+import math
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from typing import TypeVar
 
+import attrs
+import trio
 from psycopg import errors, pq
 from psycopg.pq.abc import PGconn
 from trio.lowlevel import checkpoint_if_cancelled
 
 from trioboss.postgres.connection.waiting import wait_polling
 
-__all__ = ["CancellationPolicy", "apply_policies", "cancel_request", "current_policy", "with_policy"]
+__all__ = [
+    "CancelGrace",
+    "CancellationPolicy",
+    "apply_policies",
+    "cancel_request",
+    "current_policy",
+    "with_policy",
+]
 
 T = TypeVar("T")
 
@@ -33,6 +43,38 @@ class CancellationPolicy(enum.IntEnum):
     """Start nevertheless, because it is part of something that has started. Then as ORDINARY."""
     FINISH = 2
     """Start and run to the end: for COMMIT and ROLLBACK, whose interruption would leave the outcome unknown."""
+
+
+@attrs.define(eq=False)
+class CancelGrace:
+    """The time that clean-up may take after a cancellation. A change applies to clean-up that is under way, too."""
+
+    _seconds: float
+    _scopes: set[trio.CancelScope] = attrs.field(factory=set, init=False)
+    """Of the clean-up that is under way."""
+
+    @property
+    def seconds(self) -> float:
+        """How long clean-up may take."""
+        return self._seconds
+
+    @seconds.setter
+    def seconds(self, seconds: float) -> None:
+        self._seconds = seconds
+        if self._scopes:
+            latest = trio.current_time() + seconds
+            for scope in self._scopes:
+                scope.deadline = min(scope.deadline, latest)
+
+    @contextlib.contextmanager
+    def shield(self, at_most: float = math.inf) -> Iterator[None]:
+        """A block of clean-up: shielded from cancellations, and interrupted when the grace is over."""
+        with trio.move_on_after(min(self._seconds, at_most), shield=True) as scope:
+            self._scopes.add(scope)
+            try:
+                yield
+            finally:
+                self._scopes.discard(scope)
 
 
 _policy: ContextVar[CancellationPolicy] = ContextVar("trioboss_policy", default=CancellationPolicy.ORDINARY)

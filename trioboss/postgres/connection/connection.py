@@ -51,6 +51,8 @@ class Connection(TrioConnection[Row]):
         self._prepared_statements: PreparedStatements | None = None
         self._unread: Pipeline | None = None  # the pipeline whose follow-up has not been read yet
         self._session_statement: BoundStatement | None = None
+        self.is_returned = False
+        """Whether it is in its pool again, and no longer the caller's."""
         self._fatal_notices = _FatalNotices()
         self.add_notice_handler(self._fatal_notices.check)
 
@@ -93,7 +95,10 @@ class Connection(TrioConnection[Row]):
         pipeline = Pipeline(self.pgconn, [[statement]], None)
         self._session_statement = statement
         try:
-            await self.run_gen(pipeline.execute_gen(), CancellationPolicy.ORDINARY)
+            # Not `run_gen`: nothing is worth a clean-up after a cancellation, because nobody has the connection yet. A
+            # server that does not answer would prolong it by `cancel_grace`, which nobody can shorten yet either.
+            await checkpoint_if_cancelled()
+            await GeneratorRun(pipeline.execute_gen(), self.pgconn.socket).run_to_end()
         except BaseException:
             await self.close()
             raise
@@ -276,7 +281,7 @@ class Connection(TrioConnection[Row]):
                     await run.run_to_end()
                     return
             except trio.Cancelled:
-                with trio.move_on_after(min(timeout, self.cancel_grace), shield=True):
+                with self.shield_cleanup(timeout):
                     await run.run_to_end()
                     return
                 raise

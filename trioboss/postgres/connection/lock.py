@@ -5,7 +5,7 @@ import trio
 from psycopg.pq.abc import PGconn
 from trio.lowlevel import ParkingLot, Task, current_task
 
-from trioboss.postgres.connection.cancellation import CancellationPolicy, current_policy
+from trioboss.postgres.connection.cancellation import CancelGrace, CancellationPolicy, current_policy
 from trioboss.postgres.connection.waiting import abort
 
 __all__ = ["ConnectionLock"]
@@ -21,9 +21,9 @@ class ConnectionLock:
     """
 
     pgconn: PGconn
-    grace: float
-    """The seconds that clean-up code waits for the lock in a cancelled scope. After that the connection is closed,
-    because without its clean-up it cannot be used any more."""
+    grace: CancelGrace
+    """How long clean-up code waits for the lock in a cancelled scope. After that the connection is closed, because
+    without its clean-up it cannot be used any more."""
     # Two fields, because `release` clears the owner before the next task, which has not run yet, becomes it.
     _locked: bool = attrs.field(default=False, init=False)
     _owner: Task | None = attrs.field(default=None, init=False)
@@ -67,7 +67,7 @@ class ConnectionLock:
             if current_policy() is CancellationPolicy.ORDINARY:
                 raise
             # Clean-up code waits again, at the end of the queue: parking is not resumable.
-            with trio.move_on_after(self.grace, shield=True):
+            with self.grace.shield():
                 await self._waiting.park()
                 return
             abort(self.pgconn, "its clean-up could not acquire the connection's lock in time")

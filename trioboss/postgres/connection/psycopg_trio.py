@@ -13,7 +13,7 @@ A cancelled scope means for an operation on a connection:
 
 import math
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from types import TracebackType
 from typing import Any, Protocol, cast
 
@@ -36,6 +36,7 @@ from psycopg.rows import AsyncRowFactory, Row, tuple_row
 from trio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled, notify_closing, wait_readable
 
 from trioboss.postgres.connection.cancellation import (
+    CancelGrace,
     CancellationPolicy,
     apply_policies,
     cancel_request,
@@ -78,7 +79,8 @@ class TrioConnection(AsyncConnection[Row]):
 
     def __init__(self, pgconn: PGconn, row_factory: AsyncRowFactory[Row] | None = None) -> None:
         super().__init__(pgconn, row_factory or cast("AsyncRowFactory[Row]", tuple_row))
-        self.lock = ConnectionLock(pgconn, grace=5.0)
+        self._cancel_grace = CancelGrace(5.0)
+        self.lock = ConnectionLock(pgconn, self._cancel_grace)
         self.cursor_factory: type[AsyncCursor[Row]] = Cursor
         self.server_cursor_factory: type[AsyncServerCursor[Row]] = ServerCursor
         self._runs_without_wait = 0
@@ -87,12 +89,15 @@ class TrioConnection(AsyncConnection[Row]):
     @property
     def cancel_grace(self) -> float:
         """The seconds that clean-up may take after a cancellation, before the connection is closed instead."""
-        grace: float = self.lock.grace
-        return grace
+        return self._cancel_grace.seconds
 
     @cancel_grace.setter
     def cancel_grace(self, seconds: float) -> None:
-        self.lock.grace = seconds
+        self._cancel_grace.seconds = seconds
+
+    def shield_cleanup(self, at_most: float = math.inf) -> AbstractContextManager[None]:
+        """A block of clean-up: shielded from cancellations, and interrupted after `cancel_grace` seconds."""
+        return self._cancel_grace.shield(at_most)
 
     async def close(self) -> None:
         """Close the connection. A task that waits on it gets an OperationalError."""
@@ -172,7 +177,7 @@ class TrioConnection(AsyncConnection[Row]):
         """
         if self.pgconn.status != _OK or self.pgconn.transaction_status != _ACTIVE:
             return []  # the connection is lost, or no statement is in flight
-        with trio.move_on_after(self.cancel_grace, shield=True):
+        with self.shield_cleanup():
             try:
                 if policy is CancellationPolicy.FINISH:
                     return [await run.run_to_end()]
@@ -237,7 +242,7 @@ class TrioConnection(AsyncConnection[Row]):
         # psycopg calls this, and nothing else, before it reads to the end of a stream or COPY that was left early. That
         # reading has to work in a cancelled scope.
         self._reading_to_end = True
-        with trio.CancelScope(shield=True):
+        with self.shield_cleanup(timeout):
             await super()._try_cancel(timeout=min(timeout, self.cancel_grace))
 
     # -- operations that a cancellation must not interrupt

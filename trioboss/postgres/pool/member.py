@@ -59,7 +59,7 @@ def _backoff() -> Iterator[float]:
 async def reset(connection: Connection[TupleRow]) -> bool:
     """Roll back what the last user left open; tell whether the connection is clean now."""
     # Shielded, because a check-in also happens in cancelled scopes; limited, because the server may not answer.
-    with trio.move_on_after(connection.cancel_grace, shield=True), suppress(psycopg.Error):
+    with connection.shield_cleanup(), suppress(psycopg.Error):
         await connection.rollback()
         await connection.set_autocommit(True)
     return connection.is_clean()

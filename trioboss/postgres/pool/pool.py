@@ -31,10 +31,12 @@ class _Checkout(AbstractAsyncContextManager[Connection[TupleRow]]):
     async def __aenter__(self) -> Connection[TupleRow]:
         await checkpoint_if_cancelled()
         self.member = await self.pool._check_out(self.timeout, for_any_use=True)
+        self.member.connection.is_returned = False
         return self.member.connection
 
     async def __aexit__(self, *exc_info: object) -> None:
         assert self.member is not None
+        self.member.connection.is_returned = True
         await self.pool._check_in(self.member)
 
 
@@ -183,9 +185,12 @@ class Pool:
         while self._idle:
             member = self._idle.pop()
             reason: CloseReason | None = CloseReason.BROKEN  # if the check is interrupted
+            # It counts as in use, so that `limit_cancel_grace` reaches a check that is interrupted.
+            self._in_use[member] = current_task()
             try:
                 reason = await self._check(member, deadline)
             finally:
+                del self._in_use[member]
                 if reason is not None:
                     await self._close(member, reason)
             if reason is None:
@@ -224,10 +229,12 @@ class Pool:
     async def _check_in(self, member: Member) -> None:
         # This also runs in cancelled scopes: everything in here that waits is shielded, and has a time limit. A member
         # with an unread follow-up counts as clean: `Connection.run` reads it, and a check-out for any use pings.
-        del self._in_use[member]
         try:
             connection = member.connection
-            clean = connection.has_unread_follow_up or connection.is_clean() or await reset(connection)
+            try:
+                clean = connection.has_unread_follow_up or connection.is_clean() or await reset(connection)
+            finally:
+                del self._in_use[member]  # not before: `limit_cancel_grace` has to reach a reset under way
             now = trio.current_time()
             if self._is_closed:
                 await self._close(member, CloseReason.SHUTDOWN)

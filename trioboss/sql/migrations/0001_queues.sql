@@ -1,7 +1,7 @@
 -- Queues: their policies, and the options of the jobs that do not override them.
 
--- IF NOT EXISTS would need the right to create schemas even where the schema exists. The comment tells 0001_queues.down.sql
--- which schemas were made here.
+-- IF NOT EXISTS would need the right to create schemas even where the schema exists. The comment tells
+-- 0001_queues.down.sql which schemas were made here.
 DO $$ BEGIN
     IF to_regnamespace('"trioboss"') IS NULL THEN
         CREATE SCHEMA "trioboss";
@@ -55,8 +55,8 @@ EXCEPTION WHEN insufficient_privilege THEN
     RETURN false;
 END $$;
 
--- A new UUIDv7, as model/job.py makes them: its order is that of the making, to a microsecond. 48 bits are milliseconds,
--- the next 12 bits the fraction of one; 512/125 is 4096/1000.
+-- A new UUIDv7, as model/job.py makes them: its order is that of the making, to a microsecond. 48 bits are
+-- milliseconds, the next 12 bits the fraction of one; 512/125 is 4096/1000.
 CREATE FUNCTION trioboss.make_id() RETURNS uuid
 LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
     SELECT (pg_catalog.overlay(
@@ -153,7 +153,7 @@ END $$;
 
 CREATE TRIGGER renew_revision BEFORE UPDATE ON trioboss.queue FOR EACH ROW EXECUTE FUNCTION trioboss.renew_revision();
 
--- Workers of a pattern learn of new queues, and senders of deleted ones, by a notification.
+-- Workers learn of queues that were created, changed or deleted by a notification.
 CREATE FUNCTION trioboss.notify_queues_changed() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

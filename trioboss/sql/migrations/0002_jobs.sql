@@ -3,15 +3,15 @@
 
 -- What a live job waits for, one thing at a time, in this order (model/states.py has the transitions):
 --   deferred  for a time: start_after
---   blocked   for other jobs or a signal
---   waiting   to be admitted from its backlog: the backlog of its key or of a limit
+--   blocked   for other jobs or a signal (reserved: no statement blocks a job yet)
+--   waiting   to be admitted from the backlog of its key (reserved: or of a limit)
 --   ready     for nothing: the next claim may take it
 --   active    it is leased to a worker
 --   ended     it failed, and blocks its key until it is retried or deleted
 CREATE TYPE trioboss.readiness AS ENUM ('deferred', 'blocked', 'waiting', 'ready', 'active', 'ended');
 
--- CACHE 1: numbers that are taken one after the other are in order, across sessions. Order is always seq, never created_on,
--- which is the start of a transaction and the same for all jobs sent in it.
+-- CACHE 1: numbers that are taken one after the other are in order, across sessions. Order is always seq, never
+-- created_on, which is the start of a transaction and the same for all jobs sent in it.
 CREATE SEQUENCE trioboss.job_seq CACHE 1;
 
 -- The options by which a job may differ from its queue: known names, each with a value that the queue's column accepts;
@@ -100,8 +100,8 @@ END $$;
 
 CREATE DOMAIN trioboss.job_notes AS jsonb CHECK (VALUE IS NULL OR trioboss.check_job_notes(VALUE));
 
--- What is wrong with the values of a job that statements compute with; null if nothing is. Domains keep such values out; a
--- domain that was dropped, or data of another version, does not.
+-- What is wrong with the values of a job that statements compute with; null if nothing is. Domains keep such values
+-- out; a domain that was dropped, or data of another version, does not.
 CREATE FUNCTION trioboss.find_problem(options jsonb, notes jsonb, started_on timestamptz, heartbeat double precision,
                                       heartbeat_on timestamptz, expires_on timestamptz) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -127,8 +127,8 @@ CREATE TABLE trioboss.live_job (
     id            uuid NOT NULL DEFAULT trioboss.make_id(),
     priority      integer NOT NULL DEFAULT 0,
     rank          integer NOT NULL DEFAULT 0,        -- order within its backlog, before seq; the lowest first
-    -- The fence: grows with every claim and never shrinks. With started_on it identifies one lease for ever, even if
-    -- a crash of the server loses a claim and its number is issued again.
+    -- The fence: grows with every claim; after 2^30 it begins anew. With started_on it identifies one lease for ever,
+    -- even if a crash of the server loses a claim and its number is issued again.
     attempt       trioboss.counter NOT NULL DEFAULT 0,
     retry_count   trioboss.counter NOT NULL DEFAULT 0,
     readiness     trioboss.readiness NOT NULL,
@@ -153,7 +153,8 @@ CREATE TABLE trioboss.live_job (
     CONSTRAINT live_job_pkey PRIMARY KEY (queue, id)
 ) PARTITION BY LIST (queue);
 
--- claim.sql: what can run now, in the order in which it should. A claim reads as many entries as it takes.
+-- claim.sql: the jobs that can run now, in the order in which they should. A claim reads at most `limit` entries,
+-- besides those that other sessions have locked.
 CREATE INDEX live_job_ready ON trioboss.live_job (queue, priority DESC, seq) WHERE readiness = 'ready';
 
 -- promote_due.sql, find_next_due.sql and poll.sql: what becomes due next.
@@ -184,14 +185,14 @@ CREATE UNIQUE INDEX live_job_once ON trioboss.live_job (queue, once)
 -- Rows are only inserted and deleted, never updated, so no session waits for an open transaction of a sender.
 -- Invariant: a backlog that has a waiting job and no owner has a row here, committed with the change that made it so.
 CREATE TABLE trioboss.backlog_check (
-    seq       bigint,
+    seq       bigint NOT NULL DEFAULT nextval('trioboss.job_seq'),
     priority  integer,                               -- null: the owner left
     queue     text COLLATE "C" NOT NULL,
     backlog   text COLLATE "C" NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
--- admit.sql and admit_and_claim.sql: the next checks in the order of claims, from any position on. The order is ascending
--- in both columns, so that a position is one row comparison.
+-- admit.sql and admit_and_claim.sql: the next checks in the order of claims, from any position on. The order is
+-- ascending in both columns, so that a position is one row comparison.
 CREATE INDEX backlog_check_order ON trioboss.backlog_check (queue, (-priority::bigint), seq);
 
 -- Throttle slots. A job occupies its slot even after it has ended, unless it was cancelled or deleted.
@@ -203,12 +204,16 @@ CREATE TABLE trioboss.throttle (
     job_id      uuid NOT NULL,
     PRIMARY KEY (queue, key, slot)
 );
+
+-- cancel.sql, delete_job.sql, erase_jobs.sql and the function return_throttle_slot: the slot of one job.
 CREATE INDEX throttle_job ON trioboss.throttle (job_id);
+
+-- prune.sql: slots that are over.
 CREATE INDEX throttle_until ON trioboss.throttle (until);
 
--- Take the slot of this moment for a job; or, with `next`, the one after it if that is taken. Slots are counted from the
--- epoch. Returns the slot, or null if it is taken. It acts for the owner: senders cannot read who throttles what.
-CREATE FUNCTION trioboss.take_slot(queue text, key text, seconds trioboss.seconds, next boolean, moment timestamptz, job uuid)
+-- Take the slot of this moment for a job; or, with `next`, the one after it if that is taken. Slots are counted from
+-- the epoch. Returns the slot, or null if it is taken. It acts for the owner: senders cannot read who throttles what.
+CREATE FUNCTION trioboss.take_throttle_slot(queue text, key text, seconds trioboss.seconds, next boolean, moment timestamptz, job uuid)
 RETURNS timestamptz LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     length interval := seconds * interval '1 s';
@@ -236,8 +241,9 @@ $$;
 --   short      created:KEY while it was never attempted
 --   stately    created:KEY while it was never attempted, retry:KEY while it waits for another attempt
 --   exclusive  any:KEY, also while it is active
--- An active job of the others has no slot. A job that was admitted owns its key (singleton, stately, key_strict_fifo)
--- until its attempt ends; a job of key_strict_fifo until it completes, is cancelled or deleted.
+-- Under short and stately an active job has no slot; singleton and key_strict_fifo have none at all. They and stately
+-- have owners of keys instead: a job owns its key from its admission until its attempt ends, under key_strict_fifo
+-- until it completes, is cancelled or deleted.
 CREATE FUNCTION trioboss.queued_slot(policy text, key text, attempt integer) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN policy OPERATOR(pg_catalog.=) 'exclusive' THEN 'any:'
@@ -247,7 +253,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
            END OPERATOR(pg_catalog.||) COALESCE(key, '')
 $$;
 
--- The backlog of a key, where jobs of a key run one at a time. (Functions without a search_path of their own are inlined.)
+-- The backlog of a key, where jobs of a key run one at a time. (Functions without a search_path of their own are
+-- inlined.)
 CREATE FUNCTION trioboss.key_backlog(keyed boolean, key text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN keyed THEN 'key:' OPERATOR(pg_catalog.||) COALESCE(key, '') END
@@ -289,10 +296,11 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
         (pg_catalog.hashtextextended(key, 0) OPERATOR(pg_catalog.&) 1023::pg_catalog.int8)::pg_catalog.text, seed)
 $$;
 
--- A backlog has to be checked when its key loses its owner, or when a job that waited for something else joins it,
--- whatever statement did that. When an owner leaves, the check is added without asking whether a job waits: one that joins
--- at the same moment may not be visible yet, and its own check may have been answered before. (Statements that insert
--- jobs add the checks themselves, one for all jobs of a backlog.)
+-- Add a backlog check when a job stops owning its key, or when a deferred or blocked job joins a backlog, whatever
+-- statement does that. (Statements that insert jobs add the checks themselves, one for all jobs of a backlog.)
+-- When an owner leaves, the check is added without asking whether another job waits. A job that joins at the same
+-- moment may not be visible to this transaction; and a claim may already have answered the check of that job, when the
+-- key still had its owner. Without this check nothing would admit it.
 CREATE FUNCTION trioboss.add_backlog_check() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -313,10 +321,12 @@ WHEN ((OLD.owner IS NOT NULL AND OLD.owner IS DISTINCT FROM NEW.owner)
       OR (OLD.readiness < 'waiting' AND NEW.readiness = 'waiting'))
 EXECUTE FUNCTION trioboss.add_backlog_check();
 
--- Plain SQL can change the readiness, the key or the queue of a job, too. Slot, backlog and owner follow, so that the policy
--- holds or the change is refused by its unique index; the backlogs concerned are checked; and an attempt that does not
--- begin with a claim has a number and a lease that expires. It makes no job the owner of a key: admission would meet that
--- at the unique index, and wait there for the end of this transaction. Such a job waits until a claim admits it.
+-- For plain SQL that changes the readiness, the key or the queue of a job. This function then
+--   sets slot, backlog and owner, so that the policy holds, or its unique index refuses the change;
+--   adds the checks of the backlogs concerned;
+--   gives an attempt that does not begin with a claim a number, and a lease that expires.
+-- It makes no job the owner of a key. A claim that admits another job of the key would wait at the unique index for the
+-- end of this transaction. Such a job waits in its backlog until a claim admits it.
 CREATE FUNCTION trioboss.follow_change() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -364,9 +374,9 @@ BEGIN
     RETURN NEW;
 END $$;
 
--- Only for changes that the statements of trioboss do not make. They set all these columns themselves, an owner where one
--- is due, and the end of a lease exactly while there is one; a claim must not pay for a function. (A strict FIFO job that
--- waits for a retry also fires this trigger, which leaves it unchanged.)
+-- For changes by plain SQL. The statements of trioboss set all these columns themselves, and the condition is false for
+-- what they write, because a claim must not pay for a function. There is one exception: a strict FIFO job that becomes
+-- deferred and keeps its key, which is a retry, fires this trigger, and the function leaves it as it is.
 CREATE TRIGGER follow_readiness BEFORE UPDATE OF readiness ON trioboss.live_job FOR EACH ROW
 WHEN ((NEW.readiness = 'active') <> (NEW.expires_on IS NOT NULL)
       OR (NEW.readiness = 'ended' AND OLD.readiness <> 'active')
@@ -378,9 +388,28 @@ EXECUTE FUNCTION trioboss.follow_change();
 CREATE TRIGGER follow_key BEFORE UPDATE OF queue, key ON trioboss.live_job FOR EACH ROW
 WHEN ((OLD.queue, OLD.key) IS DISTINCT FROM (NEW.queue, NEW.key)) EXECUTE FUNCTION trioboss.follow_change();
 
--- A job that is inserted without its readiness gets everything that send.sql would give it: by plain SQL through the
--- view job, and where a statement makes jobs for another queue (dead letters, completion jobs).
--- A role that only sends (it may not update jobs) gets the same whatever it writes: it cannot pass a policy by.
+-- The place in the backlog follows a priority that plain SQL has changed. update_jobs.sql sets both, except under
+-- key_strict_fifo, where the place does not depend on it.
+CREATE FUNCTION trioboss.follow_priority() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    NEW.rank := trioboss.backlog_rank((SELECT policy FROM trioboss.queue WHERE name = NEW.queue), NEW.priority);
+    IF NEW.readiness = 'waiting' AND NEW.rank <> OLD.rank THEN
+        INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
+        VALUES (NEW.seq, NEW.priority, NEW.queue, NEW.backlog);
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER follow_priority BEFORE UPDATE OF priority ON trioboss.live_job FOR EACH ROW
+WHEN (NEW.priority <> OLD.priority AND NEW.rank = OLD.rank AND NEW.backlog IS NOT NULL)
+EXECUTE FUNCTION trioboss.follow_priority();
+
+-- Fill in a job that is inserted without its readiness, with the values that send.sql would give it. Such jobs come
+-- from plain SQL through the view job, and from statements that make jobs for another queue (dead letters, completion
+-- jobs).
+-- For a role that may not update jobs, and therefore only sends, every job is filled in like this, whatever the role
+-- has written: it cannot get around a policy.
 CREATE FUNCTION trioboss.fill_in_job() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -517,8 +546,9 @@ BEGIN
         format('DROP TABLE trioboss.%I', table_name), current_setting('lock_timeout')::interval);
 END $$;
 
--- Make a queue: for plain SQL. `options` are those of the method create_queue, as the columns of the table queue have them;
--- durations are numbers of seconds. Returns whether it was made: false if it exists and has these options already.
+-- Make a queue: for plain SQL. `options` are those of the method create_queue, as the columns of the table queue have
+-- them; durations are numbers of seconds. Returns whether it was made: false if it exists and has these options
+-- already.
 CREATE FUNCTION trioboss.create_queue(name text, options jsonb DEFAULT '{}') RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -590,12 +620,12 @@ END $$;
 -- Functions are for the roles that rights/*.sql grants them to, not for everybody.
 REVOKE ALL ON FUNCTION trioboss.check_job_options(jsonb), trioboss.check_job_notes(jsonb),
     trioboss.find_problem(jsonb, jsonb, timestamptz, double precision, timestamptz, timestamptz),
-    trioboss.take_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),
+    trioboss.take_throttle_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),
     trioboss.queued_readiness(timestamptz, timestamptz, text),
     trioboss.queued_slot(text, text, integer), trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.first_fitting(tid[], integer[], bigint),
     trioboss.retry_delay(double precision, boolean, double precision, double precision, double precision, integer,
                          double precision),
-    trioboss.key_lock(text, text, bigint), trioboss.add_backlog_check(), trioboss.follow_change(), trioboss.fill_in_job(),
+    trioboss.key_lock(text, text, bigint), trioboss.add_backlog_check(), trioboss.follow_change(), trioboss.follow_priority(), trioboss.fill_in_job(),
     trioboss.copy_rights(regclass, regclass), trioboss.run_between_others(text, interval),
     trioboss.add_job_table(text, text), trioboss.drop_job_table(text), trioboss.create_queue(text, jsonb),
     trioboss.delete_queue(text) FROM PUBLIC;

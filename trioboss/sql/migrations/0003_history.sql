@@ -1,10 +1,14 @@
--- History: ended jobs and ended attempts, append only, one table a day (UTC). Retention drops whole days, and Spark
--- reads here, never in the live table.
+-- History: ended jobs and ended attempts, one table a day (UTC). A row is never updated; it is deleted when its time is
+-- over, or when its job is deleted, erased, retried or resumed. Retention drops whole days, and Spark reads here, never
+-- in the live table.
 
 CREATE TYPE trioboss.outcome AS ENUM ('completed', 'cancelled', 'failed');
 
 -- xid is the transaction that wrote the row: readers that follow the archive read in its order, because rows become
 -- visible in the order of commits and not of their numbers.
+-- The columns are named, too, by the writers (fragments/archive_done.sql, fragments/quarantine_leases.sql,
+-- complete_queued.sql), by the statements that bring a job back (retry.sql, resume.sql), by the view all_jobs below,
+-- and by pipeline/columns.py. tests/sql/test_columns.py fails until each statement has a new one.
 CREATE TABLE trioboss.archive (
     seq           bigint NOT NULL,
     created_on    trioboss.instant NOT NULL,
@@ -53,13 +57,13 @@ CREATE TABLE trioboss.attempt (
     xid         xid8 NOT NULL DEFAULT pg_current_xact_id()
 ) PARTITION BY RANGE (ended_on);
 
--- The attempts of one job: for users and operators, no statement reads by it.
+-- get_attempts.sql, show_attempts.sql, count_jobs_of.sql and erase_jobs.sql: the attempts of one job.
 CREATE INDEX attempt_job ON trioboss.attempt (job_id);
 
 CREATE TABLE trioboss.attempt_default PARTITION OF trioboss.attempt DEFAULT;
 
--- All jobs as users see them: with the options that apply, overridden or of their queue, and with the states of pg-boss.
--- `live` is a constant of each half, so that a query for one of them never touches the other.
+-- All jobs as users see them: with the options that apply, overridden or of their queue, and with the states of
+-- pg-boss. `live` is a constant of each half, so that a query for one of them never touches the other.
 CREATE VIEW trioboss.all_jobs AS
 SELECT j.id, j.queue AS name, j.data, j.state, j.readiness, j.priority, j.attempt::int AS attempt, j.retry_count::int AS retry_count,
        coalesce((j.options ->> 'retry_limit')::int, q.retry_limit) AS retry_limit,
@@ -176,13 +180,14 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         'startedOn', started_on, 'completedOn', completed_on, 'retryCount', retry_count)
 $$;
 
--- Make the tables of the days from the one before `today` to `ahead` days after it. A day whose rows already
--- went to the default table is left there. Days are days in UTC. Returns how many tables it made.
--- A table is made first and attached then, so that nobody who settles a job has to wait. Readers do, for a lock on the
--- default table; where one of them is in the way for longer than a moment, the next call makes the rest.
--- To attach a table, Postgres reads the whole default table, and keeps everybody out of it meanwhile. So no table is
--- attached while that has more than 16 MB, because tables were made too late: history goes on there, find_warnings.sql
--- reports it, and `SET history.scan_limit = '100GB'` before a call, at a quiet time, attaches the tables nevertheless.
+-- Make the tables of the days from the one before `today` to `ahead` days after it. Days are days in UTC. A day that
+-- has rows in the default table already gets no table. Returns how many tables it made.
+-- A table is made first and attached then, so that no session that settles a job has to wait. Attaching needs a lock on
+-- the default table, which readers of it hold: if that takes longer than a moment, the next call makes the rest.
+-- Attaching reads the whole default table, and locks it meanwhile. So no table is attached while the default table has
+-- more than 16 MB, which happens if tables were made too late. History then goes on in the default table, and
+-- find_warnings.sql reports it. `SET history.scan_limit = '100GB'` before a call, at a quiet time, attaches the tables
+-- nevertheless.
 CREATE FUNCTION trioboss.add_days(today date, ahead integer) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '50ms'
 AS $$
@@ -239,7 +244,8 @@ BEGIN
 END $$;
 
 -- The same id twice is one job, also when the first has ended: take back those just sent if a job of the same id is in
--- the archive. It acts for the owner, so that senders need no right to delete jobs: what it deletes is never another job.
+-- the archive. It acts for the owner, so that senders need no right to delete jobs: what it deletes is never another
+-- job.
 CREATE FUNCTION trioboss.drop_if_ended(queue text, ids uuid[]) RETURNS SETOF uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -263,8 +269,9 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     RETURNING j.id
 $$;
 
--- Return a throttle slot that a send has taken before the policy refused its job. The slot of a job, live or ended, stays.
-CREATE FUNCTION trioboss.return_slot(queue text, taken timestamptz, job uuid) RETURNS void
+-- Return a throttle slot that a send has taken before the policy refused its job. The slot of a job, live or ended,
+-- stays.
+CREATE FUNCTION trioboss.return_throttle_slot(queue text, taken timestamptz, job uuid) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     DELETE FROM trioboss.throttle t
     WHERE t.queue = $1 AND t.slot = $2 AND t.job_id = $3 AND NOT EXISTS (
@@ -278,6 +285,6 @@ $$;
 REVOKE ALL ON FUNCTION trioboss.insert_job(), trioboss.completion_of(uuid, text, jsonb, text, jsonb, timestamptz, timestamptz,
                        timestamptz, integer), trioboss.add_days(date, integer), trioboss.drop_day(text, date),
                        trioboss.drop_if_ended(text, uuid[]), trioboss.drop_sent(text, uuid[]),
-                       trioboss.return_slot(text, timestamptz, uuid) FROM PUBLIC;
+                       trioboss.return_throttle_slot(text, timestamptz, uuid) FROM PUBLIC;
 
 DO $$ BEGIN PERFORM trioboss.add_days((now() AT TIME ZONE 'UTC')::date, 7); END $$;

@@ -25,6 +25,18 @@ CREATE TABLE trioboss.tick (
     FOREIGN KEY (queue, key) REFERENCES trioboss.schedule ON DELETE CASCADE
 );
 
+-- The versions of each app that `trioboss migrate MODULE:APP` has deployed, by a digest of what they declare. The version
+-- with the highest generation is the deployed one. Workers change no queue and no schedule of an app that has a row here:
+-- the worker of a replaced version that restarts would undo the deployment.
+CREATE TABLE trioboss.deployment (
+    label        text COLLATE "C" NOT NULL,
+    digest       text COLLATE "C" NOT NULL,
+    generation   integer NOT NULL,
+    declaration  jsonb NOT NULL,                -- {"queues": {name: options}, "schedules": [[queue, key], …]}
+    deployed_on  trioboss.instant NOT NULL DEFAULT now(),
+    PRIMARY KEY (label, digest)
+);
+
 CREATE TABLE trioboss.subscription (
     event       text COLLATE "C" NOT NULL,
     queue       text COLLATE "C" NOT NULL REFERENCES trioboss.queue ON DELETE CASCADE,
@@ -48,9 +60,9 @@ CREATE UNLOGGED TABLE trioboss.completion_waiter (
     PRIMARY KEY (job_id, waiter)
 );
 
--- Workers. The boss of each holds a session lock with the number `lock` in its session `pid` while it is connected; a row
--- whose lock that session does not hold belongs to a worker that is gone, and counts as dead after the grace. Behind a transaction pooler there are no session locks:
--- `lock` is null, and the boss keeps `seen_on` up to date instead.
+-- Workers. While its boss is connected, the session `pid` of that boss holds a session lock with the number `lock`. If
+-- that session does not hold the lock, the worker is gone, and after the grace it counts as dead. Behind a transaction
+-- pooler there are no session locks: `lock` is null, and the boss keeps `seen_on` up to date instead.
 CREATE TABLE trioboss.worker (
     id          uuid PRIMARY KEY,
     boss        uuid NOT NULL,
@@ -71,10 +83,11 @@ CREATE UNLOGGED TABLE trioboss.leader (
     until   timestamptz NOT NULL
 );
 
--- Lead for the next seconds, if no other boss does; true, or null. A part of poll.sql, which repeats it.
--- With a `session` of its own a leader also holds a session lock, so that another boss can follow the moment it dies. A
--- leader that is frozen, or cut off without the server noticing, keeps that lock, possibly for ever: then its time
--- runs out. A boss with the lock takes precedence over one with only an unexpired row. Two may lead for a moment; what they do
+-- Make the candidate the leader for the next seconds, if there is no other; returns true, or null. poll.sql calls it,
+-- so a leader repeats it with every poll. A candidate with a `session` of its own also tries to take a session lock. If
+-- it gets the lock, it leads at once, although the row names another boss whose time has not run out: that one is dead,
+-- or has no session of its own. A leader that is frozen, or cut off without the server noticing, keeps the lock,
+-- possibly for ever; then the time in the row decides. Two bosses may lead for a moment: everything that a leader does
 -- is fenced. No candidate waits: a row that is locked belongs to another boss.
 CREATE FUNCTION trioboss.lead(candidate uuid, seconds double precision, session boolean) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -108,4 +121,6 @@ CREATE UNLOGGED TABLE trioboss.staging (
     singleton_key   text COLLATE "C",
     options         jsonb
 );
+
+-- release_staged.sql: the rows of one load, in their order.
 CREATE INDEX staging_load ON trioboss.staging (load, position);

@@ -1,14 +1,14 @@
 -- What operators see and do: samples of each queue, warnings, who did what from the dashboard, paused schedules.
 
 -- One row a queue and minute, only where something changed; kept for a day (prune.sql). A minute without a row is like
--- the one before it, and nothing arrived or ended in it. Maintenance writes here (sample_*.sql), from the tables that there
--- are: no job pays for it.
+-- the one before it, and nothing arrived or ended in it. Maintenance writes here (sample_*.sql), from the tables that
+-- there are: no job pays for it.
 CREATE TABLE trioboss.queue_sample (
     minute     timestamptz NOT NULL,
     queue      text COLLATE "C" NOT NULL,
     -- At the end of the minute, each counted up to 100000; null where they were not counted in this minute.
     deferred   integer,
-    waiting    integer,                              -- behind the owner of their key, a limit, or other jobs
+    waiting    integer,                              -- behind the owner of their key (reserved: or a limit)
     ready      integer,
     active     integer,
     -- During the minute.
@@ -40,7 +40,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
                       FROM unnest(a, b) WITH ORDINALITY t (x, y, n)) END
 $$;
 
--- What maintenance has warned of. While a warning comes back every minute, it is one row that grows older. Kept for a week.
+-- What maintenance has warned of. While a warning comes back every minute, it is one row that grows older. Kept for a
+-- week.
 CREATE TABLE trioboss.warning (
     id        uuid PRIMARY KEY DEFAULT trioboss.make_id(),
     queue     text COLLATE "C",

@@ -17,8 +17,8 @@ GRANT SELECT ON trioboss.idle_dispatcher TO :"role";
 GRANT USAGE ON SEQUENCE trioboss.job_seq TO :"role";
 GRANT EXECUTE ON FUNCTION
     trioboss.lock_number(text, bigint), trioboss.notify(text), trioboss.make_id(), trioboss.key_lock(text, text, bigint), trioboss.check_job_options(jsonb),
-    trioboss.check_job_notes(jsonb), trioboss.take_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),
-    trioboss.return_slot(text, timestamptz, uuid),
+    trioboss.check_job_notes(jsonb), trioboss.take_throttle_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),
+    trioboss.return_throttle_slot(text, timestamptz, uuid),
     trioboss.queued_readiness(timestamptz, timestamptz, text), trioboss.queued_slot(text, text, integer),
     trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.drop_if_ended(text, uuid[]), trioboss.drop_sent(text, uuid[]),
     trioboss.lead(uuid, double precision, boolean) TO :"role";

@@ -1,7 +1,7 @@
 -- A worker takes and settles jobs, sends jobs, keeps schedules, and does maintenance. It cannot create, change or
 -- delete a queue, nor the schema.
 GRANT USAGE ON SCHEMA "trioboss" TO :"role";
-GRANT SELECT ON trioboss.version, trioboss.lock_seed, trioboss.queue, trioboss.all_jobs, trioboss.lake TO :"role";
+GRANT SELECT ON trioboss.version, trioboss.lock_seed, trioboss.queue, trioboss.all_jobs, trioboss.lake, trioboss.deployment TO :"role";
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     trioboss.live_job, trioboss.live_job_common, trioboss.archive, trioboss.schedule, trioboss.subscription,
     trioboss.worker, trioboss.leader, trioboss.queue_sample, trioboss.sampling, trioboss.warning, trioboss.audit TO :"role";
@@ -15,8 +15,8 @@ GRANT USAGE ON SEQUENCE trioboss.job_seq TO :"role";
 GRANT EXECUTE ON FUNCTION
     trioboss.lock_number(text, bigint), trioboss.notify(text), trioboss.make_id(), trioboss.key_lock(text, text, bigint), trioboss.check_job_options(jsonb),
     trioboss.check_job_notes(jsonb), trioboss.find_problem(jsonb, jsonb, timestamptz, double precision, timestamptz, timestamptz),
-    trioboss.take_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),
-    trioboss.return_slot(text, timestamptz, uuid),
+    trioboss.take_throttle_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),
+    trioboss.return_throttle_slot(text, timestamptz, uuid),
     trioboss.queued_readiness(timestamptz, timestamptz, text), trioboss.queued_slot(text, text, integer),
     trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.first_fitting(tid[], integer[], bigint), trioboss.drop_if_ended(text, uuid[]), trioboss.drop_sent(text, uuid[]),
     trioboss.retry_delay(double precision, boolean, double precision, double precision, double precision, integer,

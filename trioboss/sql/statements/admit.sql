@@ -1,8 +1,9 @@
--- Admit jobs of a keyed queue: the first of each backlog without an owner becomes ready and owns its key, at most `limit`
--- and within the bounds of priority; highest priority first or, unless `by_priority`, in order of sending. Where
--- the claim itself cannot admit them: it runs in the caller's transaction, by order of sending, or with bounds.
--- Runs after lock_admission.sql, as admit_and_claim.sql does, and answers checks by the same rules. With `max_priority`
--- the first of those up to it is admitted, if there is one; strict FIFO lets no job pass another.
+-- Admit jobs of a keyed queue: the first of each backlog without an owner becomes ready and owns its key, at most
+-- `limit` and within the bounds of priority; highest priority first or, unless `by_priority`, in order of sending.
+-- For claims that admit_and_claim.sql cannot serve: with bounds of priority, in order of sending, or in the caller's
+-- transaction, which must not hold the admission lock; and before claim_early.sql.
+-- Runs after lock_admission.sql, as admit_and_claim.sql does, and answers checks by the same rules.
+-- With `max_priority` the first of those up to it is admitted, if there is one; strict FIFO lets no job pass another.
 -- Returns whether a first job was just being changed, and the position after which a call may find more.
 WITH terms AS MATERIALIZED (
     SELECT paused OR table_name <> 'live_job_common' AS paused,
@@ -11,10 +12,10 @@ WITH terms AS MATERIALIZED (
 ),
 \ir fragments/checked_backlogs.sql
 , head AS MATERIALIZED (                          -- without a first: the backlog is empty, or has an owner
-    SELECT c.backlog, c.priorities, f.priority AS first, j.row, j.priority, j.seq
+    SELECT c.backlog, c.priorities, f.priority AS first, f.seq AS first_seq, j.row, j.priority, j.seq
     FROM (SELECT backlog, array_agg(priority) AS priorities FROM checked GROUP BY backlog) c
     LEFT JOIN LATERAL (
-        SELECT priority FROM trioboss.live_job_common
+        SELECT priority, seq FROM trioboss.live_job_common
         WHERE queue = :queue AND backlog = c.backlog AND readiness = 'waiting'
           AND (SELECT true FROM trioboss.live_job_common WHERE queue = :queue AND owner = c.backlog LIMIT 1) IS NULL
         ORDER BY rank, seq LIMIT 1
@@ -48,7 +49,8 @@ WITH terms AS MATERIALIZED (
            OR (c.priority <> o.first AND c.priority IS DISTINCT FROM o.priority)))
 ), kept AS (
     INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
-    SELECT o.seq, p.priority, :queue, o.backlog FROM open o, LATERAL (SELECT o.first AS priority UNION SELECT o.priority) p
+    SELECT p.seq, p.priority, :queue, o.backlog
+    FROM open o, LATERAL (SELECT o.first_seq AS seq, o.first AS priority UNION SELECT o.seq, o.priority) p
     WHERE p.priority IS NOT NULL AND array_position(o.priorities, p.priority) IS NULL
       AND (array_position(o.priorities, NULL) IS NOT NULL OR NOT o.priorities && ARRAY[o.first, o.priority])
 )

@@ -2,8 +2,9 @@
 -- highest priority first, then in order of sending. A claimed job owns its key. Runs after lock_admission.sql in the
 -- same short transaction, so no other session admits jobs of this queue, and the snapshot is newer than the lock.
 --
--- A check is answered, and deleted, if its backlog is empty or owned: a change of that leaves a new check. A backlog
--- that could go on, but is not wanted yet, keeps one check with the priority of its first job.
+-- A check is deleted if its backlog is empty or has an owner: any change of that leaves a new check. If the first job
+-- of a backlog could be claimed, and is not, because `limit` is reached, one check stays, with the priority of that
+-- job.
 -- It never waits for a row, and never passes over the first of a backlog: `again` says that one was just being changed.
 -- Ready jobs and other backlogs go on beside it, for as long as a caller's transaction may keep such a row.
 -- `more_after`: a call with that position as `after_rank` and `after_seq` may find more.
@@ -34,9 +35,7 @@ WITH
             WHERE ctid = w.row AND readiness IN ('waiting', 'ready') FOR UPDATE SKIP LOCKED
         ) j LIMIT :limit
     ) j
-), found AS MATERIALIZED (
-    SELECT least((SELECT count(*) FROM wanted), :limit) AS jobs, more_after FROM read
-),
+), found AS MATERIALIZED (SELECT least((SELECT count(*) FROM wanted), :limit) AS jobs, more_after, left_seq FROM read),
 \ir fragments/lease_picked.sql
 , answered AS (
     DELETE FROM trioboss.backlog_check WHERE ctid = ANY (ARRAY (
@@ -45,8 +44,7 @@ WITH
            OR (c.backlog IN (SELECT backlog FROM claimed)) IS TRUE))
 ), kept AS (
     INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
-    SELECT seq, priority, :queue, backlog FROM head
-    WHERE row IS NOT NULL AND array_position(priorities, priority) IS NULL
+    SELECT seq, priority, :queue, backlog FROM head WHERE row IS NOT NULL AND array_position(priorities, priority) IS NULL
       AND (backlog IN (SELECT backlog FROM claimed)) IS NOT TRUE
 )
 \ir fragments/claimed_jobs.sql

@@ -1,5 +1,7 @@
--- Cancel jobs: queued ones will not run, and the worker of an active one is notified to stop it. Their throttle slots become
--- free. An end is never before its start, which may be later than this statement's own. Returns the ids cancelled here.
+-- Cancel jobs: queued ones will not run, and the worker of an active one is notified (`*cancel ID`). Its boss receives
+-- that in actors/router.py, checks the lease (actors/lease_checker.py) and cancels the handler (actors/running.py).
+-- Their throttle slots become free. An end is never before its start, which may be later than this statement's own.
+-- Returns the ids cancelled here.
 WITH cancelled AS (
     DELETE FROM trioboss.live_job_common
     WHERE queue = :queue::text AND id = ANY (:ids::uuid[]) AND readiness <= 'active'

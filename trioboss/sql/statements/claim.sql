@@ -1,9 +1,10 @@
 -- Lease up to `limit` ready jobs of a queue to a worker, highest priority first, then in order of sending.
--- Two claims never get the same job, never wait for each other, and never read more entries than they take.
+-- Two claims never get the same job, and never wait for each other. A claim reads at most `limit` entries of the index,
+-- besides those that other sessions have locked.
 -- started_on is clock_timestamp(), not statement_timestamp(): the statement may have begun before the previous attempt
 -- ended.
--- `again`: a job was changed by another session meanwhile, or the data of the others was enough for one answer; it may be
--- claimed now. find_next_due.sql finds what waits for time.
+-- `again`: a job was left that may be claimed at once: another session was just changing it, or the data of the others
+-- was enough for one answer. find_next_due.sql finds jobs that wait for their time.
 -- `async_commit`: a claim that a crash of the server loses is a job that is still ready.
 WITH
 \ir fragments/lease_terms.sql
@@ -20,7 +21,7 @@ WITH
         FOR UPDATE SKIP LOCKED
     ) j
 ), found AS MATERIALIZED (
-    SELECT coalesce(cardinality(jobs), 0) AS jobs, NULL AS more_after FROM picked
+    SELECT coalesce(cardinality(jobs), 0) AS jobs, NULL AS more_after, NULL::bigint AS left_seq FROM picked
 ),
 \ir fragments/lease_picked.sql
 \ir fragments/claimed_jobs.sql

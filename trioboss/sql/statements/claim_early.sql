@@ -1,6 +1,7 @@
--- Lease up to `limit` deferred jobs of a queue whose time has not come, the earliest first. Of a key, only the first, and
--- only if the key has no owner and nobody in its backlog: so for keyed queues it runs after admit.sql, under the same
--- lock. Reads no more than ten thousand jobs. Rows as in claim.sql.
+-- Lease up to `limit` deferred jobs of a queue whose time has not come, the earliest first. In a keyed queue only the
+-- first deferred job of each key, and only if it owns the key already, or the key has neither an owner nor a job in its
+-- backlog: for such queues it runs after admit.sql, under the same lock. Reads no more than ten thousand jobs. Rows as
+-- in claim.sql.
 WITH
 \ir fragments/lease_terms.sql
 , early AS MATERIALIZED (
@@ -28,7 +29,7 @@ WITH
         LIMIT :limit
     ) j
 ), found AS MATERIALIZED (
-    SELECT coalesce(cardinality(jobs), 0) AS jobs, NULL AS more_after FROM picked
+    SELECT coalesce(cardinality(jobs), 0) AS jobs, NULL AS more_after, NULL::bigint AS left_seq FROM picked
 ),
 \ir fragments/lease_picked.sql
 \ir fragments/claimed_jobs.sql

@@ -34,7 +34,7 @@ WITH RECURSIVE
         LIMIT :limit
     ) j
 ), found AS MATERIALIZED (
-    SELECT coalesce(cardinality(jobs), 0) AS jobs, NULL AS more_after FROM picked
+    SELECT coalesce(cardinality(jobs), 0) AS jobs, NULL AS more_after, NULL::bigint AS left_seq FROM picked
 ),
 \ir fragments/lease_picked.sql
 \ir fragments/claimed_jobs.sql

@@ -1,9 +1,10 @@
 -- Complete jobs. Fenced: a lease that is not the active one changes nothing. `outputs` maps ids to outputs, where there
 -- are any. A job leaves the live table for the archive; without keep_completed it leaves no row.
 --
--- At least one row if the queue exists: the ids that ended here. Nothing ends while `on_complete` is true: the
--- queue wants completion jobs, and complete_with_copy.sql is the statement to use. `elsewhere` names jobs that somebody
--- else than their handler ends: the worker of each is told to stop.
+-- Returns a row for each job that ended here; one row without an id if none did; no row if there is no such queue.
+-- If the second column, `on_complete`, is true, no job has ended: the queue has completion jobs, which only
+-- complete_with_copy.sql makes. `elsewhere`: jobs that are ended by another caller than their own handler, whose
+-- workers are notified to cancel the handler.
 WITH terms AS MATERIALIZED (
     SELECT on_complete, keep_completed FROM trioboss.queue WHERE name = :queue::text
 ), ended AS (

@@ -1,6 +1,7 @@
 -- What a day of history still holds, in one row:
---   over         the queues that have jobs which have outlived their delete_after. With a delete_after of a day or more
---                only those all of whose jobs have: nearly always the whole day can be dropped then.
+--   over         the queues whose jobs can be purged from this day. With a delete_after of less than a day: from when
+--                the first job may have outlived it. With a longer one: only when all jobs have, because then the table
+--                of the day can nearly always be dropped whole.
 --   has_others   whether anything stays: the day has only just ended, or some jobs have not outlived their delete_after,
 --                0 being for ever
 --   is_exported  whether the lakes that hold history have all of the day, attempts included

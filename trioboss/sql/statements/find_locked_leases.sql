@@ -1,5 +1,5 @@
--- Of these leases, those that an open transaction is just changing: to settle one of them would wait for its end. A lease that
--- is held no more is not among them.
+-- Which of these leases has another, open transaction locked? To settle one of them would have to wait for the end of
+-- that transaction. A lease that is not active any more is not returned.
 WITH unlocked AS MATERIALIZED (
     SELECT id FROM trioboss.live_job_common
     WHERE

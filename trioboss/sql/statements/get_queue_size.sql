@@ -1,10 +1,11 @@
 -- Count the jobs of a queue in the states before a given one, in the order created, retry, active, completed,
--- cancelled, failed.
+-- cancelled, failed. Ended ones are those of the last day: the whole archive may have millions.
 SELECT (SELECT count(*) FROM trioboss.live_job_common
         WHERE queue = :queue::text AND readiness < 'active' AND (b.n > 2 OR (b.n = 2 AND attempt = 0)))
      + (SELECT count(*) FROM trioboss.live_job_common WHERE queue = :queue AND readiness = 'active' AND b.n > 3)
      + (SELECT count(*) FROM trioboss.archive
-        WHERE queue = :queue AND outcome < CASE b.n WHEN 5 THEN 'cancelled' WHEN 6 THEN 'failed' END::trioboss.outcome)
+        WHERE queue = :queue AND completed_on > statement_timestamp() - interval '1 day'
+          AND outcome < CASE b.n WHEN 5 THEN 'cancelled' WHEN 6 THEN 'failed' END::trioboss.outcome)
 FROM trioboss.queue q,
      (SELECT array_position(ARRAY['created', 'retry', 'active', 'completed', 'cancelled', 'failed'], :before::text) AS n) b
 WHERE q.name = :queue;

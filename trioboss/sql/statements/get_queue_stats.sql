@@ -13,8 +13,9 @@ WITH clock AS MATERIALIZED (
            LIMIT 100000)) n
     GROUP BY queue
 )
-SELECT q.name, l.deferred, l.queued, l.queued - l.deferred, l.active, l.blocking + f.failed, coalesce(d.n, 0), f.cancelled,
-       coalesce(x.dead_letter, 0), l.retries, coalesce(extract(epoch FROM c.now - l.oldest), 0)::float8, q.paused
+SELECT q.name, l.deferred, l.queued, l.queued - l.deferred - l.blocked, l.active, l.blocking + f.failed, coalesce(d.n, 0), f.cancelled,
+       coalesce(x.dead_letter, 0), l.retries, coalesce(extract(epoch FROM c.now - l.oldest), 0)::float8, q.paused,
+       l.blocked
 FROM clock c
 CROSS JOIN trioboss.queue q
 CROSS JOIN LATERAL (
@@ -23,8 +24,13 @@ CROSS JOIN LATERAL (
            count(*) FILTER (WHERE j.readiness = 'active') AS active,
            count(*) FILTER (WHERE j.readiness = 'ended') AS blocking,
            count(*) FILTER (WHERE j.readiness < 'active' AND j.attempt > 0) AS retries,
-           min(j.start_after) FILTER (WHERE j.readiness < 'active' AND j.start_after <= c.now) AS oldest
-    FROM trioboss.live_job j WHERE j.queue = q.name
+           count(*) FILTER (WHERE j.readiness < 'active' AND j.start_after <= c.now AND o.owner IS NOT NULL) AS blocked,
+           min(j.start_after) FILTER (WHERE j.readiness < 'active' AND j.start_after <= c.now AND o.owner IS NULL) AS oldest
+    FROM trioboss.live_job j
+    LEFT JOIN (
+\ir fragments/blocked_keys.sql
+    ) o ON o.owner = j.backlog AND j.readiness < 'active'
+    WHERE j.queue = q.name
 ) l
 CROSS JOIN LATERAL (
     SELECT (SELECT count(*) FROM trioboss.archive a WHERE a.queue = q.name AND a.outcome = 'failed' AND a.outcome <> 'completed'

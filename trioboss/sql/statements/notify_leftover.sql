@@ -1,5 +1,5 @@
--- Keyed queues: an ended job may let others run. If some are left that were not claimed along with its end, notify idle
--- dispatchers, as notify_idle.sql does, in a transaction of its own after that one.
+-- After jobs of a keyed queue have ended: if jobs of the queue can run now, and no claim has taken them, notify its
+-- idle dispatchers with the payload QUEUE, by the rules of notify_idle.sql.
 SELECT CASE WHEN pg_try_advisory_xact_lock(trioboss.lock_number('notify/' || :queue::text, (SELECT seed FROM trioboss.lock_seed)))
             THEN trioboss.notify(:queue) END,
        set_config('synchronous_commit', 'off', true)

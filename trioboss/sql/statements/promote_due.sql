@@ -1,6 +1,6 @@
--- Jobs whose time has come wait for the next thing: up to `limit`, at least 1000, become ready, or join the backlog of
--- their key, where the trigger backlog_changed leaves the check. A job that still owns its key (a retry of strict FIFO) is
--- ready. Never waits for a row. Returns whether there may be more.
+-- Promote deferred jobs whose time has come, up to `limit` and at least 1000 of them. In a keyed queue a job joins the
+-- backlog of its key, where the trigger backlog_changed leaves a check, unless it still owns its key (a retry of strict
+-- FIFO). In all other cases it becomes ready. Never waits for a row. Returns whether there may be more.
 WITH due AS MATERIALIZED (
     SELECT ctid AS row FROM trioboss.live_job_common
     WHERE queue = :queue::text AND readiness = 'deferred'

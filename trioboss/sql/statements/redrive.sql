@@ -1,12 +1,16 @@
 -- Send queued jobs of a dead letter queue back to the queues in which they failed, or to :to, oldest first: new jobs with
 -- the data, the priority and the key, and with the options that their queue has now. Jobs whose queue is gone, or needs a
--- key that they do not have, stay, and so do jobs that a policy refuses. Goes on after the id `after`, up to `last`: ids
--- are in order, and indexed. Returns for each job: its id, its queue, whether it was sent.
+-- key that they do not have, stay, and so do jobs that a policy refuses, and copies of jobs that are still live, unless
+-- :force: those block their key, or were retried, and would run as well. Goes on after the id `after`, up to `last`: ids
+-- are in order, and indexed. Returns for each job: its id, its queue, whether it was sent, whether its source is live.
 WITH picked AS MATERIALIZED (
-    SELECT j.id, j.priority, j.data, j.key, q.name AS destination, trioboss.make_id() AS new_id,
-           q.name IS NOT NULL AND (q.policy <> 'key_strict_fifo' OR j.key IS NOT NULL) AS routable
+    SELECT j.id, j.priority, j.data, j.key, q.name AS destination, trioboss.make_id() AS new_id, s.live,
+           q.name IS NOT NULL AND (q.policy <> 'key_strict_fifo' OR j.key IS NOT NULL) AND NOT s.live AS routable
     FROM trioboss.live_job_common j
     LEFT JOIN trioboss.queue q ON q.name = coalesce(:to::text, j.notes #>> '{source,queue}')
+    CROSS JOIN LATERAL (
+\ir fragments/live_source.sql
+    ) s
     WHERE j.queue = :queue::text AND j.readiness < 'active'
       AND j.id > coalesce(:after::uuid, '00000000-0000-0000-0000-000000000000')
       AND j.id <= coalesce(:last::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
@@ -23,4 +27,4 @@ WITH picked AS MATERIALIZED (
     DELETE FROM trioboss.live_job_common
     WHERE queue = :queue AND id = ANY (ARRAY (SELECT id FROM picked WHERE new_id IN (SELECT id FROM sent)))
 )
-SELECT id, CASE WHEN routable THEN destination END, new_id IN (SELECT id FROM sent) FROM picked ORDER BY id;
+SELECT id, CASE WHEN routable THEN destination END, new_id IN (SELECT id FROM sent), live FROM picked ORDER BY id;

@@ -1,13 +1,16 @@
 -- Examine all leases, in one statement. Rows, by `kind`:
 --   ended    an attempt to be ended: `outcome` lost (its worker is gone, or its heartbeats stopped) or expired
---   dead     a worker that is gone for `grace` seconds: a later examination has to find it gone again
+--   dead     a worker that is gone for `grace` seconds, so that its row can be deleted
 --   active   how many jobs are active, and in how many seconds the first lease runs out
 --
 -- A worker is gone if its session does not hold its lock, or, behind a pooler, if it was not seen for `grace` seconds.
--- gone_since says since when: a boss that merely reconnects takes its lock again within the grace and loses nothing.
--- pg_locks is read instead of trying the locks: neither can another session with the same lock hide a death, nor can the
--- rows of many dead workers fill the server's table of locks.
--- Unless `certain`, no worker counts as gone and no heartbeat as missed: the server was out of reach for all bosses.
+-- The first examination that finds it gone writes `gone_since`; a later one, `grace` seconds after that, counts it as
+-- dead. A boss that merely reconnects takes its lock again in the meantime and loses nothing.
+-- The locks are read from pg_locks, together with the session that holds each. To try them instead would let another
+-- session with the same lock hide a death, and the locks of many dead workers would fill the server's table of locks.
+-- Unless `certain`, no worker counts as dead and no heartbeat as missed: the caller is connected for less than the
+-- grace, and all bosses may have been cut off from the server before. A lease of a worker without a row is lost in any
+-- case.
 -- `margin` seconds are left to a worker to end an expired attempt itself.
 WITH clock AS MATERIALIZED (
     SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now

@@ -3,9 +3,9 @@
 --
 -- Fenced as in complete.sql. `failures` maps ids to [error, delay, dead, outcome]: `delay` overrides the retry delay,
 -- `dead` skips the retries, `outcome` is what the history calls this end.
--- A job is left if its retries are used up, or if its policy slot is taken: stately allows one retry of a key,
--- send_singleton one queued job. A job whose worker is gone (`lost`) has not failed: as in release.sql it is queued
--- beside the other. A job of strict FIFO keeps its key.
+-- A job is left to fail.sql if its retries are used up, or if another job has taken the slot that it would need:
+-- stately allows one job of a key that waits for a retry, send_singleton one queued job. A job whose worker is gone
+-- (`lost`) has not failed, and is queued again without the slot, as in release.sql. A job of strict FIFO keeps its key.
 -- `elsewhere` as in complete.sql.
 -- Rows are locked first and updated by id, because a heartbeat since our snapshot may have moved the row.
 WITH terms AS MATERIALIZED (

@@ -1,2 +1,2 @@
 -- Return a throttle slot that a send has taken, because the policy of the queue refused the job.
-SELECT trioboss.return_slot(:queue::text, :slot::timestamptz, :id::uuid);
+SELECT trioboss.return_throttle_slot(:queue::text, :slot::timestamptz, :id::uuid);

@@ -15,8 +15,8 @@ WITH target AS MATERIALIZED (
       AND (:options::jsonb ->> 'dead_letter' IS NULL
            OR EXISTS (SELECT FROM trioboss.queue d WHERE d.name = :options ->> 'dead_letter'))
 ), taken AS MATERIALIZED (
-    SELECT trioboss.take_slot(:queue, coalesce(:singleton_key, ''), :singleton_seconds::float8, :singleton_next_slot::boolean,
-                              sent_on, :id::uuid) AS slot
+    SELECT trioboss.take_throttle_slot(:queue, coalesce(:singleton_key, ''), :singleton_seconds::float8,
+                                       :singleton_next_slot::boolean, sent_on, :id::uuid) AS slot
     FROM target
 ), sent AS (
     INSERT INTO trioboss.live_job_common (

@@ -21,7 +21,8 @@ FROM (
      CROSS JOIN LATERAL (VALUES (w.started_on::timestamptz, 'started'), (w.gone_since::timestamptz, 'gone')) e (at, what)
      WHERE e.at IS NOT NULL AND (:kind IS NULL OR :kind = 'worker'))
     UNION ALL
-    (SELECT 'action', a.at, a.queue, NULL, a.who, a.action, NULL, a.affected || ' of ' || a.requested || ' jobs'
+    (SELECT 'action', a.at, a.queue, NULL, a.who, a.action, NULL,
+            a.affected || ' of ' || a.requested || CASE WHEN a.requested = 1 THEN ' job' ELSE ' jobs' END
      FROM trioboss.audit a WHERE :kind IS NULL OR :kind = 'action' ORDER BY a.id DESC LIMIT :limit)
 ) e
 ORDER BY at DESC LIMIT :limit;

@@ -1,22 +1,30 @@
--- Keys of a queue in which jobs of a key run one at a time: first those that a failed job blocks, then others by name, after
--- the backlog `after`. For each the owner, and how many jobs wait behind it, up to `most`.
+-- Keys of a queue in which jobs of a key run one at a time: first (part 0) those that a failed job blocks, after the backlog
+-- `after_blocked`; then (part 1) others with waiting jobs, after the backlog `after`. With `after` part 0 is over. For each
+-- key the owner, and how many jobs wait behind it, up to `most`. Part 1 goes from backlog to backlog, at most 1,000 of them:
+-- a row of a blocked key in part 1 is only the point where it stopped.
 WITH RECURSIVE blocked AS MATERIALIZED (
     SELECT j.owner AS backlog FROM trioboss.live_job j
     WHERE j.queue = :queue::text AND j.owner IS NOT NULL AND j.readiness = 'ended' AND :after::text IS NULL
+      AND j.owner > coalesce(:after_blocked::text, '')
     ORDER BY j.owner LIMIT :limit::bigint
-), waiting (backlog, n) AS (                     -- from backlog to backlog, however many jobs each has
-    (SELECT j.backlog, 1 FROM trioboss.live_job j
-     WHERE j.queue = :queue AND j.readiness = 'waiting' AND j.backlog > coalesce(:after, '') ORDER BY j.backlog LIMIT 1)
+), waiting (backlog, is_blocked, n, seen) AS (
+    SELECT coalesce(:after, '') COLLATE "C", true, 0, 0
     UNION ALL
-    SELECT (SELECT j.backlog FROM trioboss.live_job j
-            WHERE j.queue = :queue AND j.readiness = 'waiting' AND j.backlog > w.backlog ORDER BY j.backlog LIMIT 1), w.n + 1
-    FROM waiting w WHERE w.backlog IS NOT NULL AND w.n < :limit
+    SELECT f.backlog, b.is_blocked, w.n + (NOT b.is_blocked)::int, w.seen + 1
+    FROM waiting w
+    CROSS JOIN LATERAL (SELECT j.backlog FROM trioboss.live_job j
+                        WHERE j.queue = :queue AND j.readiness = 'waiting' AND j.backlog > w.backlog
+                        ORDER BY j.backlog LIMIT 1) f
+    CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM trioboss.live_job o
+                                       WHERE o.queue = :queue AND o.owner = f.backlog AND o.readiness = 'ended') AS is_blocked) b
+    WHERE w.n < :limit AND w.seen < 1000
 ), found AS (
-    SELECT backlog, true AS blocked FROM blocked
+    SELECT 0 AS part, backlog FROM blocked
     UNION ALL
-    SELECT w.backlog, false FROM waiting w WHERE w.backlog IS NOT NULL AND NOT EXISTS (SELECT FROM blocked b WHERE b.backlog = w.backlog)
+    SELECT 1, backlog FROM waiting WHERE NOT is_blocked OR seen = 1000
 )
-SELECT f.backlog, substr(f.backlog, 5) AS key, f.blocked, o.id, o.readiness::text, o.since, n.n
+SELECT f.part, f.backlog, substr(f.backlog, 5) AS key, coalesce(o.readiness = 'ended', false) AS blocked, o.id, o.readiness::text,
+       o.since, n.n
 FROM found f
 LEFT JOIN LATERAL (
     SELECT j.id, j.readiness, coalesce((j.notes ->> 'failed_on')::timestamptz, j.started_on, j.start_after) AS since
@@ -24,4 +32,4 @@ LEFT JOIN LATERAL (
 ) o ON true
 CROSS JOIN LATERAL (SELECT count(*) AS n FROM (
     SELECT FROM trioboss.live_job j WHERE j.queue = :queue AND j.readiness = 'waiting' AND j.backlog = f.backlog LIMIT :most::bigint) j) n
-ORDER BY f.blocked DESC, f.backlog;
+ORDER BY f.part, f.backlog;

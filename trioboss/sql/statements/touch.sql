@@ -1,4 +1,5 @@
--- Heartbeats: renew leases, of any queues in one table. Fenced as in complete.sql. Returns the ids still held.
+-- Heartbeats of a caller: renew leases. Unlike renew.sql, which workers use, it waits for rows that are locked. Fenced
+-- as in complete.sql. Returns the ids still held.
 UPDATE trioboss.live_job_common
 SET heartbeat_on = coalesce(:now::timestamptz, statement_timestamp())
 WHERE queue = ANY (:queues::text[]) AND id = ANY (:ids::uuid[]) AND readiness = 'active'

@@ -1,5 +1,6 @@
--- Change the options named in `given`. Options are read when they are used: retries when an attempt fails, expire_in and
--- heartbeat at the claim, retention when jobs are pruned. Returns the name, or no row.
+-- Change the options named in `given`. Options are read when they are used: retries when an attempt fails
+-- (retry_failed.sql), expire_in and heartbeat at the claim (fragments/lease_terms.sql), retention when jobs are pruned
+-- (purge_queued.sql). Returns the name, or no row.
 UPDATE trioboss.queue
 SET dead_letter = CASE WHEN 'dead_letter' = ANY (:given::text[]) THEN :dead_letter::text ELSE dead_letter END,
     warning_queue_size = CASE WHEN 'warning_queue_size' = ANY (:given) THEN :warning_queue_size::int ELSE warning_queue_size END,

@@ -1,7 +1,8 @@
--- Lease the jobs in `picked`: as many of the first ones as fit into four megabytes of data as stored, at least one. A worker
--- has to hold an answer whole, and the server keeps its locks until the worker has read it.
--- What a job overrides is read from its options, which are null for nearly all jobs. The number of an attempt cannot
--- overflow, whatever plain SQL has written there: from 2^30 on it begins anew.
+-- Lease as many of the first jobs in `picked` as fit into four megabytes, at least one. The size is that of the data as
+-- stored. The reason: a worker has to hold an answer whole, and the server keeps its locks until the worker has read
+-- it.
+-- A job that overrides an option has it in `options`, which is null for nearly all jobs. The number of an attempt
+-- cannot overflow, whatever plain SQL has written there: after 2^30 it begins anew.
 claimed AS (
     UPDATE trioboss.live_job_common
     SET readiness = 'active', attempt = (attempt & 1073741823) + 1, worker = :worker::uuid, started_on = (SELECT now FROM terms),

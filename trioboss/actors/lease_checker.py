@@ -1,4 +1,6 @@
-"""Asks the database whether leases are still held: after a notification says otherwise, or may have been missed."""
+"""Asks the database whether leases are still held: after a notification of a cancelled job (cancel.sql, by way of
+router.py and worker.py), and when notifications may have been missed.
+"""
 
 from collections.abc import Iterable
 
@@ -13,14 +15,14 @@ from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent
 from trioboss.machines.attempt import CancelReason
 
-__all__ = ["Checker"]
+__all__ = ["LeaseChecker"]
 
 _TIMEOUT = 5.0  # seconds that the database has to answer a check
 _RETRY_DELAY = 0.5  # seconds until an unanswered check is repeated
 
 
 @attrs.define(eq=False)
-class Checker:
+class LeaseChecker:
     """Cancels attempts whose lease is gone. A notification alone cancels nothing: anybody can send one."""
 
     _port: WorkPort

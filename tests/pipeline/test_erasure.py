@@ -1,0 +1,153 @@
+"""Erasure: the jobs of a person are gone from the lake and from Postgres, whatever is killed."""
+
+import json
+from pathlib import Path
+
+import polars
+import pytest
+from lake_helpers import (
+    Killed,
+    assert_delta_follows,
+    assert_same,
+    ids_of_delta,
+    kill,
+    release_lock,
+)
+from pipeline_helpers import (
+    Steps,
+    end_jobs,
+    rewrite_without_spark,
+    rows_of_lake,
+)
+
+from trioboss.cli import main
+from trioboss.errors import UsageError
+from trioboss.pipeline import archive, compact, erase, rewriting
+
+
+def names_of(proof):
+    return {tuple(name) for name in proof["jobs"]}
+
+
+def erased(arguments, capsys):
+    assert main(["pipeline", "erase", *arguments]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def bytes_of(lake):
+    return b"".join(path.read_bytes() for path in Path(lake).rglob("*") if path.is_file())
+
+
+def send_and_fail(boss, queue, data, **options):
+    """A job that fails for good, and its dead letter job, which completes."""
+    id = boss.send(queue, data, retry_limit=0, **options)
+    (job,) = boss.fetch(queue)
+    boss.fail(queue, job, {"message": f"no {data}"})
+    (copy,) = boss.fetch("dead")
+    boss.complete("dead", copy)
+    return str(id), str(copy.id)
+
+
+def test_an_erased_job_is_gone_from_the_lake_and_postgres_with_all_copies_of_its_data(
+    spark, dsn, database, tmp_path, sync_boss, capsys
+):
+    sync_boss.create_queue("dead")
+    sync_boss.create_queue("email", dead_letter="dead")
+    id, copy = send_and_fail(sync_boss, "email", "secret-one")
+    other, other_copy = send_and_fail(sync_boss, "email", "kept-one")
+    archive(dsn, tmp_path, spark=spark, format="delta")
+    later, later_copy = send_and_fail(sync_boss, "email", "kept-two")
+    archive(dsn, tmp_path, spark=spark)
+    compact(dsn, tmp_path, spark=spark)  # leaves files with the row behind, for readers that have begun
+
+    proof = erased(["--dsn", dsn, "--lake", str(tmp_path), "--queue", "email", "--id", id], capsys)
+
+    assert names_of(proof) == {("email", id), ("dead", copy)}
+    assert (proof["live"], proof["ended"], proof["attempts"]) == (0, 2, 1)
+    assert (proof["rows_in_lake"], proof["rows_left"]) == (3, 0)
+    assert id.encode() not in bytes_of(tmp_path)
+    assert {row[0] for row in rows_of_lake(tmp_path)} == {other, other_copy, later, later_copy}
+    assert_same(tmp_path, database)
+    assert_delta_follows(tmp_path)
+    assert ids_of_delta(tmp_path) == sorted([other, other_copy, later, later_copy])
+    again = erased(["--dsn", dsn, "--lake", str(tmp_path), "--queue", "email", "--id", id], capsys)
+    assert (again["jobs"], again["rows_in_lake"], again["ended"]) == ([], 0, 0)
+
+
+@pytest.mark.soak
+def test_all_jobs_of_a_key_are_erased_live_and_ended(spark, dsn, database, tmp_path, sync_boss, capsys):
+    sync_boss.create_queue("dead")
+    sync_boss.create_queue("email", dead_letter="dead")
+    ended, copy = send_and_fail(sync_boss, "email", "x", singleton_key="ann")
+    kept, _ = send_and_fail(sync_boss, "email", "y", singleton_key="bob")
+    archive(dsn, tmp_path, spark=spark)
+    live = str(sync_boss.send("email", "z", singleton_key="ann"))
+
+    proof = erased(["--dsn", dsn, "--lake", str(tmp_path), "--queue", "email", "--key", "ann"], capsys)
+
+    assert names_of(proof) == {("email", ended), ("dead", copy), ("email", live)}
+    assert (proof["live"], proof["ended"], proof["attempts"], proof["rows_in_lake"]) == (1, 2, 1, 3)
+    assert (kept,) in database.execute("select id::text from trioboss.archive").fetchall()
+    assert_same(tmp_path, database)
+
+
+@pytest.fixture
+def erase_killed_at(spark, dsn, database, tmp_path, monkeypatch, quick):
+    """Erases a job, killed before a step, and again. Spark does not write: files with rows of its queue are dropped."""
+
+    def keep_others(export, table, files, staging, target, keep):
+        kept = [file for file in files if "gone" not in queues_in(tmp_path, file.path)]
+        return rewrite_without_spark(export, table, kept, staging, target, keep)
+
+    def erase_killed(n):
+        was_killed = False
+        for queue in ("kept", "gone"):
+            end_jobs(database, 1, queue)
+            archive(dsn, tmp_path, spark=spark)
+        ((id,),) = database.execute("select id::text from trioboss.archive where queue = 'gone'").fetchall()
+        with monkeypatch.context() as patches:
+            Steps(patches, n, kill)
+            try:
+                erase(dsn, "gone", ids=[id], lake=tmp_path, spark=spark)
+            except Killed:
+                was_killed = True
+        release_lock(database)
+        assert erase(dsn, "gone", ids=[id], lake=tmp_path, spark=spark).rows_left == 0
+        assert_same(tmp_path, database)
+        assert id.encode() not in bytes_of(tmp_path)
+        return was_killed
+
+    monkeypatch.setattr(rewriting, "_write", keep_others)
+    return erase_killed
+
+
+@pytest.mark.parametrize("n", [4, pytest.param(7, marks=pytest.mark.soak)])
+def test_an_erasure_that_was_killed_and_is_run_again_is_complete(erase_killed_at, n):
+    assert erase_killed_at(n)
+
+
+@pytest.mark.soak
+def test_an_erasure_killed_before_any_step_and_run_again_is_complete(erase_killed_at):
+    n = 1
+    while erase_killed_at(n):
+        n += 1
+    assert n > 7
+
+
+def queues_in(lake, path):
+    return set(polars.read_parquet(Path(lake, path))["queue"])
+
+
+def test_jobs_are_erased_in_a_database_without_a_lake(dsn, database):
+    end_jobs(database, 3)
+    ids = [str(id) for (id,) in database.execute("select id from trioboss.archive")]
+
+    done = erase(dsn, "email", ids=ids[:2])
+
+    assert (done.ended, done.batch, done.rows_left) == (2, None, 0)
+    assert database.execute("select count(*) from trioboss.archive").fetchone() == (1,)
+
+
+def test_an_erasure_needs_to_know_which_jobs(dsn):
+    with pytest.raises(UsageError, match="name the jobs"):
+        erase(dsn, "email")

@@ -1,0 +1,3 @@
+-- The backlogs of queue q that a failed job blocks. Jobs in them cannot run.
+        SELECT k.owner FROM trioboss.live_job k
+        WHERE k.queue = q.name AND k.owner IS NOT NULL AND k.readiness = 'ended' AND q.policy = 'key_strict_fifo'
