@@ -1,8 +1,8 @@
 """Does the cost of a job grow with what is in the database?
 
 A claim of 10 jobs and a drain, with 1,000 to 1,000,000 jobs queued, with 100,000 jobs behind one blocked key, with
-5,000,000 archived rows and with 10,000 queues. Then 60 s of steady work beside a transaction that stays open
-("transaction"), compared with the same work without it.
+5,000,000 archived rows and with 10,000 queues. Then drains of 50 s beside a transaction that stays open
+("transaction"), compared with the same drains without it.
 
 `x base` near 1 means that the cost does not grow. `--only` takes parts of the row names. Takes about 15 minutes.
 """
@@ -15,7 +15,7 @@ import attrs
 import psycopg
 import trio
 
-from benchmarks.harness.draining import drain
+from benchmarks.harness.draining import drain, drain_for
 from benchmarks.harness.filling import block_key, fill_archive, fill_jobs, fill_queues, measure_claims
 from benchmarks.harness.meters import Meter
 from benchmarks.harness.options import Options
@@ -24,7 +24,6 @@ from benchmarks.harness.plots import Bar, Bars
 from benchmarks.harness.progress import log
 from benchmarks.harness.queue_programs import TRIOBOSS
 from benchmarks.harness.report import Report
-from benchmarks.harness.runs import measure_steady
 from benchmarks.harness.server import Server, Template
 from benchmarks.harness.tables import Spread, Table
 
@@ -53,7 +52,7 @@ class _Situation:
 
 
 def measure(server: Server, options: Options) -> Report:
-    """Measure claims and drains in each situation, and throughput beside an old transaction."""
+    """Measure claims and drains in each situation, and drains beside an old transaction."""
     report = Report("growth")
     situations = [each for each in _situations(options) if options.wants(each.name)]
     results: dict[str, list[Result]] = {each.name: [] for each in situations}
@@ -66,7 +65,7 @@ def measure(server: Server, options: Options) -> Report:
             log(f"{repeat + 1}/{options.repeats} {each.name}: {found}")
     table = _table(situations, results)
     if options.wants("transaction"):
-        _add_old_transaction(server, options, report, table)
+        _add_old_transactions(server, options, report, table)
     table.notes += report.noise.notes()
     report.tables.append(table)
     report.measures |= results
@@ -165,27 +164,63 @@ def _old_transaction(dsn: str) -> Iterator[None]:
         yield
 
 
-def _add_old_transaction(server: Server, options: Options, report: Report, table: Table) -> None:
-    seconds = options.size(60.0, 3.0)
-    share = seconds / 6
-    without = measure_steady(server, TRIOBOSS, _WORKER, seconds=seconds / 3)
-    base = without["handled"]
-    result = measure_steady(server, TRIOBOSS, _WORKER, seconds=seconds, beside=_old_transaction)
-    first = sum(1 for at in result["at"] if 0 <= at < share) / share
-    last = sum(1 for at in result["at"] if at >= seconds - share) / share
-    log(f"beside an old transaction: {first:,.0f} jobs/s at first, {last:,.0f} at last, {base:,.0f} without")
-    table.add("10 senders and a worker", None, None, base, 1.0, None)
-    name = f"the same for {seconds:g} s beside an old transaction: first sixth"
-    table.add(name, None, None, first, first / base, None)
-    table.add("the same: last sixth", None, None, last, last / base, None)
-    report.noise.add("without an old transaction", without["noise"])
-    report.noise.add("old transaction", result["noise"])
-    by_second = [
-        sum(1 for at in result["at"] if second <= at < second + 1) for second in range(round(seconds))
-    ]
-    report.measures["old transaction"] = {
+def _add_old_transactions(server: Server, options: Options, report: Report, table: Table) -> None:
+    size = options.size
+    lean = {"keep_completed": False}
+    unbatched, in_order = (
+        {"concurrency": 10, **lean},
+        {"concurrency": 10, "policy": "key_strict_fifo", **lean},
+    )
+    for name, settings, jobs in (
+        ("a drain", unbatched, size(500_000, 20_000)),
+        ("a drain, batched", {**_WORKER, **lean}, size(2_000_000, 60_000)),
+        ("a drain, strict FIFO, a key for each job", {**in_order, "keys": 10_000_000}, size(400_000, 10_000)),
+        ("a drain, strict FIFO on 100 keys", {**in_order, "keys": 100}, size(200_000, 10_000)),
+    ):
+        _add_old_transaction(server, options, report, table, _Drain(name, settings, jobs))
+
+
+@attrs.frozen
+class _Drain:
+    """A drain of a backlog that lasts longer than it is measured."""
+
+    name: str
+    settings: dict[str, Any]
+    jobs: int
+
+
+def _add_old_transaction(
+    server: Server, options: Options, report: Report, table: Table, drained: _Drain
+) -> None:
+    seconds = options.size(50.0, 2.0)
+    share = seconds / 5
+    name, settings = drained.name, drained.settings
+    template = TRIOBOSS.template(server, settings, drained.jobs)
+    without = drain_for(server, TRIOBOSS, settings, template, seconds=share)
+    beside = drain_for(server, TRIOBOSS, settings, template, seconds=seconds, beside=_old_transaction)
+    base = len(without["at"]) / share
+    first, last = (_rate(beside["at"], since, share) for since in (0.0, seconds - share))
+    log(f"{name}: {first:,.0f} jobs/s at first, {last:,.0f} at last, {base:,.0f} without an old transaction")
+    table.add(name, None, None, base, 1.0, None)
+    table.add(
+        f"the same for {seconds:g} s beside an old transaction: first fifth",
+        None,
+        None,
+        first,
+        first / base,
+        None,
+    )
+    table.add("the same: last fifth", None, None, last, last / base, None)
+    report.noise.add(f"{name}, without an old transaction", without["noise"])
+    report.noise.add(f"{name}, old transaction", beside["noise"])
+    by_second = [_rate(beside["at"], second, 1.0) for second in range(round(seconds))]
+    report.measures[f"{name}, old transaction"] = {
         "without": base,
         "first": first,
         "last": last,
         "by_second": by_second,
     }
+
+
+def _rate(entered: list[float], since: float, seconds: float) -> float:
+    return sum(1 for at in entered if since <= at < since + seconds) / seconds

@@ -2,7 +2,8 @@
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import attrs
@@ -13,7 +14,7 @@ from benchmarks.harness.processes import Program, ProgramFailed
 from benchmarks.harness.queue_programs import QueueProgram, count_pending, wait_drained
 from benchmarks.harness.server import Server, Template
 
-__all__ = ["drain"]
+__all__ = ["drain", "drain_for"]
 
 _WARM = 1000  # handler entries before the measurement begins
 _ENTRIES = 10_000  # handler entries that are measured in a backlog too long to drain
@@ -66,6 +67,33 @@ def drain(
         "capped": not reached,
         "noise": meter.noise,
     }
+
+
+def drain_for(
+    server: Server,
+    queue: QueueProgram,
+    settings: Settings,
+    template: Template,
+    *,
+    seconds: float,
+    beside: Callable[[str], AbstractContextManager[object]] = nullcontext,
+) -> Result:
+    """Drain a backlog that lasts longer; return when handlers were entered, from the first on, as `at`.
+
+    `beside` is a block that runs on the same database.
+    """
+    with (
+        server.database(template.name) as dsn,
+        beside(dsn),
+        _workers(queue, dsn, settings, 1) as programs,
+        Meter(server.postmaster, lambda: programs[0].cpu()) as meter,
+    ):
+        _begin(programs)
+        _wait_for_entries(programs, 1, time.monotonic() + _START_UP)
+        time.sleep(seconds)
+        entered = programs[0].request({"do": "report"}, "recorded")["entered"]
+    first = min(entered)
+    return {"at": [each - first for each in entered if each - first < seconds], "noise": meter.noise}
 
 
 @attrs.define(eq=False)

@@ -14,7 +14,7 @@ from psycopg import pq
 
 from benchmarks.harness.server import Server, run_sql
 
-__all__ = ["as_text", "describe", "public_arguments"]
+__all__ = ["as_text", "describe", "describe_machine", "describe_versions", "public_arguments"]
 
 _PRIVATE = frozenset({"--dsn", "--cache", "--results", "--append", "--jdbc", "--peer-python", "--plot"})
 _CHANGED = """
@@ -31,19 +31,9 @@ def describe(server: Server) -> dict[str, Any]:
     fsync = run_sql(server.dsn, "show fsync")[0][0]
     commit = run_sql(server.dsn, "show synchronous_commit")[0][0]
     return {
-        "machine": {
-            "cpu": _cpu_model(),
-            "cores": os.cpu_count(),
-            "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
-            "system": f"{platform.system()} {platform.release()}",
-            "data_on": None if server.own is None else _file_system(server.own.data),
-            "load_at_start": os.getloadavg()[0],
-        },
+        "machine": describe_machine(None if server.own is None else server.own.data),
         "versions": {
-            "python": platform.python_version(),
-            **{name: importlib.metadata.version(name) for name in ("trioboss", "trio", "psycopg")},
-            "libpq": pq.version_pretty(pq.version()),
-            "commit": _commit(),
+            **describe_versions(),
             "postgres": run_sql(server.dsn, "show server_version")[0][0],
         },
         "postgres_settings": {
@@ -53,6 +43,28 @@ def describe(server: Server) -> dict[str, Any]:
         },
         "connection": _connection(server.dsn),
         "command": " ".join(["python -m benchmarks", *public_arguments(sys.argv[1:])]),
+    }
+
+
+def describe_machine(data: Path | None) -> dict[str, Any]:
+    """Return the machine; `data` is a folder on the disk of the server's data."""
+    return {
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "system": f"{platform.system()} {platform.release()}",
+        "data_on": None if data is None else _file_system(data),
+        "load_at_start": os.getloadavg()[0],
+    }
+
+
+def describe_versions() -> dict[str, Any]:
+    """Return the versions of what runs in the clients."""
+    return {
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in ("trioboss", "trio", "psycopg")},
+        "libpq": pq.version_pretty(pq.version()),
+        "commit": _commit(),
     }
 
 

@@ -134,16 +134,14 @@ def measure_steady(
     *,
     senders: int = 10,
     seconds: float,
-    beside: Callable[[str], AbstractContextManager[object]] = nullcontext,
 ) -> Result:
-    """Run a producer and a worker at full speed; `beside` is a block that runs on the same database."""
+    """Run a producer and a worker at full speed."""
     template = queue.template(server, settings)
     sending = {"senders": senders, "mode": "speed", "seconds": seconds, "warmup": 200}
     with (
         server.database(template.name) as dsn,
         queue.run("work", dsn, settings) as worker,
         queue.run("produce", dsn, settings, **sending) as producer,
-        beside(dsn),
     ):
         worker.wait("ready")
         producer.wait("ready")

@@ -43,8 +43,8 @@ class Target:
 
 
 TARGETS = (
-    Target("idle latency p50, ms", "L1", _UNBATCHED, "p50", "low", peer=0.7, floor=1.2),
-    Target("idle latency p99, ms", "L1", _UNBATCHED, "p99", "low", peer=0.7, floor=1.2),
+    Target("idle latency p50, ms", "L1", _UNBATCHED, "p50", "low", peer=0.95, floor=1.3),
+    Target("idle latency p99, ms", "L1", _UNBATCHED, "p99", "low"),
     Target("latency at 200 jobs/s p50, ms", "L2", _UNBATCHED, "p50", "low", peer=0.7),
     Target("latency at 200 jobs/s p99, ms", "L2", _UNBATCHED, "p99", "low", peer=0.7),
     Target("steady, jobs/s", "T4", _UNBATCHED, "handled", "high", peer=1.5),
@@ -53,7 +53,7 @@ TARGETS = (
     Target("steady, batched, wait p50, ms", "T4", _BATCHED, "p50", "low"),
     Target("single sends/s, 1 at a time", "T1", _UNBATCHED, "rate_1", "high", peer=1.5),
     Target("single sends/s, 10 at a time", "T1", _UNBATCHED, "rate_10", "high", peer=1.5),
-    Target("bulk sends/s", "T2", _UNBATCHED, "rate", "high", peer=1.5),
+    Target("bulk sends/s", "T2", _UNBATCHED, "rate", "high", peer=2.0),
     Target("drain batched, nothing kept, jobs/s", "T3", _BATCHED_LEAN, "rate", "high", peer=1.0),
     Target("drain batched, history kept, jobs/s", "T3", _BATCHED, "rate", "high", peer=1.5),
     Target("drain unbatched, history kept, jobs/s", "T3", _UNBATCHED, "rate", "high", peer=1.5),
