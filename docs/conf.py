@@ -1,6 +1,7 @@
 """The configuration of Sphinx. The build command is in CONTRIBUTING.md; warnings are errors."""
 
 import inspect
+import os
 import re
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ sys.path.insert(0, str(ROOT))  # for docs.pages, which is not installed
 
 import trioboss  # noqa: E402
 from docs.pages import write_pages  # noqa: E402
-from docs.pages.api import ALIASES  # noqa: E402
+from docs.pages.api import find_aliases  # noqa: E402
 from docs.pages.llms import describe_site  # noqa: E402
 from trioboss import __version__  # noqa: E402
 from trioboss.api.blocking import AnyConn  # noqa: E402
@@ -61,14 +62,24 @@ _BLOB = "https://github.com/trioboss/trioboss/blob/main/"
 _LINK = re.compile(r"(\]\()(?!https?:|#|mailto:)([^)#\s]+)")
 _logger = logging.getLogger(__name__)
 
+# Files of the repository that are pages of the site, too.
+_ALSO_PAGES = {
+    name: ROOT / "docs" / name.lower() for name in ("GUARANTEES.md", "SECURITY.md", "CHANGELOG.md")
+}
 
-def _link_to_repository(text: str, beside: Path, name: str) -> str:
-    """Links to files outside of docs/ as addresses of the repository; those that do not exist are warnings."""
+
+def _link_to_repository(text: str, beside: Path, page: Path, name: str) -> str:
+    """Links to files outside of docs/ as addresses of the repository; those that do not exist are warnings.
+
+    ``beside``: the folder to which the links in the text are relative. ``page``: the folder of the page that shows it.
+    """
 
     def rewrite(found: re.Match[str]) -> str:
         target = (beside / found[2]).resolve()
+        if target.parent == ROOT:
+            target = _ALSO_PAGES.get(target.name, target)
         if target.is_relative_to(ROOT / "docs"):
-            return found[0]
+            return f"{found[1]}{Path(os.path.relpath(target, page)).as_posix()}"
         if not target.exists():
             _logger.warning("%s: there is no file %s", name, found[2], type="myst", subtype="xref_missing")
             return found[0]
@@ -78,16 +89,20 @@ def _link_to_repository(text: str, beside: Path, name: str) -> str:
 
 
 def _on_source_read(app: Sphinx, name: str, source: list[str]) -> None:
-    source[0] = _link_to_repository(source[0], Path(app.env.doc2path(name)).parent, name)
+    folder = Path(app.env.doc2path(name)).resolve().parent
+    source[0] = _link_to_repository(source[0], folder, folder, name)
 
 
 def _on_include_read(app: Sphinx, path: Path, name: str, source: list[str]) -> None:
-    source[0] = _link_to_repository(source[0], (Path(app.srcdir) / path).resolve().parent, name)
+    # The pages that include a file of the repository are in docs/. In generated parts links are relative to their page.
+    folder = (Path(app.srcdir) / path).resolve().parent
+    page = folder if folder.name == "_generated" else ROOT / "docs"
+    source[0] = _link_to_repository(source[0], folder, page, name)
 
 
 # Annotations are evaluated, so that autodoc shows what an alias stands for: a signature of one line becomes five.
 _NAMES = {
-    **{name: getattr(trioboss, name) for name in ALIASES},
+    **{name: getattr(trioboss, name) for name in find_aliases()},
     "CallerConnection": CallerConnection,
     "AnyConn": AnyConn,
     "Targets": Targets,

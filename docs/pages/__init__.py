@@ -2,6 +2,7 @@
 
 commands    the commands of `trioboss`, from their parser
 errors      the tree of errors
+examples    the programs in examples/
 events      the events, with their levels in the log
 jobs        the fields of a job, and what a handler does with it
 llms        llms.txt: the pages of the site, for programs that read it
@@ -18,6 +19,7 @@ from docs.pages.api import describe_aliases, describe_boss, describe_sync_boss
 from docs.pages.commands import describe_commands
 from docs.pages.errors import describe_errors
 from docs.pages.events import describe_events
+from docs.pages.examples import describe_examples
 from docs.pages.jobs import describe_job_fields, describe_running_job
 from docs.pages.options import describe_queue_options, describe_send_options, describe_work_options
 from docs.pages.sessions import describe_sessions
@@ -30,6 +32,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "commands": describe_commands,
     "errors": describe_errors,
     "events": describe_events,
+    "examples": describe_examples,
     "job_fields": describe_job_fields,
     "queue_options": describe_queue_options,
     "running_job": describe_running_job,

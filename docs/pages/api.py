@@ -6,7 +6,14 @@ from collections.abc import Iterable, Iterator
 import trioboss
 from docs.pages.docstrings import module_texts
 
-__all__ = ["ALIASES", "SUBJECTS", "describe_aliases", "describe_boss", "describe_sync_boss", "methods_of"]
+__all__ = [
+    "SUBJECTS",
+    "describe_aliases",
+    "describe_boss",
+    "describe_sync_boss",
+    "find_aliases",
+    "methods_of",
+]
 
 SUBJECTS = {
     "Queues": "create_queue update_queue delete_queue get_queue get_queues pause resume_queue",
@@ -33,18 +40,15 @@ SUBJECTS = {
 }
 """The methods of `Boss` and `SyncBoss` by subject. A method that is in none of them is shown at the end."""
 
-ALIASES = (
-    "CallNext",
-    "Duration",
-    "Handler",
-    "Json",
-    "JsonInput",
-    "Lifespan",
-    "Middleware",
-    "PolicyName",
-    "Start",
-)
-"""Names of types: autodoc finds no text for them, because they are imported when they are first used."""
+
+def find_aliases() -> list[str]:
+    """Names of types: autodoc finds no text for them, because they are imported when they are first used."""
+    return [name for name in sorted(trioboss.__all__) if name != "__version__" and _is_alias(name)]
+
+
+def _is_alias(name: str) -> bool:
+    thing = getattr(trioboss, name)
+    return not (inspect.isclass(thing) or inspect.isroutine(thing))
 
 
 def methods_of(owner: type) -> list[str]:
@@ -92,7 +96,7 @@ def describe_sync_boss() -> str:
 def describe_aliases() -> str:
     """The names of types, with the text below each in its module."""
     lines = ["```{eval-rst}"]
-    for name in ALIASES:
+    for name in find_aliases():
         module = trioboss._HOMES[name]
         text = module_texts(__import__(f"trioboss.{module}", fromlist=[name]))[name]
         lines += [

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterator, Mapping
 
-from trioboss.cli.parser import make_parser
+from trioboss.cli.parser import PAGE_OF, make_parser
 
 __all__ = ["describe_command", "describe_commands", "find_commands"]
 
@@ -39,8 +39,11 @@ def describe_command(name: str, parser: argparse.ArgumentParser) -> Iterator[str
         for action in shown:
             yield f"| {_name(action)} | {_default(action)} | {_escape(action.help or '')} |"
         yield ""
-    if parser.epilog:
-        yield f"```text\n{parser.epilog.rstrip()}\n```\n"
+    # The last line is the address of the page, which is a link here.
+    if epilog := (parser.epilog or "").partition("Documentation: ")[0].rstrip():
+        yield f"```text\n{epilog}\n```\n"
+    if name in PAGE_OF:
+        yield f"The page about it is [here](../{PAGE_OF[name]}).\n"
 
 
 def _usage(name: str, parser: argparse.ArgumentParser) -> str:

@@ -17,7 +17,7 @@ generated from the code, and only in the pages.
 _SECTIONS = {
     "Learn": ("index.md", "why.md", "tutorial/"),
     "Guides": ("guides/",),
-    "Reference": ("reference/", "guarantees.md"),
+    "Reference": ("reference/", "guarantees.md", "security.md", "examples.md", "changelog.md"),
     "Internals": ("internals/", "decisions/", "benchmarks.md", "comparison.md"),
 }
 _SKIPPED = ("_extra", "_generated", "snippets", "drawings", "pages")

@@ -1,5 +1,6 @@
 from collections.abc import AsyncIterator, Iterator
 
+import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
@@ -18,8 +19,8 @@ def server_dsn() -> Iterator[str]:
 def template(server_dsn: str) -> Iterator[object]:
     """The name of a database with the tables of trioboss, and of your own: the others are copies of it."""
     with temporary_database(server_dsn) as dsn:
-        with trioboss.SyncBoss(dsn):
-            pass
+        with trioboss.SyncBoss(dsn), psycopg.connect(dsn) as conn:
+            conn.execute("CREATE TABLE invoice (number int PRIMARY KEY, price int)")
         yield conninfo_to_dict(dsn)["dbname"]
 
 

@@ -1,3 +1,4 @@
+# -- imports
 import pytest
 import trio
 from orders import Order, app, handle_order, price_of
@@ -22,27 +23,55 @@ async def test_an_order_is_handled(boss: trioboss.Boss) -> None:
     assert (job.state, job.output) == ("completed", 5)
 
 
-# -- sent
-async def test_what_a_function_sends(boss: trioboss.Boss) -> None:
-    await boss.create_queue("shop-orders", policy="key_strict_fifo", retry_limit=0)
+# -- twice
+async def test_an_order_that_is_handled_twice_has_one_invoice(boss: trioboss.Boss) -> None:
+    @boss.use
+    async def lose_the_first_result(job: trioboss.RunningJob, call_next: trioboss.CallNext) -> object:
+        output = await call_next(job)  # the handler has done all its work
+        if job.attempt == 1:
+            raise ConnectionError("and its result is lost")
+        return output
 
-    await handle_order.send(Order(1, ["pen"]), boss=boss, singleton_key="ann")
+    await app.start(boss)
+
+    id = await handle_order.send(Order(1, ["book"]), singleton_key="ann")
+
+    with trio.fail_after(60):
+        job = await boss.wait_for("shop-orders", id)
+    assert (job.state, job.attempt) == ("completed", 2)
+    async with boss.transaction() as conn:
+        assert await (await conn.execute("SELECT * FROM invoice")).fetchall() == [(1, 5)]
+
+
+# -- sent
+async def test_orders_are_sent_with_their_customer_as_the_key(boss: trioboss.Boss) -> None:
+    await app.start(boss, queues=[])  # creates the queues of the app, and starts no worker
+
+    await handle_order.send(Order(1, ["pen"]), singleton_key="ann")
 
     (job,) = await boss.find_jobs("shop-orders", data={"number": 1})  # data contains this
     assert (job.singleton_key, job.state) == ("ann", "created")
 
 
 # -- blocked
+def is_final(event: trioboss.JobFailed) -> bool:
+    return event.state == "failed"  # and not "retry"
+
+
 async def test_a_failed_order_blocks_the_later_ones_of_its_customer(boss: trioboss.Boss) -> None:
-    await app.start(boss)
     async with record(boss.events()) as recorder:
+        await app.start(boss)
         failed = await handle_order.send(Order(1, []), singleton_key="ann")
         later = await handle_order.send(Order(2, ["book"]), singleton_key="ann")
-        with trio.fail_after(60):
-            await recorder.wait_for(trioboss.JobFailed)
-
+        other = await handle_order.send(Order(3, ["pen"]), singleton_key="bob")
         assert failed is not None
         assert later is not None
+
+        with trio.fail_after(60):
+            (event,) = await recorder.wait_for(trioboss.JobFailed, is_final)
+            await boss.wait_for("shop-orders", other)  # the other key goes on
+        assert (event.id, event.attempt, str(event.exception)) == (failed, 2, "an order without items")
+        assert await boss.get_blocked_keys("shop-orders") == ["ann"]
         why = await boss.why("shop-orders", later)
         assert (why.reason, why.behind) == (trioboss.Reason.BLOCKED_KEY, failed)
 
@@ -53,11 +82,11 @@ async def test_a_failed_order_blocks_the_later_ones_of_its_customer(boss: triobo
 
 # -- rollback
 async def test_a_rolled_back_transaction_sends_nothing(boss: trioboss.Boss) -> None:
-    await boss.create_queue("shop-orders", policy="key_strict_fifo", retry_limit=0)
+    await app.start(boss, queues=[])
 
     async def send_and_fail() -> None:
         async with boss.transaction() as conn:
-            await handle_order.send(Order(1, ["pen"]), boss=boss, conn=conn, singleton_key="ann")
+            await handle_order.send(Order(1, ["pen"]), conn=conn, singleton_key="ann")
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

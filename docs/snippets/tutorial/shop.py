@@ -32,10 +32,6 @@ class Bank:
 
 @asynccontextmanager
 async def lifespan(boss: trioboss.Boss) -> AsyncIterator[Bank]:
-    async with boss.transaction() as conn:
-        await conn.execute(
-            "CREATE TABLE IF NOT EXISTS shop_order (number int PRIMARY KEY, customer text, state text)"
-        )
     yield Bank()
 
 
@@ -45,7 +41,7 @@ app = trioboss.App(lifespan=lifespan, label="shop")
 @app.worker("shop/payments", data=Order, concurrency=5, retry_limit=5, retry_delay=0.05)
 async def pay(job: trioboss.RunningJob[Order]) -> None:
     order = job.data
-    await job.context.charge(str(job.id), order.amount)
+    await job.context.charge(f"order-{order.number}", order.amount)  # the same key in each attempt
     async with job.transaction() as conn:  # its commit also completes the job
         await conn.execute("UPDATE shop_order SET state = 'paid' WHERE number = %s", (order.number,))
         await pack.send(order, singleton_key=order.customer, conn=conn)
@@ -69,11 +65,20 @@ async def place(boss: trioboss.Boss, order: Order) -> None:
     """Store an order and ask for its payment: both, or neither."""
     async with boss.transaction() as conn:
         await conn.execute("INSERT INTO shop_order VALUES (%s, %s, 'placed')", (order.number, order.customer))
-        await pay.send(order, conn=conn)
+        await pay.send(order, boss=boss, conn=conn)
+
+
+async def create_tables(boss: trioboss.Boss) -> None:
+    """Stands for the migrations of the shop: trioboss creates its own tables, and no others."""
+    async with boss.transaction() as conn:
+        await conn.execute(
+            "CREATE TABLE IF NOT EXISTS shop_order (number int PRIMARY KEY, customer text, state text)"
+        )
 
 
 async def main() -> None:
     async with trioboss.open_boss(app=app) as boss:
+        await create_tables(boss)
         async with boss.transaction() as conn:
             await conn.execute("TRUNCATE shop_order")
         async with boss.events(trioboss.JobCompleted) as completed:

@@ -1,0 +1,38 @@
+# Roles belong to the whole server, which other tests use, too.
+trap 'kill $(jobs -p) 2> /dev/null || true; wait; trioboss psql -c "
+    REASSIGN OWNED BY bakery_deploy TO CURRENT_USER;
+    DROP OWNED BY bakery_deploy, bakery_jobs, bakery_web, bakery_dashboard;
+    DROP ROLE bakery_deploy, bakery_jobs, bakery_web, bakery_dashboard;" > /dev/null' EXIT
+
+# begin roles
+trioboss psql -f roles.sql > /dev/null
+trioboss migrate
+trioboss grants --admin bakery_deploy --worker bakery_jobs --producer bakery_web \
+    --reader bakery_dashboard --apply > /dev/null
+# end roles
+
+DEPLOY="$TRIOBOSS_DSN user=bakery_deploy" JOBS="$TRIOBOSS_DSN user=bakery_jobs"
+WEB="$TRIOBOSS_DSN user=bakery_web" DASHBOARD="$TRIOBOSS_DSN user=bakery_dashboard"
+
+# begin first
+TRIOBOSS_DSN=$DEPLOY trioboss migrate version_1:app
+TRIOBOSS_DSN=$JOBS trioboss worker version_1:app --no-migrate & old=$!
+TRIOBOSS_DSN=$WEB trioboss send bread '{"kind": "rye"}' > /dev/null
+# end first
+
+# begin second
+TRIOBOSS_DSN=$DEPLOY trioboss migrate version_2:app --plan
+TRIOBOSS_DSN=$DEPLOY trioboss migrate version_2:app
+# end second
+
+# begin replace
+TRIOBOSS_DSN=$JOBS trioboss worker version_2:app --no-migrate &
+kill -TERM $old
+wait $old
+# end replace
+TRIOBOSS_DSN=$WEB trioboss send bread '{"kind": "white"}' > /dev/null
+until [ "$(TRIOBOSS_DSN=$DASHBOARD trioboss jobs bread | grep -c completed)" = 2 ]; do sleep 0.3; done
+
+# begin back
+TRIOBOSS_DSN=$DEPLOY trioboss migrate version_1:app
+# end back
