@@ -1,6 +1,7 @@
 """Slots: how many jobs run at once, when the next one starts, what is leased ahead, which queue gets the room."""
 
-from collections import Counter
+from datetime import UTC, datetime
+from itertools import pairwise
 
 import attrs
 import trio
@@ -8,6 +9,8 @@ from scripted_ports import Fault, ids, make_job, outputs
 
 from trioboss.events import JobStuck
 from trioboss.machines.attempt import CancelReason
+
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @attrs.define
@@ -110,7 +113,16 @@ async def test_two_busy_queues_use_a_slot_alternately(work, open_worker):
     async with open_worker(handler, queue="*", queues=("a", "b")):
         await work.until(lambda: len(work.outcomes) == 60)
 
-    assert min(Counter(order[:60]).values()) >= 15
+    assert all(before != after for before, after in pairwise(order[:60]))
+
+
+async def test_a_dispatcher_that_has_ended_leaves_no_place_in_the_line_for_room(work, open_worker):
+    for queue in ("a", "b"):
+        work.add(*(make_job(1, queue=queue) for _ in range(10)))
+    async with open_worker(Clocking(), queue="*", queues=("a", "b")) as worker:
+        await work.until(lambda: any(job.queue == "a" for job in work.active.values()))
+        worker.set_queues({"a": LONG_AGO})  # while the dispatcher of "b" waits for the only slot
+        await work.until(lambda: not work.jobs["a"])
 
 
 async def test_a_deferred_job_of_another_queue_gets_the_slot_as_soon_as_it_is_free(work, open_worker):

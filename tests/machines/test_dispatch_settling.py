@@ -42,7 +42,7 @@ def test_an_outcome_waits_a_moment_for_a_claim_that_lacks_only_room():
     become_full(machine)
 
     assert machine.plan(7.0, 0, Pending(since=7.0)) == Wait(7.005, for_room=True, to_settle=True)
-    assert machine.plan(7.005, 0, Pending(since=7.0)) == Settle(for_room=True)
+    assert machine.plan(7.005, 0, Pending(since=7.0)) == Settle()
 
 
 def test_an_outcome_that_came_during_a_statement_gives_the_next_claim_its_chance():

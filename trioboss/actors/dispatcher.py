@@ -190,13 +190,17 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Do what the machine decides, until that is to stop."""
-        while True:
-            # One scope serves many statements: to make one takes a tenth of the time from a notification to its job.
-            with trio.CancelScope() as self._timeout:
-                await self._work()
-                return
-            # The deadline of the scope has passed: during a statement, whose failure `_try` has reported, or while
-            # there was nothing to do. A scope that was cancelled cannot be used again, so the loop opens a new one.
+        try:
+            while True:
+                # One scope serves many statements: to make one takes a tenth of the time from a notification to its
+                # job.
+                with trio.CancelScope() as self._timeout:
+                    await self._work()
+                    return
+                # The deadline of the scope has passed: during a statement, whose failure `_try` has reported, or while
+                # there was nothing to do. A scope that was cancelled cannot be used again, so the loop opens a new one.
+        finally:
+            self._slots.needs_no_room(self.bell)  # others would leave it a place for ever
 
     async def _work(self) -> None:
         while True:
@@ -204,21 +208,18 @@ class Dispatcher:
             if now >= self._timeout.deadline:
                 # The deadline has passed while it waited. This raises Cancelled: `run` opens a new scope.
                 await checkpoint()
-            match self.machine.plan(now, self._slots.room(), self._pending()):
-                case Claim() | Recover() as command:
-                    await self._try(command, now)
-                case Settle() as command:
-                    self._set_waits_for_room(command.for_room)
+            match self.machine.plan(now, self._slots.room_for(self.bell), self._pending()):
+                case Claim() | Recover() | Settle() as command:
                     await self._try(command, now)
                 case Wait() as wait:
-                    self._set_waits_for_room(wait.for_room)
+                    if wait.for_room:
+                        self._slots.wait_for_room(self.bell)
+                    else:
+                        self._slots.needs_no_room(self.bell)
                     if not await self.bell.wait_until(wait.until) and not wait.to_settle:
                         self._woken["timer"] += 1
                 case Stop():
                     return
-
-    def _set_waits_for_room(self, waits: bool) -> None:
-        self._slots.wait_for_room(self.bell) if waits else self._slots.needs_no_room(self.bell)
 
     async def _try(self, command: DatabaseCommand, now: float) -> None:
         """Carry a command out. A failure is reported, and the machine decides when to try again."""
@@ -258,6 +259,7 @@ class Dispatcher:
                 await self._recover()
             case Claim():
                 self._reserve(command.limit)
+                self._slots.needs_no_room(self.bell)
                 await self._settle_and_claim(command, now)
             case Settle():
                 await self._settle_and_claim(None, now, postponed=command.postponed)

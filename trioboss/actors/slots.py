@@ -67,7 +67,9 @@ class Slots:
     _blocked: int = attrs.field(default=0, init=False)
     """Slots that wait for a thread which a cancelled handler has left running."""
     _waiting_for_room: dict[Doorbell, None] = attrs.field(factory=dict, init=False)
-    """The bells of dispatchers that have jobs to claim, in the order in which they came."""
+    """The bells of dispatchers that have jobs to claim and wait, in the order in which they came. One leaves when its
+    dispatcher claims, or needs no room; until then others leave it a place.
+    """
     _scopes: dict[Task, trio.CancelScope] = attrs.field(factory=dict, init=False)
     """The scope of each slot, by its task."""
     _handler: Call = attrs.field(init=False)
@@ -106,24 +108,34 @@ class Slots:
         room = self.settings.capacity - taken - blocked
         return room if room >= self.settings.prefetch // 2 else 0
 
+    def room_for(self, bell: Doorbell) -> int:
+        """How many jobs the dispatcher with this bell may claim: each dispatcher that has waited longer gets one place
+        first. So busy queues take turns, also where an outcome and a freed slot wake two dispatchers at once.
+        """
+        room = self.room()
+        if self._waiting_for_room:
+            for waiting in self._waiting_for_room:
+                if waiting is bell:
+                    break
+                room -= 1
+        return room
+
     def reserve(self, count: int) -> None:
         """A claim for so many jobs is sent; a negative count takes the reservation back."""
         self._reserved += count
 
     def wait_for_room(self, bell: Doorbell) -> None:
-        """Ring this bell when there is room; of several, the one that has waited longest."""
+        """Ring this bell when there is room and no other one has waited longer."""
         self._waiting_for_room[bell] = None
 
     def needs_no_room(self, bell: Doorbell) -> None:
-        """The dispatcher with this bell has nothing to claim: the next one may have the room."""
+        """The dispatcher with this bell does not wait any more: the next one may have the room that is left."""
         self._waiting_for_room.pop(bell, None)
         self._ring_next()
 
     def _ring_next(self) -> None:
         if self._waiting_for_room and self.room() > 0:
-            bell = next(iter(self._waiting_for_room))
-            del self._waiting_for_room[bell]
-            bell.ring()
+            next(iter(self._waiting_for_room)).ring()
 
     # -- jobs in
 

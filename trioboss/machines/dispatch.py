@@ -188,7 +188,7 @@ class DispatchMachine:
         if pending.since is not None:
             settle_at = self._settle_at(pending.since, for_room=wait.for_room)
             if now >= settle_at and self._under_way is None:
-                return self._begin(Settle(for_room=wait.for_room))
+                return self._begin(Settle())
         elif self.stopping and not pending.unfinished and pending.postponed_until == math.inf:
             return Stop()
         else:

@@ -32,8 +32,6 @@ class Settle:
 
     postponed: bool = False
     """Settle those that were postponed instead."""
-    for_room: bool = False
-    """There may be jobs to claim, but there is no room for them."""
 
 
 @attrs.frozen
