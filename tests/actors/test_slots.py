@@ -116,7 +116,7 @@ async def test_two_busy_queues_use_a_slot_alternately(work, open_worker):
     assert all(before != after for before, after in pairwise(order[:60]))
 
 
-async def test_a_dispatcher_that_has_ended_leaves_no_place_in_the_line_for_room(work, open_worker):
+async def test_a_dispatcher_that_has_ended_does_not_wait_for_room(work, open_worker):
     for queue in ("a", "b"):
         work.add(*(make_job(1, queue=queue) for _ in range(10)))
     async with open_worker(Clocking(), queue="*", queues=("a", "b")) as worker:

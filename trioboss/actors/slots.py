@@ -16,6 +16,7 @@ from trioboss.actors.runner import Call, fail_leaked, is_cancelled, run_batch, r
 from trioboss.actors.running import ClaimedBatch, Running
 from trioboss.events import JobStarted
 from trioboss.machines.attempt import AttemptState, CancelReason, Outcome
+from trioboss.machines.room import RoomWaiters
 from trioboss.model.job import Job
 from trioboss.model.job_context import current_jobs
 
@@ -66,10 +67,8 @@ class Slots:
     """Room for the jobs of claims that are under way."""
     _blocked: int = attrs.field(default=0, init=False)
     """Slots that wait for a thread which a cancelled handler has left running."""
-    _waiting_for_room: dict[Doorbell, None] = attrs.field(factory=dict, init=False)
-    """The bells of dispatchers that have jobs to claim and wait, in the order in which they came. One leaves when its
-    dispatcher claims, or needs no room; until then others leave it a place.
-    """
+    _room_waiters: RoomWaiters[Doorbell] = attrs.field(factory=RoomWaiters, init=False)
+    """The dispatchers that wait for room, by their bells."""
     _scopes: dict[Task, trio.CancelScope] = attrs.field(factory=dict, init=False)
     """The scope of each slot, by its task."""
     _handler: Call = attrs.field(init=False)
@@ -109,33 +108,31 @@ class Slots:
         return room if room >= self.settings.prefetch // 2 else 0
 
     def room_for(self, bell: Doorbell) -> int:
-        """How many jobs the dispatcher with this bell may claim: each dispatcher that has waited longer gets one place
-        first. So busy queues take turns, also where an outcome and a freed slot wake two dispatchers at once.
-        """
+        """How many jobs the dispatcher with this bell may claim, beside others that have waited longer."""
         room = self.room()
-        if self._waiting_for_room:
-            for waiting in self._waiting_for_room:
-                if waiting is bell:
-                    break
-                room -= 1
-        return room
+        return self._room_waiters.room_for(bell, room) if self._room_waiters else room
 
     def reserve(self, count: int) -> None:
         """A claim for so many jobs is sent; a negative count takes the reservation back."""
         self._reserved += count
 
     def wait_for_room(self, bell: Doorbell) -> None:
-        """Ring this bell when there is room and no other one has waited longer."""
-        self._waiting_for_room[bell] = None
+        """Ring this bell when there is room for its dispatcher."""
+        self._ring(self._room_waiters.wait(bell, self.room()))
 
     def needs_no_room(self, bell: Doorbell) -> None:
-        """The dispatcher with this bell does not wait any more: the next one may have the room that is left."""
-        self._waiting_for_room.pop(bell, None)
-        self._ring_next()
+        """The dispatcher with this bell does not wait for room any more."""
+        if self._room_waiters:
+            self._ring(self._room_waiters.leave(bell, self.room()))
 
     def _ring_next(self) -> None:
-        if self._waiting_for_room and self.room() > 0:
-            next(iter(self._waiting_for_room)).ring()
+        if self._room_waiters:
+            self._ring(self._room_waiters.next(self.room()))
+
+    @staticmethod
+    def _ring(bell: Doorbell | None) -> None:
+        if bell is not None:
+            bell.ring()
 
     # -- jobs in
 
@@ -274,8 +271,7 @@ class Slots:
     def _end(self, running: Running, outcome: Outcome | None, now: float) -> None:
         self._running.remove(running)
         running.end(outcome, now)
-        if self._waiting_for_room:
-            self._ring_next()
+        self._ring_next()
         if not self._running:
             self.empty.ring()
 
