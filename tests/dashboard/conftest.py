@@ -5,9 +5,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from browser_helpers import REQUIRED, find_browser, open_browser
 from dashboard_site import Site, open_site
+from database_roles import new_role
+from psycopg.conninfo import make_conninfo
 
 import trioboss
 from trioboss.dashboard import make_app
@@ -51,6 +54,13 @@ async def acting(open_dashboard: Open, dsn: str) -> AsyncIterator[httpx.AsyncCli
     async with open_dashboard(act_dsn=dsn) as client:
         client.headers.update(HERE)
         yield client
+
+
+@pytest.fixture
+def reader_dsn(dsn: str) -> Iterator[str]:
+    """The dsn of a role that may only read."""
+    with psycopg.connect(dsn, autocommit=True) as owner, new_role(owner, "reader") as role:
+        yield make_conninfo(dsn, user=role)
 
 
 @pytest.fixture

@@ -20,10 +20,14 @@ PAGES = {
     "strict": "queues/orders~paid",
     "keys": "queues/orders~paid/keys",
     "key": "queues/orders~paid/key?key=customer%207",
+    "choose": "queues/email/confirm?error=CardDeclined",
     "confirm": "queues/email/confirm?action=delete&state=failed",
     "redrive": "queues/dead~letters/redrive",
     "send": "queues/email/send",
+    "problem": "queues/email/jobs?since=tomorrow",
+    "missing": "queues/nowhere",
     "schedules": "schedules",
+    "schedule": "queues/reports/schedule?key=hourly",
     "workers": "workers",
     "events": "events",
     "audit": "audit",
@@ -33,7 +37,64 @@ SAMPLES = """
     INSERT INTO trioboss.queue_sample AS s
         (queue, minute, deferred, waiting, ready, active, arrived, completed, failed, waits, runs)
     VALUES (%s, date_trunc('minute', now()) - %s * interval '1 min', 0, 0, %s, %s, %s, %s, %s, %s, %s)
-    ON CONFLICT (queue, minute) DO NOTHING
+    ON CONFLICT (queue, minute) DO UPDATE SET (arrived, completed, failed, ready, waits, runs)
+        = (excluded.arrived, excluded.completed, excluded.failed, excluded.ready, excluded.waits, excluded.runs)
+"""
+
+
+SCHEDULES = """
+    INSERT INTO trioboss.schedule (queue, key, cron, timezone, missed, paused, data, options, created_on, updated_on)
+    SELECT queue, key, cron, zone, 'skip', paused, '{"month": "now"}', '{"priority": 5}', now() - interval '30 d',
+           now() - interval '30 d'
+    FROM (VALUES ('email', 'digest', '0 7 * * 1-5', 'Europe/Berlin', false),
+                 ('imports', '', '*/15 * * * *', 'UTC', true), ('reports', 'yearly', '0 0 1 1 *', 'UTC', false),
+                 ('webhooks', 'probe', '*/5 * * * *', 'UTC', false), ('reports', 'hourly', '0 * * * *', 'UTC', false)
+    ) s (queue, key, cron, zone, paused)
+    ON CONFLICT (queue, key) DO UPDATE SET updated_on = excluded.updated_on
+"""
+# Every seventh tick was late, every eleventh missed.
+TICKS = """
+    INSERT INTO trioboss.tick (queue, key, due, fired_on, job_id)
+    SELECT queue, key, due, due + CASE WHEN mod(n, 7) = 0 THEN interval '4 min' ELSE interval '30 ms' END,
+           gen_random_uuid()
+    FROM (VALUES ('reports', 'hourly', interval '1 h'), ('webhooks', 'probe', interval '5 min'),
+                 ('imports', '', interval '15 min')) s (queue, key, step), generate_series(0, 130) n,
+         LATERAL (SELECT date_bin(step, now(), 'epoch') - n * step AS due) d
+    WHERE mod(n, 11) <> 10
+    ON CONFLICT DO NOTHING
+"""
+AUDIT = """
+    INSERT INTO trioboss.audit (who, action, queue, filter, requested, affected, at)
+    SELECT who, action, queue, filter::jsonb, requested, affected, now() - n * interval '37 min'
+    FROM (VALUES
+        (1, 'ann', 'retry', 'email',
+         '{"state": "failed", "error": "CardDeclined", "counted_on": "2026-11-17T08:11:00+00:00"}', 1204, 1201),
+        (2, 'ann', 'redrive', 'dead/letters', '{"source": "email", "counted_on": "2026-11-17T08:09:00+00:00"}', 31, 31),
+        (3, 'bob', 'pause', 'imports', NULL, 1, 1),
+        (4, 'bob', 'delete', 'orders/paid', '{"ids": ["019a1ec9-e14f-7296-b2bf-4ca96cc687ee"]}', 1, 1),
+        (5, 'ann', 'priority', 'email', '{"state": "queued", "key": "customer 7", "priority": 9}', 12, 12),
+        (6, 'cem', 'run-schedule', 'reports', '{"schedule": "hourly"}', 1, 1)
+    ) a (n, who, action, queue, filter, requested, affected)
+    ORDER BY n DESC
+"""
+LAKES = """
+    INSERT INTO trioboss.lake (id, address, token, batch, exported, exported_on, holds, pending)
+    SELECT gen_random_uuid(), address, 3, batch, exported, now() - age, holds, NULL
+    FROM (VALUES ('s3://history/production', 4211, pg_current_xact_id(), interval '2 min', true),
+                 ('/srv/lake/staging', 12, '760'::xid8, interval '3 h', false)) l (address, batch, exported, age, holds)
+"""
+LOADS = """
+    INSERT INTO trioboss.load (id, name, state, staged, released, rejected)
+    VALUES ('orders-2026-11-17.csv', 'imports', 'released', 250000, 249998, 2)
+"""
+AUDITS = """
+    INSERT INTO trioboss.history_audit VALUES
+        ('database', now() - interval '20 min', now() - interval '1 d', NULL, '{}', 1204311, 1209874, '{}', '{}'),
+        ('s3://history/production', now() - interval '1 d', NULL, NULL, '{email,reports}', 88431222, 88501933,
+         '{"overlap": 2}', '{"no dead letter": 1}')
+"""
+LAG = """
+    UPDATE trioboss.worker SET info = info || jsonb_build_object('lag', 1.84, 'lag_on', now() - interval '3 h')
 """
 
 
@@ -41,7 +102,7 @@ def fill_history(site: Site) -> None:
     """An hour that looks like one: the samples of a test are all of the last minute."""
     chance = random.Random(7)
     for number, queue in enumerate(("email", "orders/paid", "reports", "webhooks", "imports", "slow")):
-        for minute in range(1, 60):
+        for minute in range(-3, 60):  # also the minutes in which the pictures are taken
             wave = 1 + math.sin(minute / 9 + number) * 0.6
             arrived = int(chance.gauss(400, 60) * wave / (number + 1)) if queue != "imports" else minute % 7
             failed = int(chance.random() < 0.3) * chance.randrange(1, 9) if number in (0, 3) else 0
@@ -54,6 +115,8 @@ def fill_history(site: Site) -> None:
         "insert into trioboss.warning (queue, kind, message, first_on, last_on, count) values "
         "('imports', 'queue_size', 'more than 20 jobs wait', now() - interval '12 min', now(), 12)"
     )
+    for statement in (SCHEDULES, TICKS, AUDIT, LAKES, LOADS, AUDITS, LAG):
+        site.execute(statement)
 
 
 def take_all(folder: Path) -> None:
@@ -71,23 +134,22 @@ def take_all(folder: Path) -> None:
         pages["job"] = f"queues/email/jobs/{failed}"
         take_documented(browser, site, folder)
         for scheme in ("light", "dark"):
-            for name, width in [
-                *((name, 1280) for name in pages),
-                ("overview", 390),
-                ("job", 390),
-                ("queue", 390),
-            ]:
-                context = browser.new_context(
-                    color_scheme=scheme, viewport={"width": width, "height": 860 if width > 400 else 800}
-                )
-                page = context.new_page()
-                page.goto(site.url + pages[name])
-                page.wait_for_selector(".live") if page.query_selector("#live-toggle:not([hidden])") else None
-                page.screenshot(
-                    path=folder / f"{name}-{scheme}{'' if width > 400 else '-phone'}.png",
-                    full_page=width > 400,
-                )
-                context.close()
+            for suffix, width in (("", 1280), ("-phone", 390), ("-wide", 1920)):
+                take_pages(browser, site, folder, pages, scheme, suffix, width)
+
+
+def take_pages(
+    browser: Any, site: Site, folder: Path, pages: dict[str, str], scheme: str, suffix: str, width: int
+) -> None:
+    """Take a picture of each page, as a screen of this width shows it."""
+    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 844})
+    page = context.new_page()
+    for name, path in pages.items():
+        page.goto(site.url + path)
+        if page.query_selector("#live-toggle:not([hidden])"):
+            page.wait_for_selector(".live")
+        page.screenshot(path=folder / f"{name}-{scheme}{suffix}.png", full_page=width == 1280)
+    context.close()
 
 
 def take_documented(browser: Any, site: Site, folder: Path) -> None:

@@ -1,18 +1,16 @@
 """Who may see the dashboard, who may act, and the rights of the role that reads."""
 
 import base64
-from contextlib import contextmanager
-from uuid import uuid4
 
 import psycopg
 import pytest
+from database_roles import new_role
 from page_paths import PAGES
 from psycopg.conninfo import make_conninfo
 
 import trioboss
 from trioboss.dashboard import basic_auth
 from trioboss.dashboard.database import Reader
-from trioboss.sql.grants import grant_plans
 
 
 @pytest.mark.parametrize(
@@ -127,19 +125,6 @@ async def test_a_dashboard_that_only_reads_refuses_all_actions(reading, filled):
     text = (await reading.get("/queues/q")).text
     assert "Pause queue" not in text
     assert "read only" in text
-
-
-@contextmanager
-def new_role(owner, kind):
-    """A role with the rights of a kind, for the length of a block."""
-    role = f"dashboard_{kind}_{uuid4().hex[:8]}"
-    owner.execute(f"create role {role} login")
-    owner.execute(grant_plans("trioboss", {kind: role}).encode())
-    try:
-        yield role
-    finally:
-        owner.execute(f"drop owned by {role}")
-        owner.execute(f"drop role {role}")
 
 
 async def test_it_reads_with_the_rights_of_a_reader(dsn, filled, open_dashboard):

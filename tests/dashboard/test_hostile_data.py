@@ -1,9 +1,12 @@
 """Payloads that are hostile, large or secret are shown as data, cut off or hidden."""
 
+import copy
 import datetime
 import html
+import itertools
 import json
 import re
+from decimal import Decimal
 from urllib.parse import parse_qsl
 
 import psycopg
@@ -93,7 +96,42 @@ async def test_large_data_is_cut_off(reading, sync_boss):
     text = (await reading.get(f"/queues/q/jobs/{id}")).text
 
     assert len(text) < 130_000
-    assert "more characters" in text
+    assert "the rest is cut off" in text
+    assert 'Data <span class="muted">977 KiB' in text
+
+
+@pytest.mark.parametrize(
+    "redact",
+    [None, {"x"}, lambda queue, value: copy.deepcopy(value)],
+    ids=["nothing hidden", "a field hidden", "a function"],
+)
+async def test_data_that_is_nested_deeply_is_shown_or_explained(open_dashboard, dsn, sync_boss, redact):
+    """Whatever recurses over it: a value that could not be redacted is not shown."""
+    sync_boss.create_queue("q")
+    async with open_dashboard(redact=redact) as client:
+        for depth in (300, 950, 5000):
+            id = sync_boss.send("q")
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                connection.execute(
+                    "update trioboss.live_job set data = (repeat('[', %s) || repeat(']', %s))::jsonb where id = %s",
+                    [depth, depth, id],
+                )
+            response = await client.get(f"/queues/q/jobs/{id}")
+            assert response.status_code == 200
+            assert ("it is nested too deeply" in response.text) != (response.text.count("[") >= 300)
+
+
+def test_json_is_encoded_only_as_far_as_it_is_shown():
+    """A page that is live does it every second."""
+
+    class Endless(list):
+        def __iter__(self):
+            return itertools.count(1)
+
+        def __bool__(self):
+            return True
+
+    assert show_json(Endless()).endswith("\n… the rest is cut off")
 
 
 async def test_fields_are_hidden_in_data_outputs_and_errors(open_dashboard, sync_boss):
@@ -122,6 +160,7 @@ async def test_a_function_decides_what_is_shown(open_dashboard, sync_boss):
 
 def test_text_is_cleaned_of_what_would_change_how_it_reads():
     assert clean("a\u202eb\u0000c\u2028d\te\nf é 漢 🎉") == r"a\u202eb\u0000c\u2028d" + "\te\nf é 漢 🎉"
+    assert show_json({"n": Decimal("1.50"), "m": [True, None]}).count("1.50") == 1
     assert show_json({"n": 12345678901234567890}) == '{\n  "n": 12345678901234567890\n}'
 
 
@@ -136,7 +175,7 @@ def test_every_name_of_a_queue_has_an_address_of_its_own(name):
 def test_a_filter_is_the_same_in_its_address():
     now = datetime.datetime.now(datetime.UTC)
     filter = JobFilter.parse(
-        {"state": "failed", "key": "ü & ö", "since": "2h", "attempt": "3", "text": "01-9A"}, now
+        {"state": "failed", "key": " ü & ö\n", "since": "2h", "attempt": "3", "text": "01-9A"}, now
     )
 
     assert JobFilter.parse(dict(parse_qsl(filter.query())), now) == filter

@@ -1,13 +1,27 @@
 """Live pages: what is sent, and how often a page is read."""
 
+import re
 from contextlib import aclosing
+from pathlib import Path
 
+import pytest
 import trio
 from starlette.exceptions import HTTPException
 
 import trioboss
 from trioboss.dashboard import make_app
 from trioboss.dashboard.live import LivePages
+
+TEMPLATES = Path(trioboss.__file__).parent / "dashboard" / "templates"
+
+
+@pytest.mark.parametrize("path", sorted(TEMPLATES.iterdir()), ids=lambda path: path.name)
+def test_links_to_the_next_page_are_live_with_the_list_they_belong_to(path):
+    """Else they would skip what has moved from this page to the next one."""
+    text = path.read_text()
+    live = re.findall(r"\{% block live_\w+ %\}.*?\{% endblock %\}", text, re.DOTALL)
+
+    assert sum(part.count('class="pages"') for part in live) == text.count('class="pages"')
 
 
 async def test_a_live_page_sends_what_has_changed_and_then_nothing(dsn, sync_boss):
@@ -142,6 +156,30 @@ async def test_many_different_pages_are_read_less_often(autojump_clock):
                 nursery.start_soon(follow, f"/{number}")
 
     assert 0.9 * 500 <= len(reads) <= 1.2 * 500  # five a second
+
+
+async def test_a_page_that_is_live_has_room_for_others_although_no_other_page_has(
+    autojump_clock, monkeypatch
+):
+    async def load():
+        return {"live-x": "1"}
+
+    async def follow(address):
+        async with aclosing(live.follow(address, load)) as stream:
+            async for _ in stream:
+                pass
+
+    monkeypatch.setattr("trioboss.dashboard.live._MOST_PAGES", 2)
+    live = LivePages()
+    async with trio.open_nursery() as nursery:
+        assert live.has_room_for("/a")
+        for address in ("/a", "/b"):
+            nursery.start_soon(follow, address)
+        await trio.sleep(1)
+        assert live.has_room_for("/a")
+        assert not live.has_room_for("/c")
+        nursery.cancel_scope.cancel()
+    assert live.has_room_for("/c")
 
 
 async def test_a_stream_ends_so_that_the_browser_is_authorized_again(autojump_clock):

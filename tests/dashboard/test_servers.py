@@ -114,12 +114,17 @@ def run(*arguments, dsn, **environment):
 @pytest.mark.parametrize(
     ("arguments", "environment", "can_act"),
     [
-        (["--port", "0"], {}, False),
-        (["--port", "0", "--host", "0.0.0.0"], {"TRIOBOSS_DASHBOARD_PASSWORD": "sesame"}, False),
+        ([], {}, False),
+        (["--host", "0.0.0.0"], {"TRIOBOSS_DASHBOARD_PASSWORD": "sesame"}, False),
+        (["--act"], {}, True),
+        (["--act-dsn", "{dsn}"], {}, True),
+        (["--dsn", "{reader}", "--act-dsn", "{dsn}"], {}, True),
     ],
+    ids=["reads", "password", "act", "act-dsn", "reader and act-dsn"],
 )
-def test_the_command_serves_it(queue, arguments, environment, can_act):
-    process = run("dashboard", *arguments, dsn=queue.dsn, **environment)
+def test_the_command_serves_it(queue, reader_dsn, arguments, environment, can_act):
+    given = [each.format(dsn=queue.dsn, reader=reader_dsn) for each in arguments]
+    process = run("dashboard", "--port", "0", *given, dsn=queue.dsn, **environment)
     try:
         first = process.stdout.readline()
         url = first.split()[4].replace("0.0.0.0", "127.0.0.1")
@@ -129,6 +134,16 @@ def test_the_command_serves_it(queue, arguments, environment, can_act):
         page = httpx.get(f"{url}queues/q", auth=auth, trust_env=False)
         assert page.status_code == 200
         assert ("Pause queue" in page.text) == can_act
+        assert ("(it only reads)" in first) != can_act
+        response = httpx.post(
+            f"{url}act/queue",
+            data={"queue": "q", "action": "pause"},
+            headers={"Origin": url.rstrip("/")},
+            auth=auth,
+            trust_env=False,
+        )
+        assert response.status_code == (303 if can_act else 403)
+        assert queue.get_queue("q").paused == can_act
     finally:
         process.terminate()
         process.communicate(timeout=30)

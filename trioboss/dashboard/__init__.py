@@ -3,10 +3,12 @@
 app           make_app: the routes, authorization and errors of each request
 pages         the pages of queues, jobs and keys: their values, and their templates
 system_pages  the pages of schedules, workers, events, actions and the pipeline
-actions       the pages and requests of the buttons
+confirming    the page that counts jobs and asks before an action on them
+actions       the requests of the buttons, and the forms to redrive and to send
 changes       the transactions of the buttons, each with its row of the audit
 live          live pages by server-sent events
 queries       the statements of the pages, as operations
+ledger        schedules with their ticks: fired, missed and to come
 values        the rows that queries return
 history       the charts of a queue
 filters       the filter of a list of jobs, as the query of an address

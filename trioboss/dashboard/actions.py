@@ -1,13 +1,15 @@
-"""Actions: a page that says what would happen, with the number of jobs, and the requests that do it.
+"""Actions: the requests of the buttons, and the forms to redrive and to send.
 
 An action on many jobs is done in chunks, one for each request: the page sends the next one by itself, or a person
 presses the button. It is bounded by the time of counting: jobs that came later are left alone.
 """
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
+from urllib.parse import parse_qsl
 from uuid import UUID
 
 import attrs
@@ -16,13 +18,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from trioboss.dashboard import changes, queries
-from trioboss.dashboard.changes import JOB_ACTIONS, Change
+from trioboss.dashboard.changes import Change
+from trioboss.dashboard.confirming import ask, check_action, check_number, require_actor
 from trioboss.dashboard.filters import FIELDS, LAST_ID, JobFilter, last_id_at, time_of_id
-from trioboss.dashboard.pages import Dashboard, Page, find_queue
-from trioboss.dashboard.rendering import make_address, queue_address
+from trioboss.dashboard.pages import Dashboard, Page, find_queue, get_queue
+from trioboss.dashboard.rendering import make_address, own_path, queue_address
 from trioboss.dashboard.values import COUNT_LIMIT
 from trioboss.errors import UsageError
 from trioboss.model.check import check_instant, check_uuid
+from trioboss.model.queue import Queue
 from trioboss.postgres.operation import Operation
 from trioboss.store import Store
 
@@ -33,15 +37,16 @@ __all__ = [
     "act_on_schedule",
     "act_redrive",
     "act_send",
-    "confirm",
     "redrive",
     "send_form",
+    "unpack",
 ]
 
 Act = Callable[[Dashboard, FormData, str], Awaitable["Page | str"]]
 """Takes the form and the person; returns a page, or the address to go on with."""
 
 _CHUNK = 1000
+_NO_SCHEDULE = "There is no such schedule: it may have been deleted."
 
 
 def _field(form: FormData, name: str) -> str:
@@ -50,11 +55,7 @@ def _field(form: FormData, name: str) -> str:
 
 
 def _number(form: FormData, name: str) -> int:
-    """A count in a hidden field: how far an action is."""
-    text = _field(form, name) or "0"
-    if not (text.isascii() and text.isdigit() and len(text) <= 12):
-        raise UsageError(f"{name}: {text[:20]!r} is not a number of jobs")
-    return int(text)
+    return check_number(name, _field(form, name) or "0")
 
 
 def _id_field(form: FormData, name: str) -> UUID | None:
@@ -62,68 +63,28 @@ def _id_field(form: FormData, name: str) -> UUID | None:
     return check_uuid(name, text) if text else None
 
 
-def _check_action(action: str) -> str:
-    if action not in JOB_ACTIONS:
-        raise UsageError(f"action: {action[:50]!r} is not one of {', '.join(JOB_ACTIONS)}")
-    return action
-
-
-def _require_actor(dashboard: Dashboard) -> None:
-    if dashboard.actor.boss is None:
-        raise HTTPException(403, "This dashboard only reads: start it with an act_dsn to act.")
+def unpack(form: FormData) -> FormData:
+    """The fields of a form, and those that its page has packed into one: see `pack`. What a person has typed wins."""
+    try:
+        packed = parse_qsl(_field(form, "fields"), keep_blank_values=True, max_num_fields=2000)
+    except ValueError:
+        raise UsageError("fields: this form is not one of the dashboard") from None
+    return FormData([*packed, *form.multi_items()])
 
 
 # -- jobs
 
 
-async def confirm(dashboard: Dashboard, request: Request) -> Page:
-    """What an action would do, and to how many jobs: those that were selected, or all that pass the filter."""
-    _require_actor(dashboard)
-    queue, given = await find_queue(dashboard, request.path_params["queue"]), request.query_params
-    action = _check_action(given.get("action", ""))
-    ids = [check_uuid("id", id) for id in given.getlist("id")]
-    if "selected" in given and not ids:
-        # The buttons below a list without a selection: without this they would act on the whole queue.
-        raise UsageError("select at least one job")
-
-    def read(store: Store) -> Operation[tuple[JobFilter, datetime, int, bool]]:
-        now = yield from queries.get_clock(store)
-        filter = attrs.evolve(JobFilter.parse(given, now), high=LAST_ID)
-        if ids:
-            return filter, now, len(ids), False
-        changed = filter.for_action(action, now)
-        return filter, now, *(yield from queries.count_jobs(store, queue.name, changed))
-
-    filter, now, count, partial = await dashboard.read(read)
-    query = filter.query()
-    values = {
-        "queue": queue,
-        "action": action,
-        "effect": JOB_ACTIONS[action],
-        "ids": ids,
-        "count": count,
-        "partial": partial,
-        "budget": queries.BUDGET,
-        "filter": filter,
-        "fields": filter.fields(),
-        "query": query,
-        "counted_on": now,
-        "back": _own_path(
-            given.get("back", ""), queue_address("", queue.name, "jobs") + (query and f"?{query}")
-        ),
-        "priority": given.get("priority", "0"),
-        "needs_name": action == "delete",
-    }
-    return Page("confirm.html", f"{action.capitalize()} jobs of {queue.name}", values)
-
-
 async def act_on_jobs(dashboard: Dashboard, form: FormData, user: str) -> Page | str:
     """Do something to selected jobs, or one chunk of those that pass a filter."""
-    _require_actor(dashboard)
-    name, action = _field(form, "queue"), _check_action(_field(form, "action"))
-    if action == "delete" and _field(form, "confirm") != name:
-        raise UsageError(f"confirm: to delete, type the name of the queue: {name}")
-    priority = _parse_priority(_field(form, "priority")) if action == "priority" else None
+    require_actor(dashboard)
+    name, action = _field(form, "queue"), check_action(_field(form, "action"))
+    try:
+        if action == "delete" and _field(form, "confirm") != name:
+            raise UsageError(f"confirm: to delete, type the name of the queue: {name}")
+        priority = _parse_priority(_field(form, "priority")) if action == "priority" else None
+    except UsageError as error:
+        return await ask(dashboard, await get_queue(dashboard, name), form, str(error))
     ids = [check_uuid("id", str(id)) for id in form.getlist("id")]
     if not ids:
         return await _act_on_filter(dashboard, form, Change(user, action, name), priority)
@@ -181,20 +142,14 @@ def _progress(target: str, hidden: dict[str, str], action: str, affected: int, e
         "affected": affected,
         "examined": examined,
         "expected": max(int(hidden["count"]), examined),
-        "back": _own_path(hidden["back"], queue_address("", hidden["queue"], "jobs")),
+        "back": own_path(hidden["back"], queue_address("", hidden["queue"], "jobs")),
     }
     return Page("progress.html", f"{action.capitalize()}: {affected:,} jobs so far", values)
 
 
-def _own_path(path: str, default: str) -> str:
-    """The path, if it is one of the dashboard: a form must not lead elsewhere."""
-    is_own = path.startswith("/") and not path.startswith("//") and "\\" not in path and path.isprintable()
-    return path.split("#")[0] if is_own else default
-
-
 def _done(queue: str, action: str, requested: int, affected: int, back: str) -> str:
     """The address of the page that the person came from, with the result of the action."""
-    path = _own_path(back, queue_address("", queue, "jobs"))
+    path = own_path(back, queue_address("", queue, "jobs"))
     sign = "&" if "?" in path else "?"
     return f"{path}{sign}{make_address('', done=f'{action}:{affected}:{requested}')[2:]}"
 
@@ -214,7 +169,7 @@ def _parse_priority(text: str) -> int:
 
 async def act_on_queue(dashboard: Dashboard, form: FormData, user: str) -> Page | str:
     """Pause or unpause a queue."""
-    _require_actor(dashboard)
+    require_actor(dashboard)
     name, action = _field(form, "queue"), _field(form, "action")
     if action not in ("pause", "unpause"):
         raise UsageError(f"action: {action[:50]!r} is not pause or unpause")
@@ -225,23 +180,23 @@ async def act_on_queue(dashboard: Dashboard, form: FormData, user: str) -> Page 
 
 async def act_on_schedule(dashboard: Dashboard, form: FormData, user: str) -> Page | str:
     """Pause or unpause a schedule, or send its job now."""
-    _require_actor(dashboard)
+    require_actor(dashboard)
     queue, key, action = _field(form, "queue"), _field(form, "key"), _field(form, "action")
-    store = dashboard.reader.store
+    store, back = dashboard.reader.store, own_path(_field(form, "back"), "/schedules")
     change = Change(user, action, queue, {"schedule": key})
     if action in ("pause-schedule", "unpause-schedule"):
-        await dashboard.actor.act(
-            changes.pause_schedule(store, change, key, paused=action == "pause-schedule")
-        )
-        return "/schedules"
+        pause = changes.pause_schedule(store, change, key, paused=action == "pause-schedule")
+        if not await dashboard.actor.act(pause):
+            raise HTTPException(404, _NO_SCHEDULE)
+        return back
     if action != "run-schedule":
         raise UsageError(f"action: {action[:50]!r} is not run-schedule, pause-schedule or unpause-schedule")
     found = await dashboard.read(lambda store: store.schedules.get_all(queue))
     schedule = next((each for each in found if each.key == key), None)
     if schedule is None:
-        raise HTTPException(404, "There is no such schedule.")
+        raise HTTPException(404, _NO_SCHEDULE)
     id = await dashboard.actor.act(changes.send(store, change, schedule.data, schedule.options))
-    return "/schedules" if id is None else queue_address("", queue, "jobs", id)
+    return back if id is None else queue_address("", queue, "jobs", id)
 
 
 # -- sending
@@ -249,18 +204,22 @@ async def act_on_schedule(dashboard: Dashboard, form: FormData, user: str) -> Pa
 
 async def send_form(dashboard: Dashboard, request: Request) -> Page:
     """The form of a new job."""
-    _require_actor(dashboard)
-    queue = await find_queue(dashboard, request.path_params["queue"])
-    return Page("send.html", f"Send a job to {queue.name}", {"queue": queue, "problem": None, "given": {}})
+    require_actor(dashboard)
+    return _send_page(await find_queue(dashboard, request.path_params["queue"]), {}, None)
+
+
+def _send_page(queue: Queue, given: Mapping[str, str], problem: str | None) -> Page:
+    values = {"queue": queue, "problem": problem, "given": given}
+    return Page("send.html", f"Send a job to {queue.name}", values, 400 if problem else 200)
 
 
 async def act_send(dashboard: Dashboard, form: FormData, user: str) -> Page | str:
     """Send a job."""
-    _require_actor(dashboard)
-    queue = await find_queue(dashboard, _field(form, "queue").replace("/", "~"))
+    require_actor(dashboard)
+    queue = await get_queue(dashboard, _field(form, "queue"))
     given = {name: _field(form, name) for name in ("data", "priority", "singleton_key", "start_after")}
     try:
-        data = json.loads(given["data"]) if given["data"].strip() else None
+        data = _parse_data(given["data"]) if given["data"].strip() else None
         options: dict[str, Any] = {}
         if given["priority"].strip():
             options["priority"] = _parse_priority(given["priority"])
@@ -270,25 +229,43 @@ async def act_send(dashboard: Dashboard, form: FormData, user: str) -> Page | st
             options["start_after"] = _parse_start(given["start_after"].strip())
         change = Change(user, "send", queue.name)
         id = await dashboard.actor.act(changes.send(dashboard.reader.store, change, data, options))
-    except (ValueError, RecursionError) as error:
-        text = str(error) if isinstance(error, UsageError) else f"data: this is not JSON: {error}"
-        return Page(
-            "send.html", f"Send a job to {queue.name}", {"queue": queue, "problem": text, "given": given}
-        )
+    except UsageError as error:
+        return _send_page(queue, given, str(error))
     if id is None:
-        text = "The policy of the queue has refused the job."
-        return Page(
-            "send.html", f"Send a job to {queue.name}", {"queue": queue, "problem": text, "given": given}
-        )
+        return _send_page(queue, given, "The policy of the queue has refused the job.")
     return queue_address("", queue.name, "jobs", id)
 
 
+def _parse_data(text: str) -> Any:
+    try:
+        return json.loads(text, parse_float=_parse_float)
+    except UsageError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"data: this is not JSON: {error}") from None
+
+
+def _parse_float(text: str) -> float:
+    """The number, if a float has all its digits: a job must not have other data than a person has typed."""
+    number = float(text)
+    if Decimal(repr(number)) != Decimal(text):
+        raise UsageError(f"data: {text[:50]} has more digits than a float keeps: send it as text, in quotes")
+    return number
+
+
 def _parse_start(text: str) -> float | datetime:
+    """Seconds, or an instant; without a zone it is in UTC. The script of the page adds the zone of the browser."""
     try:
         return float(text)
     except ValueError:
-        instant = check_instant("start_after", text if "+" in text or text.endswith("Z") else f"{text}+00:00")
-        return instant.astimezone(UTC)
+        pass
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"start_after: {text[:50]!r} is neither seconds nor a time: 2026-03-01T12:00"
+        ) from None
+    return check_instant("start_after", instant if instant.tzinfo else instant.replace(tzinfo=UTC))
 
 
 # -- redriving
@@ -321,7 +298,7 @@ async def redrive(dashboard: Dashboard, request: Request) -> Page:
 
 async def act_redrive(dashboard: Dashboard, form: FormData, user: str) -> Page | str:
     """Send one chunk of dead letters again."""
-    _require_actor(dashboard)
+    require_actor(dashboard)
     name, source = _field(form, "queue"), _field(form, "source") or None
     last, total, count = (
         check_uuid("last", _field(form, "last")),

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio.to_thread
 from starlette.applications import Starlette
@@ -13,12 +14,12 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trioboss.dashboard import actions, pages, system_pages
+from trioboss.dashboard import actions, confirming, pages, system_pages
 from trioboss.dashboard.database import Actor, Reader
 from trioboss.dashboard.formatting import Redactor, describe_result, make_redactor
 from trioboss.dashboard.live import EventStream, LivePages
 from trioboss.dashboard.pages import Dashboard, LoadPage, Page
-from trioboss.dashboard.rendering import render_page, render_parts
+from trioboss.dashboard.rendering import own_path, render_page, render_parts
 from trioboss.dashboard.security import HEADERS, Authorize, check_origin, find_user
 from trioboss.errors import TriobossError, UsageError
 from trioboss.postgres.errors import is_database_error
@@ -33,10 +34,11 @@ _PAGES: dict[str, tuple[LoadPage, str]] = {
     "/queues/{queue}/jobs": (pages.jobs, "queues"),
     "/queues/{queue}/keys": (pages.keys, "queues"),
     "/queues/{queue}/key": (pages.key, "queues"),
-    "/queues/{queue}/confirm": (actions.confirm, "queues"),
+    "/queues/{queue}/confirm": (confirming.confirm, "queues"),
     "/queues/{queue}/redrive": (actions.redrive, "queues"),
     "/queues/{queue}/send": (actions.send_form, "queues"),
     "/queues/{queue}": (pages.queue, "queues"),
+    "/queues/{queue}/schedule": (system_pages.schedule, "schedules"),
     "/schedules": (system_pages.schedules, "schedules"),
     "/workers": (system_pages.workers, "workers"),
     "/events": (system_pages.events, "events"),
@@ -129,19 +131,20 @@ class _App:
             if "text/event-stream" in request.headers.get("accept", ""):
                 return self._stream(load, request)
             page = await load(self._dashboard, request)
-            return HTMLResponse(render_page(page.template, await self._context(page, request, part, user)))
+            context = await self._context(page, request, part, user)
+            return HTMLResponse(render_page(page.template, context), page.status)
 
         return self._with_problems(respond)
 
     def _stream(self, load: LoadPage, request: Request) -> Response:
-        if self._live.is_full:
+        address = f"{request.scope['trioboss_base']} {request.url.path}?{request.url.query}"
+        if not self._live.has_room_for(address):
             raise HTTPException(503, "Too many pages are open.")
 
         async def read() -> dict[str, str]:
             page = await load(self._dashboard, request)
             return render_parts(page.template, await self._context(page, request))
 
-        address = f"{request.scope['trioboss_base']} {request.url.path}?{request.url.query}"
         return EventStream(self._live.follow(address, read))
 
     def _action(self, act: actions.Act) -> Callable[[Request], Awaitable[Response]]:
@@ -149,12 +152,12 @@ class _App:
             user = await find_user(request, self._authorize)
             check_origin(request)
             async with request.form(max_fields=2000, max_files=0) as form:
-                answer = await act(self._dashboard, form, user)
+                answer = await act(self._dashboard, actions.unpack(form), user)
             if isinstance(answer, str):
                 location = f"{request.scope['trioboss_base']}{answer}"
                 return Response(status_code=303, headers={"Location": location})
             context = await self._context(answer, request, user=user)
-            return HTMLResponse(render_page(answer.template, context))
+            return HTMLResponse(render_page(answer.template, context), answer.status)
 
         return self._with_problems(respond)
 
@@ -197,9 +200,20 @@ class _App:
         if getattr(error, "sqlstate", None) == _INSUFFICIENT_PRIVILEGE:
             option = "act_dsn" if request.method == "POST" else "dsn"
             status, text = 403, f"The role of {option} may not do this. {text}"
-        page = Page("problem.html", "Not available", {"status": status, "text": text})
+        is_passing = status == 503 and request.method == "GET"  # the same address may have a page in a moment
+        values = {"status": status, "text": text, "back": _referrer(request), "is_passing": is_passing}
+        page = Page("problem.html", "Not available", values)
         context = await self._context(page, request)
         return HTMLResponse(render_page(page.template, context), status, headers)
+
+
+def _referrer(request: Request) -> str:
+    """The path of the page that a person came from, if it is one of this dashboard; else that of the overview."""
+    parts = urlsplit(request.headers.get("referer", ""))
+    base = f"{request.scope.get('trioboss_base', '')}/"
+    if parts.netloc != request.headers.get("host") or not parts.path.startswith(base):
+        return base
+    return own_path(f"{parts.path}{parts.query and '?'}{parts.query}", base)
 
 
 def _with_headers(send: Send) -> Send:

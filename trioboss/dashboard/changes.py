@@ -106,14 +106,16 @@ def change_queue(store: Store, change: Change, *, paused: bool) -> Callable[[Syn
     return run
 
 
-def pause_schedule(store: Store, change: Change, key: str, *, paused: bool) -> Callable[[SyncBoss], None]:
-    """Pause or unpause a schedule."""
+def pause_schedule(store: Store, change: Change, key: str, *, paused: bool) -> Callable[[SyncBoss], bool]:
+    """Pause or unpause a schedule; whether there is one."""
 
-    def run(boss: SyncBoss) -> None:
+    def run(boss: SyncBoss) -> bool:
         with boss.transaction() as conn:
             pause = store.context.bind("pause_schedule", queue=change.queue, key=key, paused=paused)
             found = execute_blocking(conn, _run(pause), conn)
-            _audit(store, conn, change, 1, len(found))
+            if found:
+                _audit(store, conn, change, 1, 1)
+            return bool(found)
 
     return run
 

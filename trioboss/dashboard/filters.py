@@ -20,6 +20,7 @@ __all__ = [
     "STATES",
     "JobFilter",
     "last_id_at",
+    "list_actions",
     "time_of_id",
 ]
 
@@ -28,6 +29,8 @@ LAST_ID = UUID(int=(1 << 128) - 1)
 
 STATES = ("queued", "deferred", "waiting", "ready", "retry", "active", "completed", "failed", "cancelled")
 """What a list can be limited to: the states of jobs, and what queued ones wait for."""
+
+_EXACT = ("key", "error")
 
 FIELDS = ("state", "key", "error", "attempt", "text", "since", "until")
 """The fields of a filter in an address or a form."""
@@ -41,6 +44,20 @@ ACTION_STATES: Mapping[str, str] = {
 }
 """The jobs that each action changes. An action that is not here changes all. Unfinished jobs are queued or active."""
 
+_ALL_ACTIONS = ("retry", "cancel", "resume", "run-now", "priority", "delete")
+# The one that people mean most often comes first.
+_ACTIONS: Mapping[str | None, tuple[str, ...]] = {
+    "queued": ("cancel", "run-now", "priority", "delete"),
+    "deferred": ("run-now", "cancel", "priority", "delete"),
+    "waiting": ("cancel", "priority", "delete"),
+    "ready": ("cancel", "priority", "delete"),
+    "retry": ("cancel", "run-now", "priority", "delete"),
+    "active": ("cancel", "delete"),
+    "completed": ("delete",),
+    "failed": ("retry", "delete"),
+    "cancelled": ("resume", "delete"),
+}
+
 _TABLES: Mapping[str | None, frozenset[str]] = {
     None: frozenset({"live", "ended"}),
     "failed": frozenset({"live", "ended"}),  # a failed job that blocks its key is live
@@ -53,6 +70,11 @@ _TAIL = re.compile(r"[0-9a-f]{12}")
 _AGO = re.compile(r"(\d{1,4})(m|h|d)")
 _DAYS = {"today": timedelta(0), "yesterday": timedelta(days=1)}
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+
+
+def list_actions(state: str | None) -> tuple[str, ...]:
+    """The actions that change jobs of a state; all, if there is none."""
+    return _ACTIONS.get(state, _ALL_ACTIONS)
 
 
 @attrs.frozen
@@ -78,7 +100,9 @@ class JobFilter:
     @classmethod
     def parse(cls, query: Mapping[str, str], now: datetime) -> "JobFilter":
         """The filter in the query of an address. An empty field is none."""
-        given = {name: value.strip() for name, value in query.items() if value.strip()}
+        # Keys and classes of errors are compared as they are: " " is a key, and no filter would mean all jobs.
+        given = {name: value if name in _EXACT else value.strip() for name, value in query.items()}
+        given = {name: value for name, value in given.items() if value}
         state = given.get("state")
         if state is not None and state not in STATES:
             raise UsageError(f"state: {state[:50]!r} is not one of {', '.join(STATES)}")

@@ -6,25 +6,27 @@ import json
 import re
 import secrets
 import unicodedata
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlencode
 
 from markupsafe import Markup, escape
 
 from trioboss.charts import numbers
-from trioboss.dashboard.values import COUNT_LIMIT
+from trioboss.dashboard.values import COUNT_LIMIT, Payload
 from trioboss.model.payload import Unreadable
 
 __all__ = [
     "FILTERS",
     "Redactor",
+    "at_least",
     "clean",
     "count",
     "describe_result",
     "make_redactor",
-    "read_json",
+    "read_payload",
     "show_json",
     "show_time",
 ]
@@ -34,6 +36,7 @@ Redactor = Callable[[str, Any], Any]
 
 _MOST_CHARACTERS = 100_000
 _HIDDEN = "•••"
+_TOO_DEEP = "it is nested too deeply"
 _DIRECTIONS = {
     "\u200e",
     "\u200f",
@@ -61,14 +64,16 @@ def _escape_character(c: str) -> str:
     return c
 
 
-def read_json(text: str | None) -> Any:
-    """JSON that Postgres wrote, with all digits of its numbers."""
-    if text is None:
+def read_payload(text: str | None) -> Payload | None:
+    """JSON that Postgres wrote, with all digits of its numbers; None if it is null."""
+    if text is None or text == "null":
         return None
     try:
-        return json.loads(text, parse_float=Decimal)
-    except (ValueError, RecursionError) as error:
-        return Unreadable(str(error))
+        return Payload(json.loads(text, parse_float=Decimal), len(text))
+    except RecursionError:
+        return Payload(Unreadable(_TOO_DEEP), len(text))
+    except ValueError as error:
+        return Payload(Unreadable(str(error)), len(text))
 
 
 def show_json(value: object) -> str:
@@ -81,21 +86,25 @@ def show_json(value: object) -> str:
     def write(value: object) -> str:
         return f"{mark}{value}{mark}" if isinstance(value, Decimal) else str(value)
 
-    text = json.dumps(value, indent=2, ensure_ascii=False, default=write)
-    text = text.replace(f'"{mark}', "").replace(f'{mark}"', "")
+    # Encoded only as far as it is shown: a live page does it every second, in the event loop.
+    encoder = json.JSONEncoder(indent=2, ensure_ascii=False, default=write)
+    parts, length = [], 0
+    try:
+        for part in encoder.iterencode(value):
+            parts.append(part)
+            length += len(part)
+            if length > _MOST_CHARACTERS + 2 * len(mark):
+                break
+    except RecursionError:
+        return show_json(Unreadable(_TOO_DEEP))
+    text = "".join(parts).replace(f'"{mark}', "").replace(f'{mark}"', "")
     if len(text) > _MOST_CHARACTERS:
-        return clean(text[:_MOST_CHARACTERS]) + f"\n… {len(text) - _MOST_CHARACTERS:,} more characters"
+        return clean(text[:_MOST_CHARACTERS]) + "\n… the rest is cut off"
     return clean(text)
 
 
-def value_size(value: object) -> int:
-    """About how many bytes a value has."""
-    return len(json.dumps(value, default=str))
-
-
-def json_size(value: object) -> str:
-    """About how large a value is."""
-    size = value_size(value)
+def json_size(size: int) -> str:
+    """How large a value is."""
     return f"{size:,} B" if size < 10_000 else f"{size / 1024:,.0f} KiB"
 
 
@@ -104,9 +113,21 @@ def make_redactor(redact: Redactor | Collection[str] | None) -> Redactor:
     if redact is None:
         return lambda _, value: value
     if callable(redact):
-        return redact
+        return _guard(redact)
     names = {name.lower() for name in redact}
-    return lambda _, value: _hide(value, names)
+    return _guard(lambda _, value: _hide(value, names))
+
+
+def _guard(redact: Redactor) -> Redactor:
+    """A value that is nested too deeply for the function is not shown: it could not be redacted."""
+
+    def guarded(queue: str, value: Any) -> Any:
+        try:
+            return redact(queue, value)
+        except RecursionError:
+            return Unreadable(_TOO_DEEP)
+
+    return guarded
 
 
 def _hide(value: Any, names: Collection[str]) -> Any:
@@ -124,9 +145,16 @@ def count(number: int | None) -> str:
     return f"more than {COUNT_LIMIT - 1:,}" if number >= COUNT_LIMIT else f"{number:,}"
 
 
-def short_count(number: int, limit: int = COUNT_LIMIT) -> str:
+def short_count(number: int, limit: int = COUNT_LIMIT) -> Markup:
     """The same for a small place."""
-    return f"{(limit - 1) // 1000}k+" if number >= limit else f"{number:,}"
+    if number < limit:
+        return Markup(f"{number:,}")
+    return Markup('<span title="more than {0}">{0}+</span>').format(f"{limit - 1:,}")
+
+
+def at_least(number: int) -> Markup:
+    """A sum of counts, of which some have stopped."""
+    return Markup('<span title="at least {0}">{0}+</span>').format(f"{number:,}")
 
 
 def show_time(instant: datetime | None, style: str = "full") -> Markup:
@@ -134,7 +162,8 @@ def show_time(instant: datetime | None, style: str = "full") -> Markup:
     if instant is None:
         return Markup(numbers.NONE)
     at = instant.astimezone(UTC)
-    text = f"{at:%H:%M:%S}" if style == "time" else f"{at.day} {at:%b %H:%M:%S}"
+    year = "" if at.year == datetime.now(UTC).year else f" {at.year}"
+    text = f"{at:%H:%M:%S}" if style == "time" else f"{at.day} {at:%b}{year} {at:%H:%M:%S}"
     return Markup('<time datetime="{}" data-style="{}" title="{} UTC">{}</time>').format(
         at.isoformat(), style, f"{at:%Y-%m-%d %H:%M:%S}", text
     )
@@ -149,10 +178,10 @@ def describe_result(text: str) -> str | None:
     return f"{action}: {affected:,} of {requested:,} job{'' if requested == 1 else 's'} changed"
 
 
-def show_iso_time(text: object) -> Markup:
-    """A time that the audit has as text."""
+def show_iso_time(text: object, style: str = "full") -> Markup:
+    """A time that the database has as text, in JSON."""
     try:
-        return show_time(datetime.fromisoformat(str(text)))
+        return show_time(datetime.fromisoformat(str(text)), style)
     except ValueError:
         return escape(clean(str(text)))
 
@@ -167,9 +196,9 @@ def show_times(text: str) -> Markup:
     return shown + escape(clean(text[end:]))
 
 
-def short_id(id: object) -> str:
-    """An id as lists show it: the filter of a list of jobs takes it like this."""
-    return f"{str(id)[:8]}…{str(id)[-12:]}"
+def short_id(id: object) -> Markup:
+    """An id as lists show it: the filter of a list of jobs takes it like this. A phone shows the end alone."""
+    return Markup('<span class="wide">{}</span>…{}').format(clean(str(id)[:8]), clean(str(id)[-12:]))
 
 
 def cut(text: object, most: int) -> str:
@@ -183,6 +212,16 @@ def show_age(instant: datetime | None) -> Markup:
     with it the part of a live page that it is in.
     """
     return show_time(instant, "age")
+
+
+def raw(value: object) -> Markup:
+    """The value of a field of a form. It is not cleaned: it comes back, and an altered key is another key."""
+    return escape("" if value is None else str(value))
+
+
+def pack(fields: Mapping[str, object]) -> str:
+    """Fields of a form as the query of an address: plain ASCII, which neither `clean` nor a browser alters."""
+    return urlencode({name: "" if value is None else value for name, value in fields.items()}, doseq=True)
 
 
 def finalize(value: object) -> object:
@@ -203,5 +242,6 @@ FILTERS: dict[str, Callable[..., object]] = {
     "iso_time": show_iso_time,
     "short_id": short_id,
     "cut": cut,
-    "value_size": value_size,
+    "raw": raw,
+    "pack": pack,
 }

@@ -70,10 +70,9 @@ class LivePages:
 
     _pages: dict[str, _LivePage] = attrs.field(factory=dict, init=False)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether no other page can be live now."""
-        return len(self._pages) >= _MOST_PAGES
+    def has_room_for(self, address: str) -> bool:
+        """Whether that page can be live now. One that already is costs nothing more for another person."""
+        return address in self._pages or len(self._pages) < _MOST_PAGES
 
     @property
     def interval(self) -> float:

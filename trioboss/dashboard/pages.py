@@ -12,11 +12,11 @@ from starlette.requests import Request
 
 from trioboss.dashboard import queries
 from trioboss.dashboard.database import Actor, Reader
-from trioboss.dashboard.filters import STATES, JobFilter
-from trioboss.dashboard.formatting import Redactor, cut, read_json
+from trioboss.dashboard.filters import STATES, JobFilter, list_actions
+from trioboss.dashboard.formatting import Redactor, at_least, cut, read_payload
 from trioboss.dashboard.history import draw_history, draw_spark, sum_history
 from trioboss.dashboard.rendering import decode_queue, queue_address
-from trioboss.dashboard.values import OVERVIEW_LIMIT, Attempt, JobPage, KeyPage, Rates
+from trioboss.dashboard.values import OVERVIEW_LIMIT, Attempt, JobPage, KeyPage, Payload, Rates
 from trioboss.errors import UnknownQueue, UsageError
 from trioboss.model.check import check_uuid
 from trioboss.model.payload import Unreadable
@@ -30,6 +30,7 @@ __all__ = [
     "LoadPage",
     "Page",
     "find_queue",
+    "get_queue",
     "job",
     "jobs",
     "key",
@@ -69,6 +70,7 @@ class Page:
     template: str
     title: str
     values: dict[str, Any] = attrs.field(factory=dict)
+    status: int = 200
 
 
 @attrs.frozen
@@ -104,7 +106,7 @@ async def overview(dashboard: Dashboard, request: Request) -> Page:
         )
         rates = yield from queries.list_rates(store, [row.name for row in rows], now)
         warnings = yield from store.statistics.get_warnings(None, now - timedelta(minutes=10), 20)
-        workers = yield from queries.list_workers(store)
+        workers = yield from queries.count_workers(store)
         return rows, rates, warnings, workers
 
     rows, rates, warnings, workers = await dashboard.read(read)
@@ -128,6 +130,7 @@ async def overview(dashboard: Dashboard, request: Request) -> Page:
         "hour": hour,
         "text": text,
         "is_part": more is not None or text is not None or after is not None,
+        "is_first": after is None,
         "limit": OVERVIEW_LIMIT,
         "warned": {warning.queue for warning in warnings},
         "no_rates": Rates(),
@@ -138,7 +141,7 @@ async def overview(dashboard: Dashboard, request: Request) -> Page:
 def _add_counts(counts: list[int]) -> str:
     """The sum of counts, each of which may have stopped at its limit."""
     total = sum(min(each, OVERVIEW_LIMIT - 1) for each in counts)
-    return f"{total:,}{'+' if any(each >= OVERVIEW_LIMIT for each in counts) else ''}"
+    return at_least(total) if any(each >= OVERVIEW_LIMIT for each in counts) else f"{total:,}"
 
 
 async def _go_to_job(dashboard: Dashboard, request: Request, id: UUID) -> None:
@@ -152,9 +155,13 @@ async def _go_to_job(dashboard: Dashboard, request: Request, id: UUID) -> None:
 # -- one queue
 
 
-async def find_queue(dashboard: Dashboard, name: str) -> Queue:
-    """The queue of that name, as an address has it. Raises HTTPException if there is none."""
-    name = decode_queue(name)
+async def find_queue(dashboard: Dashboard, part: str) -> Queue:
+    """The queue of a part of an address. Raises HTTPException if there is none."""
+    return await get_queue(dashboard, decode_queue(part))
+
+
+async def get_queue(dashboard: Dashboard, name: str) -> Queue:
+    """The queue of that name. Raises HTTPException if there is none."""
     try:
         return await dashboard.read(lambda store: store.context.reload(name))
     except (UnknownQueue, UsageError):
@@ -208,26 +215,33 @@ async def queue(dashboard: Dashboard, request: Request) -> Page:
 async def jobs(dashboard: Dashboard, request: Request) -> Page:
     """A list of jobs."""
     found = await find_queue(dashboard, request.path_params["queue"])
+    problem = None
 
     def read(store: Store) -> Operation[tuple[JobFilter, JobPage]]:
         now = yield from queries.get_clock(store)
         filter = JobFilter.parse(request.query_params, now)
         return filter, (yield from queries.list_jobs(store, found.name, filter))
 
-    filter, page = await dashboard.read(read)
+    try:
+        filter, page = await dashboard.read(read)
+    except UsageError as error:  # the form is shown again, with what was typed
+        filter, page, problem = JobFilter(), JobPage([], None, False), str(error)
+    query = filter.query()
     values = {
         "queue": found,
         "filter": filter,
+        "problem": problem,
         "page": _redact_page(dashboard, found.name, page),
         "states": STATES,
+        "actions": list_actions(filter.state),
         "budget": queries.BUDGET,
-        "query": filter.query(),
-        "here": queue_address("", found.name, "jobs") + (filter.query() and f"?{filter.query()}"),
+        "query": query,
+        "here": queue_address("", found.name, "jobs") + (query and f"?{query}"),
         "next_query": None if page.next is None else filter.query(before=page.next),
         "first_query": filter.query(before=None),
         "given": dict(request.query_params),
     }
-    return Page("jobs.html", f"Jobs of {found.name}", values)
+    return Page("jobs.html", f"Jobs of {found.name}", values, 400 if problem else 200)
 
 
 def redact_message(dashboard: Dashboard, queue: str, message: str | None) -> str | None:
@@ -258,8 +272,8 @@ async def job(dashboard: Dashboard, request: Request) -> Page:
         attempts = yield from queries.list_attempts(store, job)
         explanation = yield from store.reading.why(found.name, id)
         dead_letter = yield from queries.find_dead_letter(store, job)
-        data, output = yield from queries.get_payload(store, job)
-        return job, attempts, explanation, dead_letter, read_json(data), read_json(output)
+        payload = yield from queries.get_payload(store, job)
+        return job, attempts, explanation, dead_letter, *(read_payload(text) for text in payload)
 
     answer = await dashboard.read(read)
     if answer is None:
@@ -267,6 +281,8 @@ async def job(dashboard: Dashboard, request: Request) -> Page:
     job, attempts, explanation, dead_letter, data, output = answer
 
     def redact(value: Any) -> Any:
+        if isinstance(value, Payload):
+            return attrs.evolve(value, value=redact(value.value))
         return value if isinstance(value, Unreadable) else dashboard.redact(found.name, value)
 
     values = {

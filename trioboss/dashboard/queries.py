@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -23,16 +22,11 @@ from trioboss.dashboard.values import (
     PipelineAudit,
     QueueRow,
     Rates,
-    ScheduleRow,
-    SlowJob,
-    Tick,
+    SlowJobs,
+    WorkerPage,
     WorkerRow,
 )
-from trioboss.errors import UsageError
-from trioboss.model.cron import Ticks
 from trioboss.model.job import Job
-from trioboss.model.schedule import Schedule
-from trioboss.model.ticks import make_ticks
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.store import Store
 from trioboss.store.parameters import text_array
@@ -41,7 +35,7 @@ from trioboss.store.rows import read_first
 __all__ = [
     "BUDGET",
     "PAGE",
-    "count_jobs",
+    "count_workers",
     "find_dead_letter",
     "find_queue_of_job",
     "get_clock",
@@ -56,9 +50,9 @@ __all__ = [
     "list_pipeline",
     "list_queues",
     "list_rates",
-    "list_schedules",
     "list_slowest",
     "list_workers",
+    "read_rows",
 ]
 
 PAGE = 50
@@ -66,17 +60,16 @@ PAGE = 50
 BUDGET = 20_000
 """Jobs that a search reads at a time."""
 _BEFORE_ALL_KEYS = "key"  # a backlog is "key:" and the key
-_TICKS = 24
-_NEXT_TICKS = 3
 
 
-def _read(store: Store, statement: str, **values: object) -> Operation[list[tuple[Any, ...]]]:
+def read_rows(store: Store, statement: str, **values: object) -> Operation[list[tuple[Any, ...]]]:
+    """Execute one statement."""
     return read_first((yield Batch((store.context.bind(statement, **values),))))
 
 
 def get_clock(store: Store) -> Operation[datetime]:
     """The time of the database."""
-    ((now,),) = yield from _read(store, "read_clock")
+    ((now,),) = yield from read_rows(store, "read_clock")
     return now  # type: ignore[no-any-return]
 
 
@@ -90,19 +83,21 @@ def list_queues(
     most: int = COUNT_LIMIT,
 ) -> Operation[list[QueueRow]]:
     """Queues by name, with their live jobs counted."""
-    rows = yield from _read(store, "show_queues", queue=queue, text=text, after=after, limit=limit, most=most)
+    rows = yield from read_rows(
+        store, "show_queues", queue=queue, text=text, after=after, limit=limit, most=most
+    )
     return [QueueRow(*row) for row in rows]
 
 
 def find_queue_of_job(store: Store, id: UUID) -> Operation[str | None]:
     """The queue that has a job of this id."""
-    rows = yield from _read(store, "show_queue_of_job", id=id)
+    rows = yield from read_rows(store, "show_queue_of_job", id=id)
     return rows[0][0] if rows else None
 
 
 def get_payload(store: Store, job: Job) -> Operation[tuple[str | None, str | None]]:
     """The data and output of a job, as JSON text."""
-    rows = yield from _read(store, "show_payload", queue=job.queue, id=job.id)
+    rows = yield from read_rows(store, "show_payload", queue=job.queue, id=job.id)
     return (rows[0][0], rows[0][1]) if rows else (None, None)
 
 
@@ -111,7 +106,7 @@ def list_rates(
 ) -> Operation[Mapping[str, Rates]]:
     """What happened in each queue in each of the last minutes."""
     first = (now - timedelta(minutes=minutes - 1)).replace(second=0, microsecond=0)
-    rows = yield from _read(store, "show_rates", queues=text_array(queues), since=first)
+    rows = yield from read_rows(store, "show_rates", queues=text_array(queues), since=first)
     found = {}
     for queue, times, *columns in rows:
         minutes_of = [int((time - first).total_seconds() // 60) for time in times]
@@ -129,12 +124,12 @@ def _spread(minutes_of: Sequence[int], counts: Sequence[int], length: int) -> li
 
 def list_errors(store: Store, queue: str) -> Operation[list[ErrorClass]]:
     """The classes of errors of the newest failed jobs."""
-    return [ErrorClass(*row) for row in (yield from _read(store, "show_errors", queue=queue))]
+    return [ErrorClass(*row) for row in (yield from read_rows(store, "show_errors", queue=queue))]
 
 
-def list_slowest(store: Store, queue: str) -> Operation[list[SlowJob]]:
-    """The newest completed jobs that ran longest."""
-    return [SlowJob(*row) for row in (yield from _read(store, "show_slowest", queue=queue, limit=8))]
+def list_slowest(store: Store, queue: str) -> Operation[list[SlowJobs]]:
+    """The newest completed jobs that ran longest, those of one key together."""
+    return [SlowJobs(*row) for row in (yield from read_rows(store, "show_slowest", queue=queue, limit=6))]
 
 
 def list_keys(
@@ -148,7 +143,7 @@ def list_keys(
         "limit": limit + 1,
         "most": 1001,
     }
-    rows = yield from _read(store, "show_keys", **values)
+    rows = yield from read_rows(store, "show_keys", **values)
     blocked = [KeyRow(*row) for part, *row in rows if part == 0]
     if len(blocked) > limit:
         return KeyPage(blocked[:limit], after_blocked=blocked[limit - 1].backlog)
@@ -163,15 +158,13 @@ def list_keys(
 
 def list_backlog(store: Store, queue: str, key: str, limit: int = 100) -> Operation[list[BacklogJob]]:
     """The jobs of a key, in their order."""
-    rows = yield from _read(store, "show_backlog", queue=queue, key=key, limit=limit)
+    rows = yield from read_rows(store, "show_backlog", queue=queue, key=key, limit=limit)
     return [BacklogJob(part == 0, *fields[:10]) for part, *fields in rows]
 
 
-def list_jobs(
-    store: Store, queue: str, filter: JobFilter, limit: int = PAGE, budget: int = BUDGET
-) -> Operation[JobPage]:
+def list_jobs(store: Store, queue: str, filter: JobFilter, limit: int = PAGE) -> Operation[JobPage]:
     """One page of the jobs that pass the filter, the newest first."""
-    values: dict[str, object] = {**filter.values(), "queue": queue, "limit": limit, "budget": budget}
+    values: dict[str, object] = {**filter.values(), "queue": queue, "limit": limit, "budget": BUDGET}
     names = [f"show_{table}_jobs" for table in filter.tables]
     if not names:
         return JobPage([], None, False)
@@ -194,15 +187,9 @@ def list_jobs(
     return JobPage(jobs, reached, reached is not None)
 
 
-def count_jobs(store: Store, queue: str, filter: JobFilter) -> Operation[tuple[int, bool]]:
-    """How many jobs pass the filter, up to 10,001, and whether the search ended before it had read all jobs."""
-    page = yield from list_jobs(store, queue, filter, COUNT_LIMIT)
-    return len(page.jobs), page.is_partial
-
-
 def list_attempts(store: Store, job: Job) -> Operation[list[Attempt]]:
     """All attempts that are known, in order: those that did not end well, and the last one."""
-    rows = yield from _read(store, "show_attempts", queue=job.queue, id=job.id)
+    rows = yield from read_rows(store, "show_attempts", queue=job.queue, id=job.id)
     attempts = [Attempt(*row) for row in rows]
     known = {(attempt.number, attempt.started_on) for attempt in attempts}
     if (
@@ -218,50 +205,27 @@ def find_dead_letter(store: Store, job: Job) -> Operation[tuple[str, UUID] | Non
     """The dead letter job of a failed one."""
     if job.dead_letter is None or job.state != "failed" or job.completed_on is None:
         return None
-    rows = yield from _read(
+    rows = yield from read_rows(
         store, "show_dead_letter", queue=job.dead_letter, id=job.id, ended_on=job.completed_on
     )
     return (rows[0][0], rows[0][1]) if rows else None
 
 
-def list_schedules(store: Store, now: datetime) -> Operation[list[ScheduleRow]]:
-    """All schedules with their ticks."""
-    rows = yield from _read(store, "show_schedules", limit=200, ticks=_TICKS)
-    return [_read_schedule(row, now) for row in rows]
+def count_workers(store: Store) -> Operation[int]:
+    """How many workers are not known to be gone, up to 10,001."""
+    ((number,),) = yield from read_rows(store, "show_worker_count", most=COUNT_LIMIT)
+    return number  # type: ignore[no-any-return]
 
 
-def _read_schedule(row: tuple[Any, ...], now: datetime) -> ScheduleRow:
-    schedule, (paused, due, fired, jobs) = Schedule(*row[:9]), row[9:]
-    ticks = [Tick(*tick) for tick in zip(due or (), fired or (), jobs or (), strict=True)]
-    if paused:
-        return ScheduleRow(schedule, paused, ticks, ())
-    try:
-        cron = make_ticks(schedule.cron, schedule.timezone)
-        upcoming = list(islice(cron.ticks(now, now + timedelta(days=3660)), _NEXT_TICKS))
-        return ScheduleRow(schedule, paused, _with_missed(cron, schedule, ticks, now), upcoming)
-    except (UsageError, ValueError, LookupError, OSError):
-        # Plain SQL can write what is no cron expression: such a schedule has no next tick, and is still shown.
-        return ScheduleRow(schedule, paused, ticks, ())
-
-
-def _with_missed(cron: Ticks, schedule: Schedule, ticks: list[Tick], now: datetime) -> Sequence[Tick]:
-    """The ticks of the ledger, and those that are not in it although they were due: the newest first."""
-    oldest = ticks[-1].due if ticks else now - timedelta(days=1)
-    start = max(oldest, schedule.updated_on, now - timedelta(days=7))
-    fired = {tick.due for tick in ticks}
-    missed = []
-    for due in cron.ticks(start, now - timedelta(seconds=30)):
-        if due not in fired:
-            missed.append(Tick(due, None, None))
-        if len(missed) > 1000:
-            break
-    return sorted([*ticks, *missed], key=lambda tick: tick.due, reverse=True)[:_TICKS]
-
-
-def list_workers(store: Store) -> Operation[list[WorkerRow]]:
-    """All workers with their jobs."""
-    rows = yield from _read(store, "show_workers", limit=500, most=COUNT_LIMIT)
-    return [WorkerRow(*fields, _read_leases(jobs)) for *fields, jobs in rows]  # type: ignore[call-arg]
+def list_workers(
+    store: Store, after: tuple[str, str, UUID] | None = None, limit: int = 100
+) -> Operation[WorkerPage]:
+    """One page of the workers with their jobs: those after a name, queue and id."""
+    name, queue, id = after or (None, None, None)
+    values = {"after_name": name, "after_queue": queue, "after_id": id}
+    found = yield from read_rows(store, "show_workers", **values, limit=limit + 1, most=COUNT_LIMIT)
+    rows = [WorkerRow(*fields, _read_leases(jobs)) for *fields, jobs in found]  # type: ignore[call-arg]
+    return WorkerPage(rows[:limit], rows[limit - 1] if len(rows) > limit else None)
 
 
 def _read_leases(jobs: list[list[Any]] | None) -> list[tuple[str, UUID, datetime, int]]:
@@ -273,18 +237,18 @@ def _read_leases(jobs: list[list[Any]] | None) -> list[tuple[str, UUID, datetime
 
 def list_audit(store: Store, before: UUID = LAST_ID) -> Operation[list[AuditRow]]:
     """What people did, the newest first."""
-    return [AuditRow(*row) for row in (yield from _read(store, "show_audit", high=before, limit=100))]
+    return [AuditRow(*row) for row in (yield from read_rows(store, "show_audit", high=before, limit=100))]
 
 
 def list_events(store: Store, kind: str | None = None) -> Operation[list[EventRow]]:
     """Recent events of all kinds, or of one, the newest first."""
-    return [EventRow(*row) for row in (yield from _read(store, "show_events", kind=kind, limit=100))]
+    return [EventRow(*row) for row in (yield from read_rows(store, "show_events", kind=kind, limit=100))]
 
 
 def list_pipeline(store: Store) -> Operation[tuple[list[Lake], list[PipelineAudit], list[BulkLoad]]]:
     """Exports, audits and bulk loads."""
-    rows = yield from _read(store, "show_pipeline", limit=50)
-    lakes = [Lake(*row[1:6]) for row in rows if row[0] == "lake"]
-    loads = [BulkLoad(row[1], row[2], *row[6:]) for row in rows if row[0] == "load"]
-    audits = [PipelineAudit(*row) for row in (yield from _read(store, "show_history_audits", limit=50))]
+    rows = yield from read_rows(store, "show_pipeline", limit=50)
+    lakes = [Lake(*row[1:8]) for row in rows if row[0] == "lake"]
+    loads = [BulkLoad(row[1], row[2], *row[8:]) for row in rows if row[0] == "load"]
+    audits = [PipelineAudit(*row) for row in (yield from read_rows(store, "show_history_audits", limit=50))]
     return lakes, audits, loads

@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader
 from trioboss._version import __version__
 from trioboss.dashboard.formatting import FILTERS, finalize
 
-__all__ = ["decode_queue", "make_address", "queue_address", "render_page", "render_parts"]
+__all__ = ["decode_queue", "make_address", "own_path", "queue_address", "render_page", "render_parts"]
 
 _LIVE = "live_"  # a block of this name is a live part; the element around it has the same id
 
@@ -30,6 +30,12 @@ def queue_address(base: str, queue: str, *parts: object, **query: object) -> str
 def decode_queue(part: str) -> str:
     """The name of the queue in an address."""
     return part.removeprefix("!").replace("~", "/")
+
+
+def own_path(path: str, default: str) -> str:
+    """The path, if it is one of the dashboard: a form or a link must not lead elsewhere."""
+    is_own = path.startswith("/") and not path.startswith("//") and "\\" not in path and path.isprintable()
+    return path.split("#")[0] if is_own else default
 
 
 def _make_environment() -> Environment:

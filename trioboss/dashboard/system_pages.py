@@ -1,21 +1,24 @@
 """The pages of everything that is no queue: schedules, workers, events, the audit of actions, the pipeline."""
 
 from datetime import timedelta
+from itertools import groupby
 from typing import Any
-from uuid import UUID
 
 import attrs
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from trioboss.dashboard import queries
+from trioboss.dashboard import ledger, queries
 from trioboss.dashboard.filters import LAST_ID
-from trioboss.dashboard.pages import Dashboard, Page, redact_message
+from trioboss.dashboard.pages import Dashboard, Page, find_queue, redact_message
+from trioboss.dashboard.rendering import make_address, queue_address
+from trioboss.dashboard.values import SchedulePage, ScheduleRow
 from trioboss.errors import UsageError
-from trioboss.model.check import check_uuid
+from trioboss.model.check import check_instant, check_uuid
 from trioboss.postgres.operation import Operation
 from trioboss.store import Store
 
-__all__ = ["audit", "events", "pipeline", "schedules", "workers"]
+__all__ = ["audit", "events", "pipeline", "schedule", "schedules", "workers"]
 
 _EVENT_KINDS = {
     "attempt": "Attempts",
@@ -28,17 +31,49 @@ _EVENT_KINDS = {
 
 async def schedules(dashboard: Dashboard, request: Request) -> Page:
     """All schedules."""
+    given = request.query_params
+    text = given.get("text", "").strip() or None
+    after = (given["after"], given.get("after_key", "")) if given.get("after") else None
 
-    def read(store: Store) -> Operation[Any]:
+    def read(store: Store) -> Operation[SchedulePage]:
         now = yield from queries.get_clock(store)
-        return (yield from queries.list_schedules(store, now))
+        return (yield from ledger.list_schedules(store, now, text=text, after=after))
 
-    return Page("schedules.html", "Schedules", {"schedules": await dashboard.read(read)})
+    here = make_address("", "schedules", **{name: given.get(name) for name in ("text", "after", "after_key")})
+    values = {"page": await dashboard.read(read), "text": text, "is_first": after is None, "here": here}
+    return Page("schedules.html", "Schedules", values)
+
+
+async def schedule(dashboard: Dashboard, request: Request) -> Page:
+    """One schedule, with its ledger."""
+    queue = await find_queue(dashboard, request.path_params["queue"])
+    key, before = request.query_params.get("key", ""), request.query_params.get("before")
+    until = check_instant("before", before) if before else None
+
+    def read(store: Store) -> Operation[ScheduleRow | None]:
+        now = yield from queries.get_clock(store)
+        return (yield from ledger.get_schedule(store, now, queue.name, key, before=until))
+
+    row = await dashboard.read(read)
+    if row is None:
+        raise HTTPException(404, "There is no such schedule: it may have been deleted.")
+    data = None if row.schedule.data is None else dashboard.redact(queue.name, row.schedule.data)
+    here = queue_address("", queue.name, "schedule", key=key)
+    values = {"queue": queue, "row": row, "data": data, "is_first": until is None, "here": here}
+    return Page("schedule.html", f"Schedule {key[:40]} of {queue.name}", values)
 
 
 async def workers(dashboard: Dashboard, request: Request) -> Page:
     """All workers."""
-    return Page("workers.html", "Workers", {"workers": await dashboard.read(queries.list_workers)})
+    given = request.query_params
+    after = None
+    if given.get("after"):
+        after = given["after"], given.get("after_queue", ""), check_uuid("after_id", given.get("after_id"))
+    page = await dashboard.read(lambda store: queries.list_workers(store, after))
+    # Workers of one process, one for each queue, have one state.
+    processes = groupby(page.rows, lambda row: (row.boss, row.connected, row.gone_since))
+    values = {"page": page, "processes": [list(rows) for _, rows in processes], "is_first": after is None}
+    return Page("workers.html", "Workers", values)
 
 
 async def events(dashboard: Dashboard, request: Request) -> Page:
@@ -72,8 +107,9 @@ async def audit(dashboard: Dashboard, request: Request) -> Page:
     """What people did from the dashboard."""
     before = request.query_params.get("before")
     last = LAST_ID if not before else check_uuid("before", before)
-    rows = await dashboard.read(lambda store: queries.list_audit(store, UUID(str(last))))
-    return Page("audit.html", "Audit", {"rows": rows, "more": rows[-1].id if len(rows) == 100 else None})
+    rows = await dashboard.read(lambda store: queries.list_audit(store, last))
+    more = rows[-1].id if len(rows) == 100 else None
+    return Page("audit.html", "Audit", {"rows": rows, "more": more, "is_first": last == LAST_ID})
 
 
 async def pipeline(dashboard: Dashboard, request: Request) -> Page:

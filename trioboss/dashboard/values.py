@@ -1,7 +1,7 @@
 """What the pages show, as values. queries.py reads them."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -17,16 +17,21 @@ __all__ = [
     "BacklogJob",
     "BulkLoad",
     "ErrorClass",
+    "EventRow",
     "JobPage",
     "JobRow",
     "KeyPage",
     "KeyRow",
     "Lake",
+    "Payload",
+    "PipelineAudit",
     "QueueRow",
     "Rates",
+    "SchedulePage",
     "ScheduleRow",
-    "SlowJob",
+    "SlowJobs",
     "Tick",
+    "WorkerPage",
     "WorkerRow",
 ]
 
@@ -77,15 +82,16 @@ class ErrorClass:
 
 
 @attrs.frozen
-class SlowJob:
-    """A job that ran long."""
+class SlowJobs:
+    """How long the jobs of a key ran, or one job without a key."""
 
-    id: UUID
     key: str | None
-    attempt: int
+    count: int
+    median: float
+    longest: float
+    id: UUID
+    """The job that ran longest."""
     completed_on: datetime
-    waited: float | None
-    ran: float
 
 
 @attrs.frozen
@@ -171,12 +177,33 @@ class Attempt:
 
 
 @attrs.frozen
+class Payload:
+    """The data or output of a job, as far as it may be shown."""
+
+    value: Any
+    size: int
+    """Characters of the JSON text that Postgres has."""
+
+
+@attrs.frozen
 class Tick:
     """A tick of a schedule: fired, or missed."""
 
     due: datetime
     fired_on: datetime | None
     job_id: UUID | None
+
+    @property
+    def delay(self) -> float:
+        """Seconds from when it was due to when it was fired."""
+        return 0.0 if self.fired_on is None else max(0.0, (self.fired_on - self.due).total_seconds())
+
+    @property
+    def outcome(self) -> str:
+        """missed, late or fired. A tick that is late by less than a minute is in time: see `Missed`."""
+        if self.fired_on is None:
+            return "missed"
+        return "late" if self.delay >= 60 else "fired"
 
 
 @attrs.frozen
@@ -188,12 +215,22 @@ class ScheduleRow:
     ticks: Sequence[Tick]
     """The newest first."""
     next: Sequence[datetime]
+    older: datetime | None = None
+    """Ticks before this time are on the next page; None if there are none."""
 
     @property
-    def tick_style(self) -> str:
-        """How ticks are written: with their dates, if they are of more than a day."""
-        is_short = not self.ticks or self.ticks[0].due - self.ticks[-1].due < timedelta(days=1)
-        return "time" if is_short else "full"
+    def missed(self) -> int:
+        """How many of the ticks were missed."""
+        return sum(tick.fired_on is None for tick in self.ticks)
+
+
+@attrs.frozen
+class SchedulePage:
+    """One page of the schedules."""
+
+    rows: Sequence[ScheduleRow]
+    next: Schedule | None
+    """The schedule after which the next page begins, if there is one."""
 
 
 @attrs.frozen
@@ -205,7 +242,8 @@ class WorkerRow:
     name: str
     queue: str
     started_on: datetime
-    seen_on: datetime
+    seen_on: datetime | None
+    """None for a worker with a session lock that is not gone: it is connected now, or its session has just ended."""
     gone_since: datetime | None
     connected: bool | None
     """Whether its boss holds its session lock; None behind a transaction pooler, where there are none."""
@@ -214,6 +252,15 @@ class WorkerRow:
     oldest: datetime | None
     next_expiry: datetime | None
     jobs: Sequence[tuple[str, UUID, datetime, int]]
+
+
+@attrs.frozen
+class WorkerPage:
+    """One page of the workers."""
+
+    rows: Sequence[WorkerRow]
+    next: WorkerRow | None
+    """The worker after which the next page begins, if there is one."""
 
 
 @attrs.frozen
@@ -270,6 +317,10 @@ class Lake:
     batch: int
     pending: bool
     holds: bool
+    watermark: str
+    """It has all rows of older transactions."""
+    behind: datetime | None
+    """When the oldest job ended that it does not have; None if it has all."""
 
 
 @attrs.frozen

@@ -1,4 +1,5 @@
-// The pages work without this script: it makes them live, writes times in the reader's zone, and helps with selections.
+// The pages work without this script: it makes them live, writes and reads times in the reader's zone, and helps with
+// selections.
 "use strict";
 
 (() => {
@@ -6,9 +7,13 @@
 
   // -- times: the server writes UTC
 
-  const full = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-  const short = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+  const time = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
+  const full = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", ...time });
+  const other = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric", ...time });
+  const short = new Intl.DateTimeFormat(undefined, time);
   const minutes = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+
+  const formatFull = (at) => (at.getFullYear() === new Date().getFullYear() ? full : other).format(at);
 
   function duration(seconds) {
     for (const [size, unit] of [[172800, "d"], [3600, "h"], [60, "min"]]) {
@@ -21,10 +26,10 @@
     for (const element of within.querySelectorAll("time[datetime]")) {
       const at = new Date(element.dateTime);
       if (element.dataset.style !== "age") {
-        element.textContent = (element.dataset.style === "time" ? short : full).format(at);
+        element.textContent = element.dataset.style === "time" ? short.format(at) : formatFull(at);
       } else {
         writeAge(element);
-        if (!element.title.includes("\n")) element.title = `${full.format(at)}\n${element.title}`;
+        if (!element.title.includes("\n")) element.title = `${formatFull(at)}\n${element.title}`;
       }
     }
     for (const element of within.querySelectorAll("svg text[data-time]")) {
@@ -42,8 +47,46 @@
     for (const element of document.querySelectorAll('time[data-style="age"]')) writeAge(element);
   }
 
+  // -- fields with a time: people write that of their zone; addresses and the server have UTC
+
+  const DAYS = { today: 0, yesterday: 1 };
+
+  function startOfDay(daysAgo) {
+    const day = new Date();
+    day.setHours(0, 0, 0, 0);
+    day.setDate(day.getDate() - daysAgo);
+    return day.toISOString();
+  }
+
+  function toInstant(text) {
+    if (text.trim() in DAYS) return startOfDay(DAYS[text.trim()]);
+    const parts = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?$/.exec(text.trim());
+    const at = parts && new Date(`${parts[1]}T${parts[2] || "00:00"}`);
+    return at && !Number.isNaN(at.getTime()) ? at.toISOString() : text;
+  }
+
+  function writeFields() {
+    for (const field of document.querySelectorAll("input[data-instant]")) {
+      const at = /^\d{4}-\d\d-\d\dT.*(Z|[+-]\d\d:\d\d)$/.test(field.value) ? new Date(field.value) : null;
+      if (at === null || Number.isNaN(at.getTime())) continue;
+      const two = (number) => String(number).padStart(2, "0");
+      const seconds = at.getSeconds() ? `:${two(at.getSeconds())}` : "";
+      field.dataset.instant = field.value;
+      field.value = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}T${two(at.getHours())}:${two(at.getMinutes())}${seconds}`;
+      field.dataset.shown = field.value;
+    }
+  }
+
+  // What was not changed is sent as it came: the field shows no fractions of a second.
+  function sendInstants(event) {
+    for (const field of event.target.querySelectorAll("input[data-instant]")) {
+      event.formData.set(field.name, field.value === field.dataset.shown ? field.dataset.instant : toInstant(field.value));
+    }
+  }
+
   // -- live parts: the server sends those that have changed
 
+  const RETRY = 5000;  // milliseconds
   let stream = null;
   let hasEnded = false;
   let paused = sessionStorage.getItem("trioboss-paused") === "yes";
@@ -63,20 +106,30 @@
       || (focused !== null && element.contains(focused) && /^(INPUT|SELECT|TEXTAREA)$/.test(focused.tagName));
   }
 
+  // What a control does: the same one is found again by it in new markup.
+  function purpose(control) {
+    const fields = control.form && control.form.elements.fields;
+    return `${control.tagName} ${control.getAttribute("href") || (fields && fields.value) || control.textContent}`;
+  }
+
+  function findLike(element, wanted) {
+    return [...element.querySelectorAll("a, button, summary, pre")].filter((each) => purpose(each) === wanted);
+  }
+
   function replace(element, markup) {
     const focused = element.contains(document.activeElement) ? document.activeElement : null;
-    const target = focused && (focused.getAttribute("href") || focused.textContent);
-    const left = element.scrollLeft;
+    const wanted = focused && purpose(focused);
+    const place = focused && findLike(element, wanted).indexOf(focused);
+    const scrolled = [...element.querySelectorAll(".scroll, pre")].map((each) => [each.scrollLeft, each.scrollTop]);
     const open = [...element.querySelectorAll("details")].map((details) => details.open);
     element.innerHTML = markup;  // markup of our own templates, in which everything else is escaped
     // New attempts are added at the end, so the same stack has the same place.
     element.querySelectorAll("details").forEach((details, index) => { details.open = open[index] ?? details.open; });
-    element.scrollLeft = left;
+    element.querySelectorAll(".scroll, pre").forEach((each, index) => { [each.scrollLeft, each.scrollTop] = scrolled[index] || [0, 0]; });
     writeTimes(element);
-    if (target) {
-      for (const candidate of element.querySelectorAll("a, button")) {
-        if ((candidate.getAttribute("href") || candidate.textContent) === target) { candidate.focus(); break; }
-      }
+    if (focused) {
+      const like = findLike(element, wanted);
+      (like[place] || like[0])?.focus();
     }
   }
 
@@ -97,7 +150,16 @@
     stream.onmessage = receive;
     stream.addEventListener("database-error", () => show("database-error", "Database does not answer"));
     stream.addEventListener("gone", end);
-    stream.onerror = () => show("database-error", "Connecting");
+    stream.onerror = retry;
+  }
+
+  // A browser connects again by itself after a stream has ended, but not after an answer that is an error: that of a
+  // proxy while the dashboard restarts, for example.
+  function retry() {
+    show("database-error", "Connecting");
+    if (stream === null || stream.readyState !== EventSource.CLOSED) return;
+    disconnect();
+    setTimeout(connect, RETRY);
   }
 
   // The job or queue of the page was deleted: there is nothing to connect to again.
@@ -138,13 +200,14 @@
 
   function showSelection() {
     const selected = document.querySelectorAll('#jobs-form input[name="id"]:checked').length;
-    byId("selected").textContent = selected ? `${selected} selected` : "select";
+    byId("selected").textContent = selected ? `${selected} selected` : "select all";
     for (const button of document.querySelectorAll(".bar button")) button.disabled = selected === 0;
   }
 
   function prepareSelection() {
     const all = byId("select-all");
     if (!all) return;
+    byId("select-label").hidden = false;
     all.addEventListener("change", () => {
       for (const box of document.querySelectorAll('#jobs-form input[name="id"]')) box.checked = all.checked;
       showSelection();
@@ -163,14 +226,11 @@
 
   // Links to the jobs of a day mean days in UTC: here those of the browser's zone.
   function setDays() {
-    const midnight = new Date();
-    midnight.setHours(0, 0, 0, 0);
-    const before = new Date(midnight);
-    before.setDate(before.getDate() - 1);
+    const midnight = startOfDay(0);
     for (const link of document.querySelectorAll("a[data-day]")) {
       const address = new URL(link.href);
-      if (link.dataset.day === "today") address.searchParams.set("since", midnight.toISOString());
-      else { address.searchParams.set("since", before.toISOString()); address.searchParams.set("until", midnight.toISOString()); }
+      address.searchParams.set("since", startOfDay(DAYS[link.dataset.day]));
+      if (link.dataset.day === "yesterday") address.searchParams.set("until", midnight);
       link.href = address.href;
       if (address.searchParams.get("since") === new URLSearchParams(location.search).get("since")) link.setAttribute("aria-current", "true");
     }
@@ -189,8 +249,11 @@
   byId("theme").addEventListener("click", nextTheme);
   forgetResult();
   setDays();
-  byId("zone").textContent = "your time zone";
+  for (const zone of document.querySelectorAll(".zone")) zone.textContent = zone.closest("footer") ? "your time zone" : "your time";
   writeTimes(document);
+  writeFields();
+  document.addEventListener("formdata", sendInstants);
+  for (const current of document.querySelectorAll("nav [aria-current]")) current.scrollIntoView({ block: "nearest", inline: "center" });
   setInterval(writeAges, 1000);
   prepareSelection();
   document.addEventListener("keydown", press);
@@ -202,6 +265,6 @@
     window.addEventListener("pageshow", connect);
     setPaused(paused);
   }
-  const going = document.querySelector("form[data-continue]");
-  if (going) setTimeout(() => going.submit(), 50);
+  const going = document.querySelector("[data-continue]");
+  if (going) setTimeout(() => (going.href ? location.replace(going.href) : going.submit()), 50);
 })();

@@ -11,7 +11,7 @@ FROM (
      FROM trioboss.archive a WHERE :kind IS NULL OR :kind = 'job' ORDER BY a.xid DESC LIMIT :limit)
     UNION ALL
     (SELECT 'tick', t.fired_on, s.queue, t.job_id, s.key, 'fired', NULL, NULL
-     FROM (SELECT queue, key FROM trioboss.schedule ORDER BY queue, key LIMIT :limit) s
+     FROM (SELECT queue, key FROM trioboss.schedule ORDER BY queue, key LIMIT 1000) s
      CROSS JOIN LATERAL (SELECT fired_on, job_id FROM trioboss.tick
                          WHERE queue = s.queue AND key = s.key ORDER BY due DESC LIMIT 5) t
      WHERE :kind IS NULL OR :kind = 'tick')
