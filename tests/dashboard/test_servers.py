@@ -13,6 +13,7 @@ import pytest
 import trio
 
 import trioboss
+from benchmarks.dashboard import time_until_seen
 from trioboss.dashboard import make_app
 from trioboss.dashboard.serving import serve_dashboard
 
@@ -92,6 +93,16 @@ async def test_it_is_served_by_hypercorn_on_trio(queue):
             assert 'href="/queues/q"' in page.text
             assert "live-queues" in await trio.to_thread.run_sync(read_stream, url)
             nursery.cancel_scope.cancel()
+
+
+async def test_the_benchmark_measures_how_long_a_change_takes_to_be_seen(queue):
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            url = await nursery.start(serve_dashboard, make_app(queue.dsn), "127.0.0.1", 0)
+            (delay,) = await trio.to_thread.run_sync(time_until_seen, url, queue.dsn, 1)
+            nursery.cancel_scope.cancel()
+
+    assert delay > 0
 
 
 async def test_a_port_that_is_taken_is_explained(queue):
