@@ -330,5 +330,7 @@ def test_many_jobs_are_counted_and_changed_without_a_script(plain, site):
     for scheme in ("light", "dark"):
         plain.emulate_media(color_scheme=scheme)
         assert plain.evaluate(CONTRAST) == [], scheme
+    plain.set_viewport_size({"width": 320, "height": 700})
+    assert plain.evaluate("document.documentElement.scrollWidth") <= 320
     plain.click("button:text-is('Go on')")
     assert text_of(plain, "#done") == "Cancel: 1,500 of 1,500 jobs changed"
