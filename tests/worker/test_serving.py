@@ -201,8 +201,8 @@ async def test_a_health_port_that_is_taken_is_a_mistake_too(workers, boss):
         worker = await workers.start("--health", str(listener.socket.getsockname()[1]))
 
         assert await worker.ends() == 2
-    (line,) = worker.lines
-    assert "cannot listen on" in line
+    assert "cannot listen on" in worker.lines[-1]  # after a line of the listener, if that was faster
+    assert not worker.matching("Traceback")
 
 
 async def test_a_presence_grace_that_is_too_short_is_a_mistake_too(workers, boss):
