@@ -15,7 +15,7 @@ from trioboss.model.settle_and_claim import ClaimRequest, ClaimResult, Failure
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_rejected
 from trioboss.postgres.operation import Batch, OnOwnConnection, Operation
-from trioboss.postgres.wire.results import PGresult, read_row
+from trioboss.postgres.wire import PGresult, read_row
 from trioboss.store.context import Context
 from trioboss.store.rows import ClaimAnswer, read_claim, read_first, read_next_due, with_options
 from trioboss.store.settling import SettleOperations

@@ -18,7 +18,7 @@ from trioboss.model.observation import (
     WorkerView,
 )
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.postgres.wire.results import read_rows
+from trioboss.postgres.wire import read_rows
 from trioboss.sql.grants import Right
 from trioboss.store.context import Context
 from trioboss.store.parameters import text_array

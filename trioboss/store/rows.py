@@ -12,8 +12,7 @@ from trioboss.model.job import OPTIONS, Job
 from trioboss.model.queue import Queue, QueueSettings, QueueStats
 from trioboss.model.schedule import Schedule
 from trioboss.model.states import JobState, Readiness
-from trioboss.postgres.wire import Results
-from trioboss.postgres.wire.results import PGresult, read_row, read_rows
+from trioboss.postgres.wire import PGresult, Results, read_row, read_rows
 
 __all__ = [
     "ClaimAnswer",

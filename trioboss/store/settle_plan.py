@@ -12,7 +12,7 @@ from trioboss.model.queue import Queue
 from trioboss.model.settle_and_claim import Failure, Settlements
 from trioboss.model.states import JobState
 from trioboss.postgres import BoundStatement
-from trioboss.postgres.wire.results import PGresult, read_row, read_rows
+from trioboss.postgres.wire import PGresult, read_row, read_rows
 from trioboss.store.context import Context
 from trioboss.store.parameters import lease_arrays, uuid_array
 

@@ -18,7 +18,7 @@ from trioboss.model.states import JobState
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_lock_not_available, is_rejected, is_unique_violation
 from trioboss.postgres.operation import Batch, InSavepoint, Operation
-from trioboss.postgres.wire.results import read_rows
+from trioboss.postgres.wire import read_rows
 from trioboss.store.context import Context
 from trioboss.store.parameters import lease_arrays, uuid_array
 from trioboss.store.rows import read_first
