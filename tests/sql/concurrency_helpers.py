@@ -16,8 +16,7 @@ import psycopg
 from trioboss.errors import JobNotFound
 from trioboss.model.job import Lease
 from trioboss.model.settle_and_claim import ClaimRequest, Failure
-from trioboss.postgres.blocking import open_blocking
-from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.blocking import execute_blocking, open_blocking
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.sql import Catalog
 from trioboss.store import Context, Store, make_store

@@ -9,8 +9,7 @@ import attrs
 
 from trioboss.api.sync import SyncBoss
 from trioboss.errors import JobNotFound, UsageError
-from trioboss.postgres.blocking import BlockingConnection
-from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.blocking import BlockingConnection, execute_blocking
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.postgres.wire import read_rows
 from trioboss.store import Store

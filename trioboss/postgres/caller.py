@@ -1,6 +1,6 @@
 """Runs our transactions on a caller's connection, as part of the caller's own transaction.
 
-The rule is that of `blocking.py`: a transaction that is open, or that psycopg would open, is joined; in autocommit,
+The rule is that of `blocking/session.py`: a transaction that is open, or that psycopg would open, is joined; in autocommit,
 outside a transaction block, each of our transactions commits by itself.
 
 The connection is one of ours or a blocking one of psycopg's. A blocking one is used in a thread, because a statement

@@ -13,7 +13,6 @@ import psycopg
 import trio
 
 from trioboss.errors import DatabaseUnavailable
-from trioboss.postgres.blocking_executor import execute_blocking as execute_blocking
 from trioboss.postgres.caller import AnyConnection, copy_in, run_in_caller, run_in_savepoint, run_script
 from trioboss.postgres.errors import is_repeatable, wrap_driver_errors
 from trioboss.postgres.operation import (
@@ -30,7 +29,7 @@ from trioboss.postgres.operation import (
 from trioboss.postgres.pool import Pool
 from trioboss.postgres.wire import BoundStatement, Results
 
-__all__ = ["execute", "execute_blocking", "execute_in"]
+__all__ = ["execute", "execute_in"]
 
 T = TypeVar("T")
 
@@ -131,7 +130,7 @@ async def execute_in(connection: AnyConnection, operation: Operation[T], pool: P
     return await _execute_operation(operation, run)
 
 
-# The same loop is written twice, here and in blocking_executor.py: one awaits, the other does not.
+# The same loop is written twice, here and in blocking/executor.py: one awaits, the other does not.
 
 
 async def _execute_operation(operation: Operation[T], run: Callable[[Request], Awaitable[Results]]) -> T:

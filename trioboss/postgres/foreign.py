@@ -4,11 +4,11 @@ from typing import TypeAlias
 
 import psycopg
 
+from trioboss.postgres.blocking import ForeignConnection as ForeignConnection
+from trioboss.postgres.blocking import unwrap_blocking as unwrap_blocking
+from trioboss.postgres.blocking import unwrap_foreign
 from trioboss.postgres.caller import AnyConnection
 from trioboss.postgres.connection import Connection
-from trioboss.postgres.foreign_blocking import ForeignConnection as ForeignConnection
-from trioboss.postgres.foreign_blocking import unwrap_blocking as unwrap_blocking
-from trioboss.postgres.foreign_blocking import unwrap_foreign
 
 __all__ = ["CallerConnection", "ForeignConnection", "unwrap", "unwrap_blocking"]
 
