@@ -25,7 +25,7 @@ from trioboss.model.states import (
     state_of,
 )
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.store.parameters import uuid_array
+from trioboss.store.context import uuid_array
 
 NEVER = datetime(2000, 1, 1, tzinfo=UTC)
 KEYED = [policy for policy in Policy if policy.is_keyed]

@@ -13,7 +13,7 @@ from trioboss.postgres.blocking import BlockingConnection, execute_blocking
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.postgres.wire import read_rows
 from trioboss.store import Store
-from trioboss.store.parameters import uuid_array
+from trioboss.store.context import uuid_array
 from trioboss.store.rows import read_first
 
 __all__ = [

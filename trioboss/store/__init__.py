@@ -3,8 +3,7 @@
 Each is a generator (postgres/operation.py): it yields batches of statements and reads their results, but never waits.
 The function that executes it brings the connection, so each operation is written once, for trio and for blocking code.
 
-context           the statements of one schema, and a cache of its queues
-parameters        Python values as parameters of statements
+context           the statements of one schema, their parameters, and a cache of its queues
 rows              rows become model values
 targets           the jobs that a call is to settle
 sending           send one job, publish events

@@ -20,8 +20,7 @@ from trioboss.model.observation import (
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.postgres.wire import read_rows
 from trioboss.sql.grants import Right
-from trioboss.store.context import Context
-from trioboss.store.parameters import text_array
+from trioboss.store.context import Context, text_array
 from trioboss.store.rows import read_first
 
 __all__ = ["ObserveOperations"]

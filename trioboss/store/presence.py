@@ -11,8 +11,7 @@ from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.postgres.wire import Results
-from trioboss.store.context import Context
-from trioboss.store.parameters import text_array, uuid_array
+from trioboss.store.context import Context, text_array, uuid_array
 from trioboss.store.rows import read_first
 from trioboss.store.settling import SettleOperations
 

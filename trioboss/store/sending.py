@@ -18,8 +18,7 @@ from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_table_gone
 from trioboss.postgres.operation import Batch, OnOwnConnection, Operation
 from trioboss.postgres.wire import PGresult, read_rows
-from trioboss.store.context import Context
-from trioboss.store.parameters import text_array, uuid_array
+from trioboss.store.context import Context, text_array, uuid_array
 from trioboss.store.rows import read_first, read_queues
 
 __all__ = ["PendingSend", "SendOperations", "overrides", "require_key", "start"]

@@ -13,8 +13,7 @@ from trioboss.model.settle_and_claim import Failure, Settlements
 from trioboss.model.states import JobState
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.wire import PGresult, read_row, read_rows
-from trioboss.store.context import Context
-from trioboss.store.parameters import lease_arrays, uuid_array
+from trioboss.store.context import Context, lease_arrays, uuid_array
 
 __all__ = ["LOCK_WAIT", "SettlePlan", "bind_complete", "bind_fail", "plan_settling"]
 

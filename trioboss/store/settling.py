@@ -19,8 +19,7 @@ from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_lock_not_available, is_rejected, is_unique_violation
 from trioboss.postgres.operation import Batch, InSavepoint, Operation
 from trioboss.postgres.wire import read_rows
-from trioboss.store.context import Context
-from trioboss.store.parameters import lease_arrays, uuid_array
+from trioboss.store.context import Context, lease_arrays, uuid_array
 from trioboss.store.rows import read_first
 from trioboss.store.settle_plan import bind_complete, bind_fail, plan_settling
 from trioboss.store.targets import Targets, parse_targets
