@@ -194,7 +194,7 @@ def drain(hand: Hand, queue: str, seconds: float = 120.0) -> int:
 
     Leases that nobody ends expire, and the delays of deferred jobs are short.
     """
-    operation = hand.store.settling.complete
+    operation = hand.store.manual.complete
     done, idle_since = 0, time.monotonic()
     deadline = idle_since + seconds
     while time.monotonic() < deadline:

@@ -10,9 +10,9 @@ sending           send one job, publish events
 loading           send many jobs
 copying           rows in the binary format of COPY
 claiming          lease jobs
-settle_plan       the statements that end attempts
 settling          complete, fail and release attempts
 settle_and_claim  both in one round trip, for the dispatchers
+manual            fetch, complete and fail jobs without a worker
 leases            heartbeats, extensions, progress
 changing          cancel, resume, retry, delete
 redriving         send jobs of a dead letter queue back
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from trioboss.store.leases import LeaseOperations
     from trioboss.store.loading import LoadOperations
     from trioboss.store.maintenance import MaintenanceOperations
+    from trioboss.store.manual import ManualOperations
     from trioboss.store.observing import ObserveOperations
     from trioboss.store.presence import PresenceOperations
     from trioboss.store.queues import QueueOperations
@@ -77,6 +78,7 @@ _SUBJECTS = {
     "claiming": "ClaimOperations",
     "settling": "SettleOperations",
     "settle_and_claim": "SettleAndClaimOperations",
+    "manual": "ManualOperations",
     "leases": "LeaseOperations",
     "changing": "ChangeOperations",
     "redriving": "RedriveOperations",
@@ -104,6 +106,7 @@ class Store:
     claiming: "ClaimOperations"
     settling: "SettleOperations"
     settle_and_claim: "SettleAndClaimOperations"
+    manual: "ManualOperations"
     leases: "LeaseOperations"
     changing: "ChangeOperations"
     redriving: "RedriveOperations"

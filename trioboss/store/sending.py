@@ -138,7 +138,7 @@ class SendOperations:
             results = yield Batch((self._context.bind("send_and_notify", queue.table_name, **values),))
         except Exception as error:
             return self._is_other_queue(name, error)
-        answer = read_first(results)
+        answer = read_rows(results[0][0])
         # No row: it is no standard queue. False: committed, but nobody was notified yet.
         if answer == [(False,)]:
             yield Batch(follow_up=(self._context.notify_idle(name, ready=True),))
