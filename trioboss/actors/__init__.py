@@ -29,9 +29,8 @@ maintenance  rescues leases and prunes, for all bosses, in the one that leads
 scheduler    fires the ticks of schedules
 followers    notifies the followers of a job when it is claimed
 monitor      counts jobs by state
-supervisor   restarts actors that crash
 reporter     the stream of events
-doorbell     a wake-up that cannot be lost and cannot pile up
+actor        what every actor is built on: the doorbell that wakes it, the supervisor that restarts it
 clock        the time of the database
 ports        what the actors need from the outside
 """

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import attrs
 import trio
 
-from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.actor import Doorbell
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.running import Running, by_queue, superseded

@@ -11,8 +11,8 @@ import secrets
 import attrs
 import trio
 
+from trioboss.actors.actor import Doorbell
 from trioboss.actors.clock import DatabaseClock
-from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.ports import ListeningConnection, ListenPort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.router import NotificationRouter

@@ -8,7 +8,7 @@ import attrs
 import trio
 from trio.lowlevel import ParkingLot, Task, checkpoint, current_task, enable_ki_protection
 
-from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.actor import Doorbell
 from trioboss.actors.handlers import HandlerStack
 from trioboss.actors.heartbeat import LeaseWatchers
 from trioboss.actors.reporter import Reporter

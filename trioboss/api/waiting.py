@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import attrs
 import trio
 
-from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.actor import Doorbell
 from trioboss.api.base import ApiBase
 from trioboss.errors import DatabaseUnavailable, JobNotFound, UsageError
 from trioboss.events import Event

@@ -8,6 +8,7 @@ from uuid import uuid4
 import attrs
 import trio
 
+from trioboss.actors.actor import Supervisor, SupervisorStatistics
 from trioboss.actors.clock import DatabaseClock
 from trioboss.actors.dispatcher import BusyNotifier
 from trioboss.actors.followers import Followers
@@ -17,7 +18,6 @@ from trioboss.actors.monitor import Monitor
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.router import NotificationRouter
 from trioboss.actors.scheduler import Scheduler, SchedulerStatistics
-from trioboss.actors.supervisor import Supervisor, SupervisorStatistics
 from trioboss.actors.worker import Worker, WorkerSettings, WorkerStatistics
 from trioboss.errors import DatabaseUnavailable, UnknownQueue, UsageError
 from trioboss.events import ErrorEvent, Event, JobsRecovered, LoopBlocked, Stopped, Wip
