@@ -12,7 +12,7 @@ from trioboss.model.handed_job import HandedJob
 from trioboss.model.job import FetchOptions, FindOptions, Job, Redriven, Settled, UpdateOptions
 from trioboss.model.payload import JsonInput
 from trioboss.postgres.caller import CallerConnection
-from trioboss.runtime.runtime import Runtime
+from trioboss.runtime.lifecycle import Runtime
 from trioboss.store import Targets
 
 __all__ = ["JobsMixin"]

@@ -22,7 +22,7 @@ from trioboss.model.payload import JsonInput
 from trioboss.postgres.caller import CallerConnection, ensure_transaction, unwrap
 from trioboss.postgres.errors import wrap_driver_errors
 from trioboss.postgres.executor import execute_in
-from trioboss.runtime.runtime import Runtime
+from trioboss.runtime.lifecycle import Runtime
 from trioboss.runtime.send_batching import SendBatcher
 from trioboss.store.loading import Loaded
 
