@@ -24,8 +24,7 @@ from trioboss.events import ErrorEvent, Event, JobsRecovered, LoopBlocked, Stopp
 from trioboss.machines.maintenance import MaintenanceMachine
 from trioboss.model.check import check_duration, checked
 from trioboss.postgres import Pool, PoolStatistics
-from trioboss.runtime.adapter import StoreAdapter
-from trioboss.runtime.listening import BossIdentity, ListenAdapter
+from trioboss.runtime.adapter import BossIdentity, ListenAdapter, StoreAdapter
 
 __all__ = ["BossStatistics", "Runtime", "RuntimeSettings", "run_actors"]
 
