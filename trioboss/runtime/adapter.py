@@ -1,9 +1,11 @@
-"""The ports of the actors, on the store and a pool of their own: each call executes one operation of the store."""
+"""The ports of the actors, on the store and a pool of their own. What each method does is said in actors/ports.py."""
+
+# ruff: noqa: D102 (a method without a docstring is described by its port)
 
 import json
 import os
 import platform
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, TypeVar
@@ -22,8 +24,8 @@ from trioboss.model.queue import Queue
 from trioboss.model.schedule import Schedule
 from trioboss.model.settle_and_claim import ClaimRequest, SettledAndClaimed, Settlements
 from trioboss.postgres import BoundStatement, Connection, Pool, Results, open_connection
-from trioboss.postgres.errors import is_database_error, is_server_down, translate_errors, wrap_driver_errors
-from trioboss.postgres.executor import execute, execute_in
+from trioboss.postgres.errors import is_database_error, is_server_down, translate_errors
+from trioboss.postgres.executor import execute, execute_in_transaction
 from trioboss.postgres.operation import Operation
 from trioboss.postgres.settings import OWN_SETTINGS
 from trioboss.store import Store
@@ -85,10 +87,12 @@ class BossIdentity:
         """The advisory lock of its presence: 63 bits of its random id. None where only a time tells its presence."""
         return None if self.is_pooled else self.id.int & (1 << 63) - 1
 
-    def describe(self, slots: int | None) -> str:
-        """What operators see of a worker of this boss, as JSON."""
-        about = {"host": platform.node(), "pid": os.getpid(), "version": __version__, "slots": slots}
-        return json.dumps(about)
+    def describe(self, registration: Registration) -> dict[str, Any]:
+        """A worker of this boss, as the parameters of register_worker.sql."""
+        about = {"host": platform.node(), "pid": os.getpid(), "version": __version__}
+        info = json.dumps(about | {"slots": registration.slots})
+        names = {"worker": registration.worker, "name": registration.name, "queue": registration.queue}
+        return names | {"boss": self.id, "lock": self.lock, "info": info}
 
 
 # -- on the pool of the actors
@@ -96,16 +100,20 @@ class BossIdentity:
 
 @attrs.define(eq=False, repr=False)
 class StoreAdapter:
-    """WorkPort, MaintenancePort, MonitorPort and SchedulePort of one boss."""
+    """WorkPort, MaintenancePort, MonitorPort and SchedulePort of one boss: each method executes one operation of the
+    store, and is described by its port.
+    """
 
     _identity: BossIdentity
     _store: Store
     pool: Pool
     """The connections of the actors: no caller can use them up."""
 
-    async def _execute(self, operation: Operation[T]) -> T:
+    async def _execute(
+        self, operation: Operation[T], run: Callable[[Operation[T], Pool], Awaitable[T]] = execute
+    ) -> T:
         with refusals_as_unavailable(), trio.move_on_after(_TIMEOUT):
-            return await execute(operation, self.pool)
+            return await run(operation, self.pool)
         raise DatabaseUnavailable(f"the server has not answered within {_TIMEOUT:g} s")
 
     # -- workers
@@ -120,121 +128,82 @@ class StoreAdapter:
         idle: bool | None,
         notify: str | None,
     ) -> SettledAndClaimed:
-        """Settle outcomes and claim jobs. The dispatcher limits the time."""
         operation = self._store.settle_and_claim.settle_and_claim(
             queue, settlements, request, promote_due=promote_due, idle=idle, notify=notify
         )
-        with refusals_as_unavailable():
+        with refusals_as_unavailable():  # without a limit: the dispatcher has its own
             return await execute(operation, self.pool)
 
     async def recover_unseen(self, queue: str, worker: UUID, known: Sequence[UUID]) -> None:
-        """Queue unknown jobs of a worker again."""
         await self._execute(self._store.presence.recover_unseen(queue, worker, known))
 
     async def bulk_poll(self, worker: UUID, queues: Sequence[str]) -> Mapping[str, float]:
-        """Set idle markers, then poll."""
         return await self._execute(self._store.presence.bulk_poll(worker, queues))
 
     async def check(self, leases: Mapping[str, Sequence[Lease]]) -> set[UUID]:
-        """Check leases."""
         return await self._execute(self._store.leases.check(leases))
 
     async def register(self, registration: Registration) -> None:
-        """Register a worker."""
-        worker, name, queue = registration.worker, registration.name, registration.queue
-        identity = self._identity
-        info = identity.describe(registration.slots)
-        while True:
-            pid = identity.pid
-            operation = self._store.presence.register(
-                worker, identity.id, name, queue, identity.lock, pid, info
-            )
-            await self._execute(operation)
-            if (
-                identity.pid == pid
-            ):  # else the listener has reconnected meanwhile, and this pid is that of a dead session
-                return
+        about = self._identity.describe(registration)
+        await self._execute(self._store.presence.register(lambda: self._identity.pid, **about))
 
     async def unregister(self, worker: UUID) -> None:
-        """Remove a worker."""
         await self._execute(self._store.presence.unregister(worker))
 
     async def get_queues(self) -> list[Queue]:
-        """Read all queues."""
         return await self._execute(self._store.queues.get_all())
 
     # -- handlers
 
     async def extend(self, queue: str, lease: Lease, seconds: Any) -> float:
-        """Extend a lease."""
         return await self._execute(self._store.leases.extend(queue, lease, seconds))
 
     async def report_progress(self, queue: str, lease: Lease, value: JsonInput) -> None:
-        """Record progress."""
         await self._execute(self._store.leases.report_progress(queue, lease, value))
 
     async def renew(self, leases: Mapping[str, Sequence[Lease]]) -> dict[UUID, bool]:
-        """Renew leases."""
         return await self._execute(self._store.leases.renew(leases))
 
     async def complete(self, queue: str, lease: Lease, output: str) -> bool:
-        """Complete one job."""
         return lease.id in await self._execute(self._store.settling.complete_leases(queue, [(lease, output)]))
 
-    # -- maintenance, the monitor and the scheduler
-
-    async def keep_lag(self, lag: float) -> None:
-        """Tell operators for how long the event loop stood still."""
-        await self._execute(self._store.presence.keep_lag(self._identity.id, lag))
+    # -- maintenance, the monitors and the scheduler
 
     async def rescue_leases(
         self, grace: float, margin: float, *, warnings: bool, certain: bool, queue: str | None = None
     ) -> Rescue:
-        """End leases that expired, or whose worker is gone."""
-        operation = self._store.maintenance.rescue_leases(
-            grace, margin, warnings=warnings, certain=certain, queue=queue
-        )
-        return await self._execute(operation)
+        rescue = self._store.maintenance.rescue_leases
+        return await self._execute(rescue(grace, margin, warnings=warnings, certain=certain, queue=queue))
 
     async def find_long_queues(self) -> Sequence[tuple[str | None, str, str]] | None:
-        """Find queues that are too long."""
         return await self._execute(self._store.maintenance.find_long_queues())
 
     async def sample(self) -> None:
-        """Take a sample of all queues."""
         await self._execute(self._store.statistics.sample())
 
     async def keep_warnings(self, warnings: Sequence[tuple[str | None, str, str]]) -> None:
-        """Keep warnings."""
         await self._execute(self._store.statistics.keep_warnings(warnings))
 
     async def prune(self, queue: str | None = None) -> None:
-        """Retention. There may be much to delete, so the whole has no time limit; each statement is short."""
-        retention = self._store.retention
-        with refusals_as_unavailable():
-            await execute(retention.prune() if queue is None else retention.prune_queue(queue), self.pool)
+        with (
+            refusals_as_unavailable()
+        ):  # without a limit: there may be much to delete, by many short statements
+            await execute(self._store.retention.prune(queue), self.pool)
 
     async def notify(self, message: str) -> None:
-        """Send a notification."""
         await self._execute(self._store.presence.notify(message))
 
     async def count_states(self) -> dict[str, dict[str, int]]:
-        """Count jobs by state."""
         return await self._execute(self._store.statistics.count_states())
 
+    async def keep_lag(self, lag: float) -> None:
+        await self._execute(self._store.presence.keep_lag(self._identity.id, lag))
+
     async def read_schedules(self) -> tuple[datetime, list[tuple[Schedule, datetime | None]]]:
-        """Read the schedules."""
         return await self._execute(self._store.schedules.read_ticks())
 
     async def fire(self, schedule: Schedule, due: datetime, id: UUID) -> tuple[bool, UUID | None, float]:
-        """Fire one tick: the tick and its job are one transaction, so this needs one connection throughout."""
-        operation = self._store.schedules.fire(schedule, due, id)
-        with trio.move_on_after(_TIMEOUT):
-            async with self.pool.connection() as conn:
-                with refusals_as_unavailable(), wrap_driver_errors(), translate_errors(conn):
-                    async with conn.transaction():
-                        return await execute_in(conn, operation, self.pool)
-        raise DatabaseUnavailable(f"the server has not answered within {_TIMEOUT:g} s")
+        return await self._execute(self._store.schedules.fire(schedule, due, id), execute_in_transaction)
 
 
 # -- the listening connection: one session of this boss, or polls through the pool behind a transaction pooler
@@ -348,15 +317,5 @@ class _PollingConnection:
 def _register(
     store: Store, identity: BossIdentity, registrations: Sequence[Registration]
 ) -> list[BoundStatement]:
-    return [
-        store.presence.register_statement(
-            each.worker,
-            identity.id,
-            each.name,
-            each.queue,
-            identity.lock,
-            identity.pid,
-            identity.describe(each.slots),
-        )
-        for each in registrations
-    ]
+    register = store.presence.register_statement
+    return [register(pid=identity.pid, **identity.describe(each)) for each in registrations]
