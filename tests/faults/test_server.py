@@ -15,7 +15,7 @@ from psycopg.sql import SQL, Identifier
 import trioboss
 from trioboss.cli.findings import check_vacuum
 from trioboss.events import ErrorEvent, JobStarted, ListenerDown, ListenerUp
-from trioboss.model.job import make_id
+from trioboss.model.ids import make_id
 from trioboss.testing import record, temporary_database, temporary_server
 
 

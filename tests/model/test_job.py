@@ -10,7 +10,8 @@ import pytest
 
 import trioboss
 from trioboss import Job, JobState, NewJob
-from trioboss.model.job import Lease, SendOptions, make_id, make_ids
+from trioboss.model.ids import make_id, make_ids
+from trioboss.model.job import Lease, SendOptions
 
 ID = uuid.UUID("01890a5d-ac96-774b-bcce-b302099a8057")
 INSTANT = datetime(2030, 1, 1, tzinfo=UTC)

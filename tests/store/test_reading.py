@@ -7,7 +7,7 @@ from store_helpers import fail_for_good, take
 
 import trioboss
 from trioboss import JobState, Reason
-from trioboss.model.job import make_id
+from trioboss.model.ids import make_id
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ import attrs
 
 from trioboss.errors import PayloadError, QueueChanged, UsageError
 from trioboss.model.check import check_name
-from trioboss.model.job import NewJob, make_id, make_ids
+from trioboss.model.ids import make_id, make_ids
+from trioboss.model.job import NewJob
 from trioboss.model.payload import encode
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
