@@ -22,7 +22,7 @@ from docs.pages.llms import describe_site  # noqa: E402
 from trioboss import __version__  # noqa: E402
 from trioboss.api.blocking import AnyConn  # noqa: E402
 from trioboss.model.described_error import Redact  # noqa: E402
-from trioboss.postgres.foreign import CallerConnection  # noqa: E402
+from trioboss.postgres.caller import CallerConnection  # noqa: E402
 from trioboss.store import Targets  # noqa: E402
 
 project = "trioboss"

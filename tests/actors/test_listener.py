@@ -5,11 +5,10 @@ from itertools import pairwise
 import trio
 import trio.testing
 
+from trioboss.actors.actor import Doorbell, Supervisor
 from trioboss.actors.clock import DatabaseClock
-from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.listener import Listener
 from trioboss.actors.router import NotificationRouter
-from trioboss.actors.supervisor import Supervisor
 from trioboss.events import ListenerDown, ListenerUp, QueueWarning
 
 

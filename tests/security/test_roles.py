@@ -12,7 +12,7 @@ from security_helpers import ROLES, as_role, role
 import trioboss
 from trioboss.cli import main
 from trioboss.events import TickFired
-from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.blocking import execute_blocking
 from trioboss.sql import Catalog, plans
 from trioboss.sql.grants import grant_plans
 from trioboss.store import Context, make_store

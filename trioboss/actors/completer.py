@@ -8,7 +8,7 @@ from uuid import UUID
 
 import attrs
 
-from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.actor import Doorbell
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.running import Running, superseded
 from trioboss.events import JobCancelled, JobCompleted, JobFailed, JobReleased, LeaseLostEvent, QueueWarning

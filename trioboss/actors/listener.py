@@ -1,6 +1,6 @@
 """Receives notifications, keeps the presence of this boss, and polls now and then in case one was lost.
 
-machines/listening.py decides when, and says how lost notifications are noticed; runtime/listening.py has the connection
+machines/listening.py decides when, and says how lost notifications are noticed; runtime/adapter.py has the connection
 itself. router.py passes notifications on.
 """
 
@@ -11,8 +11,8 @@ import secrets
 import attrs
 import trio
 
+from trioboss.actors.actor import Doorbell
 from trioboss.actors.clock import DatabaseClock
-from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.ports import ListeningConnection, ListenPort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.router import NotificationRouter

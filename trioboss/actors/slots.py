@@ -8,12 +8,11 @@ import attrs
 import trio
 from trio.lowlevel import ParkingLot, Task, checkpoint, current_task, enable_ki_protection
 
-from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.actor import Doorbell
 from trioboss.actors.handlers import HandlerStack
-from trioboss.actors.heartbeat import LeaseWatchers
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import Call, fail_leaked, is_cancelled, run_batch, run_job
-from trioboss.actors.running import ClaimedBatch, Running
+from trioboss.actors.running import ClaimedBatch, LeaseWatchers, Running
 from trioboss.events import JobStarted
 from trioboss.machines.attempt import AttemptState, CancelReason, Outcome
 from trioboss.machines.room import RoomWaiters

@@ -10,7 +10,7 @@ from trioboss.model.payload import JsonInput
 from trioboss.model.queue import Queue, QueueOptions, QueueStats
 from trioboss.model.schedule import Schedule
 from trioboss.model.statistics import KeptWarning, QueueSample
-from trioboss.postgres.foreign import CallerConnection
+from trioboss.postgres.caller import CallerConnection
 from trioboss.postgres.migrate import read_version
 
 __all__ = ["QueuesMixin"]

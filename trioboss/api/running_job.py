@@ -14,7 +14,7 @@ from trioboss.model.handed_job import D_co
 from trioboss.model.payload import JsonInput
 from trioboss.model.states import JobState
 from trioboss.postgres import Connection
-from trioboss.postgres.foreign import CallerConnection
+from trioboss.postgres.caller import CallerConnection
 
 if TYPE_CHECKING:
     # For the annotation only: a boss runs jobs, and a job names its boss.

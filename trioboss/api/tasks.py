@@ -10,7 +10,7 @@ from trioboss.errors import UsageError
 from trioboss.model.decoding import Decoder
 from trioboss.model.job import SendOptions
 from trioboss.model.payload import Json
-from trioboss.postgres.foreign import CallerConnection
+from trioboss.postgres.caller import CallerConnection
 
 if TYPE_CHECKING:
     # For the annotation only: a boss starts apps, and a task of an app sends with a boss.

@@ -27,7 +27,7 @@ from trioboss.model.check import check_count, check_duration, check_known, check
 from trioboss.model.decoding import Decoder
 from trioboss.model.job import Duration
 from trioboss.model.settle_and_claim import ClaimRequest
-from trioboss.runtime.runtime import BossStatistics, Runtime
+from trioboss.runtime.lifecycle import BossStatistics, Runtime
 
 if TYPE_CHECKING:
     # For the annotation only: this is a part of Boss.

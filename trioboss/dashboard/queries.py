@@ -29,7 +29,7 @@ from trioboss.dashboard.values import (
 from trioboss.model.job import Job
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.store import Store
-from trioboss.store.parameters import text_array
+from trioboss.store.context import text_array
 from trioboss.store.rows import read_first
 
 __all__ = [

@@ -6,7 +6,7 @@ Notifications can stop without an error. So the listener asks itself, in three w
   arrive within 3 s, the connection is broken, and the listener connects again. If no probe ever arrived on the first
   connection, LISTEN has no effect there, as behind a transaction pooler: *polling mode* begins, with a poll every 2 s.
 - After 5 s in which the server has sent nothing, the listener pings it. The server has 4 s to answer a ping or a poll
-  (runtime/listening.py).
+  (runtime/adapter.py).
 - If a poll could not send its probe, because the server's queue of notifications is nearly full, polling mode begins as
   well; it ends when a probe arrives again.
 

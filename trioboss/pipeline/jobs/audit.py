@@ -30,7 +30,7 @@ from trioboss.pipeline.terminal import print_json, show
 from trioboss.pipeline.transforms.trace import TRACED_ATTEMPTS, TRACED_JOBS, trace_jobs
 from trioboss.pipeline.transforms.violations import dead_letters, ends, exclusion, instants, order
 from trioboss.postgres.errors import is_permission_denied
-from trioboss.store.parameters import text_array
+from trioboss.store.context import text_array
 
 __all__ = ["Audit", "Finding", "audit", "find_violations", "main", "print_audit"]
 

@@ -30,7 +30,7 @@ from trioboss.pipeline.manifest import Manifest
 from trioboss.pipeline.options import need_dsn
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.terminal import print_json
-from trioboss.store.parameters import uuid_array
+from trioboss.store.context import uuid_array
 
 __all__ = ["Erased", "erase", "main"]
 
