@@ -4,10 +4,16 @@ import inspect
 import os
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
+import attrs
+from docutils.nodes import Element, TextElement
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.ext.autodoc.mock import _MockObject
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util import logging
 from sphinx.util.typing import stringify_annotation
@@ -15,15 +21,10 @@ from sphinx.util.typing import stringify_annotation
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))  # for docs.pages, which is not installed
 
-import trioboss  # noqa: E402
 from docs.pages import write_pages  # noqa: E402
-from docs.pages.api import find_aliases  # noqa: E402
+from docs.pages.api import find_aliases, resolve_name  # noqa: E402
 from docs.pages.llms import describe_site  # noqa: E402
 from trioboss import __version__  # noqa: E402
-from trioboss.api.blocking import AnyConn  # noqa: E402
-from trioboss.model.described_error import Redact  # noqa: E402
-from trioboss.postgres.foreign import CallerConnection  # noqa: E402
-from trioboss.store import Targets  # noqa: E402
 
 project = "trioboss"
 author = "the trioboss authors"
@@ -35,8 +36,21 @@ exclude_patterns = ["_extra", "_generated", "snippets", "drawings", "pages"]
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 
-# Docstrings are reStructuredText. A name in single backticks is a link where it is one, and code where it is not.
+# Docstrings are reStructuredText. A name in single backticks is a link, and one that leads nowhere is a warning; code
+# is in double backticks.
 default_role = "py:obj"
+nitpicky = True
+nitpick_ignore_regex = [
+    # Their inventories would have to be fetched, and a build depends on nothing outside of the repository.
+    ("py:.*", r"(collections|contextlib|datetime|logging|pathlib|types|uuid)\..+"),
+    ("py:.*", r"(opentelemetry|psycopg|pyspark|starlette|trio)\..+"),
+    # Type variables.
+    ("py:class", r"trioboss\.[\w.]+\.(D|D_co|E|T|MiddlewareT)"),
+]
+# The extra `docs` does without Spark and its 500 MB.
+autodoc_mock_imports = ["adbc_driver_postgresql", "numpy", "pyarrow", "pyspark"]
+# Its stand-ins are no types: ``DataFrame | None`` in a signature would be an error.
+_MockObject.__or__ = _MockObject.__ror__ = lambda self, other: Union[self, other]  # noqa: UP007
 add_module_names = False
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 80
@@ -101,13 +115,7 @@ def _on_include_read(app: Sphinx, path: Path, name: str, source: list[str]) -> N
 
 
 # Annotations are evaluated, so that autodoc shows what an alias stands for: a signature of one line becomes five.
-_NAMES = {
-    **{name: getattr(trioboss, name) for name in find_aliases()},
-    "CallerConnection": CallerConnection,
-    "AnyConn": AnyConn,
-    "Targets": Targets,
-    "Redact": Redact,
-}
+_NAMES = {name: getattr(import_module(f"trioboss.{module}"), name) for name, module in find_aliases().items()}
 _SPELLED = sorted(
     (
         (stringify_annotation(alias, mode), name)
@@ -129,6 +137,10 @@ def _shorten_signature(
             text = text.replace(long, short).replace(long.removesuffix(" | None"), short)
         return text
 
+    if signature and attrs.has(obj):
+        # The source of an __init__ that attrs has made names its defaults: attr_dict['dsn'].default.
+        defaults = {field.name: repr(field.default) for field in attrs.fields(obj)}
+        signature = re.sub(r"attr_dict\['(\w+)'\]\.default", lambda found: defaults[found[1]], signature)
     if returns is not None:
         inner = getattr(obj, "__wrapped__", None)
         if inspect.isasyncgenfunction(inner):
@@ -138,6 +150,18 @@ def _shorten_signature(
         elif inspect.isgeneratorfunction(inner):
             returns = re.sub(r"^[~\w.]*Iterator\[(.*)\]$", r"~contextlib.AbstractContextManager[\1]", returns)
     return signature and shorten(signature), returns and shorten(returns)
+
+
+def _resolve_reference(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, shown: TextElement
+) -> Element | None:
+    """A link for a name as programs write it: `boss.send`. A field that has no entry is described with its class."""
+    full = resolve_name(node["reftarget"]) if node["refdomain"] == "py" else None
+    for target in (full, full.rpartition(".")[0]) if full else ():
+        python = env.domains.python_domain
+        if found := python.resolve_xref(env, node["refdoc"], app.builder, "obj", target, node, shown):
+            return found
+    return None
 
 
 def setup(app: Sphinx) -> None:
@@ -151,5 +175,6 @@ def setup(app: Sphinx) -> None:
     analyzer.analyze()
     del analyzer.overloads["App.worker"]
     app.connect("autodoc-process-signature", _shorten_signature)
+    app.connect("missing-reference", _resolve_reference)
     app.connect("source-read", _on_source_read)
     app.connect("include-read", _on_include_read)

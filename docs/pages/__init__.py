@@ -8,14 +8,14 @@ jobs        the fields of a job, and what a handler does with it
 llms        llms.txt: the pages of the site, for programs that read it
 options     the options of queues, jobs and workers
 sessions    the settings of database sessions
-api         the methods of Boss and SyncBoss by subject, and names of types
+api         the methods of Boss and SyncBoss by subject, names of types, and how docstrings refer to them
 docstrings  reads the texts below attributes and names
 """
 
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.pages.api import describe_aliases, describe_boss, describe_sync_boss
+from docs.pages.api import describe_aliases, describe_boss, describe_sync_boss, describe_types
 from docs.pages.commands import describe_commands
 from docs.pages.errors import describe_errors
 from docs.pages.events import describe_events
@@ -39,6 +39,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "send_options": describe_send_options,
     "sessions": describe_sessions,
     "sync_boss": describe_sync_boss,
+    "types": describe_types,
     "work_options": describe_work_options,
 }
 """By the name of the file: the function that returns its text."""
