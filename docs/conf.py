@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT))  # for docs.pages, which is not installed
 
 from docs.pages import write_pages  # noqa: E402
 from docs.pages.api import find_aliases, resolve_name  # noqa: E402
+from docs.pages.links import LINK, find_addresses, leads_nowhere  # noqa: E402
 from docs.pages.llms import describe_site  # noqa: E402
 from trioboss import __version__  # noqa: E402
 
@@ -69,11 +70,13 @@ html_theme_options = {
     "source_directory": "docs/",
 }
 
-# Links of other sites are not fetched: a build depends on nothing outside of the repository.
-linkcheck_ignore = [r"https?://"]
+# Only `-b linkcheck` fetches links of other sites: a build depends on nothing outside of the repository. Not fetched
+# are addresses of the reader's own machine, and ours, which are not public yet; links to files of the repository are
+# checked below.
+linkcheck_ignore = [r"http://127\.0\.0\.1", r"https://github\.com/trioboss/"]
+linkcheck_timeout, linkcheck_retries = 30, 3
 
 _BLOB = "https://github.com/trioboss/trioboss/blob/main/"
-_LINK = re.compile(r"(\]\()(?!https?:|#|mailto:)([^)#\s]+)")
 _logger = logging.getLogger(__name__)
 
 # Files of the repository that are pages of the site, too.
@@ -89,17 +92,32 @@ def _link_to_repository(text: str, beside: Path, page: Path, name: str) -> str:
     """
 
     def rewrite(found: re.Match[str]) -> str:
-        target = (beside / found[2]).resolve()
+        begin, path, anchor = found.groups()
+        if not path:
+            return found[0]
+        target, behind = (beside / path).resolve(), "" if anchor is None else f"#{anchor}"
         if target.parent == ROOT:
             target = _ALSO_PAGES.get(target.name, target)
         if target.is_relative_to(ROOT / "docs"):
-            return f"{found[1]}{Path(os.path.relpath(target, page)).as_posix()}"
-        if not target.exists():
-            _logger.warning("%s: there is no file %s", name, found[2], type="myst", subtype="xref_missing")
+            return f"{begin}{Path(os.path.relpath(target, page)).as_posix()}{behind}"
+        if leads_nowhere(target, anchor):
+            _logger.warning("%s: there is no %s%s", name, path, behind, type="myst", subtype="xref_missing")
             return found[0]
-        return f"{found[1]}{_BLOB}{target.relative_to(ROOT).as_posix()}"
+        return f"{begin}{_BLOB}{target.relative_to(ROOT).as_posix()}{behind}"
 
-    return _LINK.sub(rewrite, text)
+    return LINK.sub(rewrite, text)
+
+
+def _add_addresses(app: Sphinx, name: str, source: list[str]) -> None:
+    """Let linkcheck fetch the addresses in documents of the repository that are no pages of the site, too."""
+    if app.builder.name == "linkcheck" and name == "index":
+        documents = [
+            *ROOT.glob("*.md"),
+            *(ROOT / ".github").glob("*.md"),
+            ROOT / "observability" / "README.md",
+        ]
+        found = {each for document in documents for each in find_addresses(document.read_text("utf-8"))}
+        source[0] += "".join(f"\n\n<{address}>" for address in sorted(found))
 
 
 def _on_source_read(app: Sphinx, name: str, source: list[str]) -> None:
@@ -177,4 +195,5 @@ def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-signature", _shorten_signature)
     app.connect("missing-reference", _resolve_reference)
     app.connect("source-read", _on_source_read)
+    app.connect("source-read", _add_addresses)
     app.connect("include-read", _on_include_read)

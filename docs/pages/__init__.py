@@ -5,6 +5,7 @@ errors      the tree of errors
 examples    the programs in examples/
 events      the events, with their levels in the log
 jobs        the fields of a job, and what a handler does with it
+links       links in Markdown, and the headings to which they lead
 llms        llms.txt: the pages of the site, for programs that read it
 options     the options of queues, jobs and workers
 sessions    the settings of database sessions
