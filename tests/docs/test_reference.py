@@ -10,7 +10,8 @@ import pytest
 import trioboss
 from docs.pages import PAGES
 from docs.pages.api import SUBJECTS, find_types, methods_of, resolve_name
-from docs.pages.commands import find_commands
+from docs.pages.commands import describe_command, find_commands
+from docs.pages.docstrings import attribute_texts
 from docs.pages.jobs import describe_running_job, job_fields
 from docs.pages.llms import describe_site, find_pages
 from docs.pages.options import queue_options, send_options, work_options
@@ -18,8 +19,10 @@ from trioboss.cli.database_metrics import DATABASE_METRICS
 from trioboss.cli.health import _COUNTERS
 from trioboss.cli.parser import PAGE_OF
 from trioboss.errors import UsageError
+from trioboss.model.cron import _MOST_TICKS
 from trioboss.model.job import NewJob
 from trioboss.model.queue import QueueSettings
+from trioboss.model.states import JobState, Readiness
 
 ROOT = Path(__file__).parent.parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -177,12 +180,32 @@ async def test_the_limits_of_a_worker_are_those_that_are_checked(boss):
                 await boss.work("queue", print, thread=True, **{option: value})
 
 
+MISSED = {
+    "the tutorial": (ROOT / "docs" / "tutorial" / "cron.md").read_text("utf-8"),
+    "the method": inspect.getdoc(trioboss.Boss.schedule),
+    "the options": attribute_texts(trioboss.ScheduleOptions)["missed"],
+    "the command": find_commands()["schedule"].format_help(),
+}
+
+
+@pytest.mark.parametrize("text", MISSED.values(), ids=MISSED)
+def test_the_limit_of_missed_ticks_is_stated(text):
+    assert f"at most the last {_MOST_TICKS:,}" in " ".join(text.split())
+
+
 # -- commands, settings, metrics
 
 
 @pytest.mark.parametrize(("name", "parser"), find_commands().items(), ids=lambda value: str(value)[:20])
 def test_every_argument_of_a_command_is_described(name, parser):
     assert [action.dest for action in parser._actions if not action.help] == []
+
+
+def test_a_value_that_may_be_left_out_is_in_brackets():
+    demo = "\n".join(describe_command("demo", find_commands()["demo"]))
+
+    assert "`--dashboard [[HOST:]PORT]`" in demo
+    assert "`--seconds " in demo
 
 
 @pytest.mark.parametrize(("name", "parser"), find_commands().items(), ids=lambda value: str(value)[:20])
@@ -231,6 +254,19 @@ def test_every_kind_of_warning_is_in_the_reference():
 
     assert len(kinds) > 6
     assert {kind for kind in kinds if f"`{kind}`" not in page} == set()
+
+
+def rows_below(heading: str) -> list[str]:
+    """The names in the first column of a table of the page about states."""
+    table = (REFERENCE / "states.md").read_text("utf-8").partition(f"| {heading} |")[2].partition("\n\n")[0]
+    return re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("heading", "values"), [("state", JobState), ("readiness", Readiness), ("reason", trioboss.Reason)]
+)
+def test_states_are_listed_in_their_order(heading, values):
+    assert rows_below(heading) == [value.value for value in values]
 
 
 def test_every_error_has_causes():
