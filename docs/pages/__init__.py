@@ -1,5 +1,7 @@
 """Parts of pages that are generated from the code, as Markdown. Sphinx includes them from docs/_generated.
 
+benchmarks  the tables of the benchmarks, from published runs: they are in the page itself
+runs        reads published runs
 commands    the commands of `trioboss`, from their parser
 errors      the tree of errors
 examples    the programs in examples/
