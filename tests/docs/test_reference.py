@@ -284,3 +284,28 @@ def test_llms_txt_has_every_page_and_no_others():
     linked = re.findall(r"\]\(([^)]+)\.html\)", describe_site(docs))
 
     assert sorted(f"{name}.md" for name in linked) == find_pages(docs)
+
+
+def test_llms_txt_has_the_order_and_the_sections_of_the_site():
+    text = describe_site(ROOT / "docs")
+    chapters = re.findall(r"\]\(tutorial/([\w-]+)\.html\)", text)
+
+    assert chapters[:3] == ["index", "first-job", "failure-and-retry"]
+    assert chapters[-1] == "shop"
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Learn", "Look up", "Understand"]
+
+
+def test_llms_txt_has_a_sentence_for_every_page():
+    lines = re.findall(r"^- .*$", describe_site(ROOT / "docs"), re.MULTILINE)
+
+    assert [line for line in lines if not re.search(r"\.html\): [\w`].{15}", line)] == []
+
+
+def test_a_page_that_no_table_of_contents_has_is_an_error(tmp_path):
+    (tmp_path / "index.md").write_text("# A\n\nB.\n\n```{toctree}\n:caption: C\n\nd\n```\n")
+    (tmp_path / "d.md").write_text("# D\n\nE.\n")
+    assert "## C\n\n- [D](d.html): E." in describe_site(tmp_path)
+
+    (tmp_path / "lost.md").write_text("# F\n")
+    with pytest.raises(LookupError, match=r"lost\.md"):
+        describe_site(tmp_path)
