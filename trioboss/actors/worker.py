@@ -65,6 +65,7 @@ class Worker:
     is_registered: bool = attrs.field(default=False, init=False)
     """Whether other bosses have to see it in the database."""
     stopped: trio.Event = attrs.field(factory=trio.Event, init=False)
+    """Set when the worker has ended."""
     _created_at: float = attrs.field(factory=trio.current_time, init=False)
     _created_on: Mapping[str, datetime] = attrs.field(factory=dict, init=False)
     """When the queue of each dispatcher was created."""

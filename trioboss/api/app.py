@@ -66,7 +66,7 @@ class App:
     after the last; what it yields is `job.context`. ``middleware``: async functions ``(job, call_next)`` around every
     handler of the app, the first one outermost.
 
-    ``label``: the name under which the database remembers what belongs to the app, by default `module:name`. An app
+    ``label``: the name under which the database remembers what belongs to the app, by default ``module:name``. An app
     creates, changes and prunes what has its label, and nothing else. All versions of an app need the same label.
     """
 
@@ -198,7 +198,7 @@ class App:
     ) -> None:
         """Create the declared queues and schedules, and start the workers, or those of some queues.
 
-        Nothing is created or changed for an app that `trioboss migrate` has deployed, in any version, nor with
+        Nothing is created or changed for an app that ``trioboss migrate`` has deployed, in any version, nor with
         ``declare=False``: differences are logged.
         """
         starting = [worker for worker in self.workers if queues is None or worker.queue in queues]
@@ -226,7 +226,7 @@ class App:
 
     @property
     def path(self) -> str:
-        """How the command line finds the app: `module:name`; only the module, if no variable of it is the app."""
+        """How the command line finds the app: ``module:name``; only the module, if no variable of it is the app."""
         module = sys.modules.get(self._module)
         names = [name for name, value in vars(module).items() if value is self] if module else []
         shown = self._module

@@ -26,7 +26,7 @@ resets it would cost each job of each worker a further call, also where nothing 
 class JobLogFilter(logging.Filter):
     """Adds the job to records that are logged inside a handler: ``queue``, ``job_id`` and ``attempt``, else "".
 
-    Attach it to a handler of `logging`: ``handler.addFilter(trioboss.JobLogFilter())``. `trioboss worker` does so.
+    Attach it to a handler of ``logging``: ``handler.addFilter(trioboss.JobLogFilter())``. ``trioboss worker`` does so.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
