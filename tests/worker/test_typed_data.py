@@ -1,6 +1,7 @@
 """Workers that declare the type of their data, and functions that send data of that type."""
 
 import asyncio
+from datetime import UTC, datetime
 
 import attrs
 import pytest
@@ -35,6 +36,29 @@ async def test_the_data_of_a_job_is_of_the_declared_type(app, dsn):
             job = await boss.wait_for("email", id)
 
     assert (job.data, job.output, job.priority) == ({"to": "ann", "copies": 1}, ["ann", 1], 5)
+
+
+async def test_a_strict_pydantic_model_with_an_alias_survives_its_own_send(app, dsn):
+    pydantic = pytest.importorskip("pydantic")
+
+    class Order(pydantic.BaseModel, strict=True):
+        number: int = pydantic.Field(alias="orderNumber")
+        placed: datetime
+
+    seen = []
+
+    @app.worker("orders", data=Order)
+    async def handle(job):
+        seen.append(job.data)
+
+    order = Order(orderNumber=7, placed=datetime(2026, 1, 2, tzinfo=UTC))
+    async with trioboss.open_boss(dsn, migrate=False, app=app) as boss:
+        id = await handle.send(order)
+        with trio.fail_after(TIMEOUT):
+            job = await boss.wait_for("orders", id)
+
+    assert seen == [order]
+    assert job.data == {"orderNumber": 7, "placed": "2026-01-02T00:00:00Z"}
 
 
 async def test_data_that_does_not_fit_goes_to_the_dead_letter_queue_without_a_retry(app, boss):
