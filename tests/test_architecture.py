@@ -69,6 +69,7 @@ ALLOWED = {
         "events",
         "model",
         "machines",
+        "runtime",
         "sql",
         "postgres",
         "actors",

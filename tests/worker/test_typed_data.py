@@ -219,6 +219,52 @@ def test_an_async_generator_is_refused_by_its_name(app):
             yield
 
 
+@pytest.mark.parametrize("data", [Email("ann"), {"to": "ann", "copies": 1}])
+async def test_a_schedule_takes_a_value_of_the_declared_type_or_its_json(app, boss, data):
+    @app.schedule("0 3 * * *", data=data)
+    @app.worker("email", data=Email)
+    async def send_email(job):
+        pass
+
+    await app.start(boss)
+
+    (schedule,) = await boss.get_schedules()
+    assert schedule.data == {"to": "ann", "copies": 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({}, "None is not Email"),
+        ({"data": {"to": 5}}, r"\{'to': 5\} is not Email"),
+        ({"data": 5}, "5 is not Email"),
+    ],
+)
+def test_a_schedule_whose_jobs_would_all_fail_is_refused_at_declaration(app, options, problem):
+    with pytest.raises(trioboss.UsageError, match=rf"schedule: every job would fail, .*'email'.*{problem}"):
+
+        @app.schedule("0 3 * * *", **options)
+        @app.worker("email", data=Email)
+        async def send_email(job):
+            pass
+
+
+def test_a_schedule_may_have_no_data_if_its_worker_can_read_none(app):
+    @app.schedule("0 3 * * *")
+    @app.worker("email", data=Email | None)
+    async def send_email(job):
+        pass
+
+
+def test_data_of_a_schedule_that_is_not_json_is_refused_at_declaration(app):
+    with pytest.raises(trioboss.PayloadError, match=r"^data"):
+
+        @app.schedule("0 3 * * *", data=Email("ann"))
+        @app.worker("email")
+        async def send_email(job):
+            pass
+
+
 def test_an_unknown_option_is_answered_with_the_nearest_and_all_others(app):
     with pytest.raises(
         TypeError, match=r"'concurency': did you mean 'concurrency'\? The options are asyncio, auto"
