@@ -35,6 +35,19 @@ def _describe_recovery(event: events.JobsRecovered) -> str:
     )
 
 
+def _describe_listener_up(event: events.ListenerUp) -> str:
+    again = "" if event.after is None else f" again, after {show_seconds(event.after)}"
+    return (
+        f"listener: polling{again}, notifications do not arrive" if event.polling else f"listener: up{again}"
+    )
+
+
+def _describe_listener_down(event: events.ListenerDown) -> str:
+    if not event.seconds:
+        return f"listener: connection lost, reconnecting: {event.reason}"
+    return f"listener: no connection for {show_seconds(event.seconds)}, reconnecting: {event.reason}"
+
+
 _TEXTS: Final[dict[type[Event], Callable[[Any], str]]] = {
     events.JobCreated: lambda e: "sent" if e.count == 1 else f"{e.count} jobs sent",
     events.JobStarted: lambda e: f"started, waited {show_seconds(e.waited)}",
@@ -48,8 +61,8 @@ _TEXTS: Final[dict[type[Event], Callable[[Any], str]]] = {
     events.JobsRecovered: _describe_recovery,
     events.TickFired: lambda e: f"schedule {e.key or '-'} fired for {e.due:%Y-%m-%d %H:%M:%S} UTC",
     events.QueueWarning: lambda e: f"{e.warning}: {e.message}",
-    events.ListenerUp: lambda e: "listener: up",
-    events.ListenerDown: lambda e: f"listener: connection lost, reconnecting: {e.reason}",
+    events.ListenerUp: _describe_listener_up,
+    events.ListenerDown: _describe_listener_down,
     events.LeaderChanged: lambda e: (
         f"maintenance: this worker {'does it' if e.leads else 'no longer does it'}"
     ),

@@ -228,12 +228,21 @@ class QueueWarning(Event):
 class ListenerUp(Event):
     """The listener receives notifications, or is in polling mode."""
 
+    polling: bool = False
+    """Notifications do not arrive, as behind a transaction pooler: the listener polls instead."""
+    after: float | None = None
+    """Seconds for which there was no connection; None for the first one."""
+
 
 @attrs.frozen
 class ListenerDown(Event):
-    """The listener has lost its connection, and reconnects."""
+    """The listener has lost its connection, or could not connect, and tries again. Repeated for another reason, and
+    from time to time as long as it lasts; not for each attempt to connect.
+    """
 
     reason: str
+    seconds: float = 0.0
+    """For how long there has been no connection."""
 
 
 @attrs.frozen
