@@ -54,6 +54,7 @@ PUBLIC = [
     "Json",
     "JsonInput",
     "KeptWarning",
+    "LateError",
     "LeaderChanged",
     "LeaseExtended",
     "LeaseLost",

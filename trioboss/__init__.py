@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from trioboss.events import JobsRecovered as JobsRecovered
     from trioboss.events import JobStarted as JobStarted
     from trioboss.events import JobStuck as JobStuck
+    from trioboss.events import LateError as LateError
     from trioboss.events import LeaderChanged as LeaderChanged
     from trioboss.events import LeaseExtended as LeaseExtended
     from trioboss.events import LeaseLostEvent as LeaseLostEvent
@@ -166,6 +167,7 @@ __all__ = [
     "Json",
     "JsonInput",
     "KeptWarning",
+    "LateError",
     "LeaderChanged",
     "LeaseExtended",
     "LeaseLost",
@@ -279,6 +281,7 @@ _HOMES = {
     "JobStarted": "events",
     "JobStuck": "events",
     "JobsRecovered": "events",
+    "LateError": "events",
     "LeaderChanged": "events",
     "LeaseExtended": "events",
     "LeaseLostEvent": "events",

@@ -19,6 +19,7 @@ __all__ = [
     "JobStarted",
     "JobStuck",
     "JobsRecovered",
+    "LateError",
     "LeaderChanged",
     "LeaseExtended",
     "LeaseLostEvent",
@@ -82,6 +83,20 @@ class JobFailed(Event):
     """The key that it blocks from now on, until it is retried or deleted: of a job that has failed for good in a queue
     with the policy key_strict_fifo.
     """
+
+
+@attrs.frozen
+class LateError(Event):
+    """A handler has raised an exception that has no effect: its job was settled before, by `job.transaction` or
+    `job.complete`, or was cancelled or lost.
+    """
+
+    queue: str
+    id: UUID
+    attempt: int
+    error: str
+    """The error in one line."""
+    exception: BaseException | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.frozen

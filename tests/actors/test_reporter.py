@@ -102,6 +102,7 @@ EVENTS = [
     kinds.JobStarted("q", ID, 1, 0.5),
     kinds.JobCompleted("q", ID, 1, 0.5, 100.0),
     kinds.JobFailed("q", ID, 1, 0.5, 0.5, "Error: a\nb\x1b[31m\u2028c", "retry"),
+    kinds.LateError("q", ID, 1, "Error: a\nb"),
     kinds.JobReleased("q", ID, 1),
     kinds.JobCreated("q", ID),
     kinds.JobCancelled("q", ID, 1),

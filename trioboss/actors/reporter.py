@@ -21,6 +21,7 @@ _LEVELS: Final[dict[type[Event], int]] = {
     events.JobStarted: logging.DEBUG,
     events.JobCompleted: logging.INFO,
     events.JobFailed: logging.WARNING,
+    events.LateError: logging.WARNING,
     events.JobReleased: logging.INFO,
     events.JobCancelled: logging.INFO,
     events.LeaseLostEvent: logging.WARNING,
