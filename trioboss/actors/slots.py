@@ -17,7 +17,7 @@ from trioboss.events import JobStarted
 from trioboss.machines.attempt import AttemptState, CancelReason, Outcome
 from trioboss.machines.room import RoomWaiters
 from trioboss.model.job import Job
-from trioboss.model.job_context import current_jobs
+from trioboss.model.job_context import current_jobs, current_worker
 
 __all__ = ["SlotSettings", "Slots"]
 
@@ -176,6 +176,7 @@ class Slots:
     @enable_ki_protection
     async def run(self) -> None:
         """One slot. The main task gets the KeyboardInterrupt of the terminal; one raised here is the handler's."""
+        current_worker.set(self._reporter.worker)
         while True:
             batch: list[Running] = []
             current_jobs.set(batch)

@@ -19,6 +19,8 @@ from trioboss.errors import UsageError
 from trioboss.model.check import check_known, check_name, shown
 from trioboss.model.decoding import Decoder, make_decoder
 from trioboss.model.deployment import Declaration, DeclaredQueue, DeclaredSchedule
+from trioboss.model.job import SendOptions
+from trioboss.model.payload import JsonInput
 from trioboss.model.queue import QueueOptions, QueueSettings, make_settings
 from trioboss.model.schedule import ScheduleOptions
 
@@ -139,6 +141,28 @@ class App:
         self,
         queue: str,
         *,
+        data: type[D] | Decoder[D],
+        batch_size: int,
+        thread: Literal[True],
+        **options: Unpack[WorkerOptions],
+    ) -> Callable[[Callable[[list[ThreadJob[D]]], object]], Task[D]]: ...
+
+    @overload
+    def worker(
+        self,
+        queue: str,
+        *,
+        data: type[D] | Decoder[D],
+        batch_size: int,
+        asyncio: Literal[True],
+        **options: Unpack[WorkerOptions],
+    ) -> Callable[[Callable[[list[AsyncioJob[D]]], Awaitable[object]]], Task[D]]: ...
+
+    @overload
+    def worker(
+        self,
+        queue: str,
+        *,
         data: None = None,
         batch_size: int | None = None,
         thread: bool = False,
@@ -170,20 +194,46 @@ class App:
 
         return declare
 
-    def schedule(self, cron: str, **options: Unpack[ScheduleOptions]) -> Callable[[Task[D]], Task[D]]:
+    @overload
+    def schedule(
+        self,
+        cron: str,
+        *,
+        data: JsonInput = None,
+        tz: str = "UTC",
+        key: str = "",
+        missed: Literal["skip", "latest", "all"] = "skip",
+        **options: Unpack[SendOptions],
+    ) -> Callable[[Task[D]], Task[D]]: ...
+
+    @overload
+    def schedule(
+        self,
+        cron: str,
+        *,
+        data: D,
+        tz: str = "UTC",
+        key: str = "",
+        missed: Literal["skip", "latest", "all"] = "skip",
+        **options: Unpack[SendOptions],
+    ) -> Callable[[Task[D]], Task[D]]: ...
+
+    def schedule(self, cron: str, *, data: object = None, **options: Any) -> Callable[[Task[Any]], Task[Any]]:
         """Declare that a job is sent to the queue of a worker at every tick. The decorator belongs above `worker`.
 
-        Takes the options of `boss.schedule`: data, tz, key, missed, and those of `send`.
+        Takes the options of `boss.schedule`: data, tz, key, missed, and those of `send`. If the worker declares a type
+        for its data, ``data`` is a value of that type, or its JSON.
         """
         check_known("schedule", options, ScheduleOptions.__annotations__)
 
-        def declare(task: Task[D]) -> Task[D]:
-            queues = [worker.queue for worker in self.workers if task in (worker.task, worker.handler)]
-            if not queues:
+        def declare(task: Task[Any]) -> Task[Any]:
+            found = [worker for worker in self.workers if task in (worker.task, worker.handler)]
+            if not found:
                 raise UsageError(
                     f"schedule: {shown(task)} is not declared as a worker: put @app.schedule above @app.worker"
                 )
-            self.schedules.append(ScheduleDeclaration(queues[-1], cron, options))
+            given = {**options, "data": found[-1].task.encode_scheduled(data)}
+            self.schedules.append(ScheduleDeclaration(found[-1].queue, cron, given))
             return task
 
         return declare
