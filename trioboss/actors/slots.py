@@ -39,9 +39,14 @@ class SlotSettings:
     """The largest output, as JSON text."""
 
     @property
+    def most(self) -> int:
+        """Jobs that can run at once."""
+        return self.concurrency * (self.batch_size or 1)
+
+    @property
     def capacity(self) -> int:
         """Jobs that can be leased at once."""
-        return self.concurrency * (self.batch_size or 1) + self.prefetch
+        return self.most + self.prefetch
 
 
 @attrs.define(eq=False)

@@ -117,7 +117,7 @@ class Worker:
     @property
     def registration(self) -> Registration:
         """The worker, as other bosses see it."""
-        return Registration(self.id, self.settings.name, self.settings.queue, self.settings.slots.concurrency)
+        return Registration(self.id, self.settings.name, self.settings.queue, self.settings.slots.most)
 
     # -- messages
 
