@@ -120,7 +120,7 @@ if TYPE_CHECKING:
     from trioboss.model.ticks import preview_schedule as preview_schedule
     from trioboss.postgres import Connection as Connection
     from trioboss.postgres.dsn import ConnectionOptions as ConnectionOptions
-    from trioboss.postgres.foreign import CallerConnection as CallerConnection
+    from trioboss.postgres.caller import CallerConnection as CallerConnection
     from trioboss.runtime.runtime import BossStatistics as BossStatistics
     from trioboss.sql.plans import construction_plans as construction_plans
     from trioboss.sql.plans import migration_plans as migration_plans
@@ -324,7 +324,7 @@ _HOMES = {
     "preview_schedule": "model.ticks",
     "Connection": "postgres",
     "ConnectionOptions": "postgres.dsn",
-    "CallerConnection": "postgres.foreign",
+    "CallerConnection": "postgres.caller",
     "BossStatistics": "runtime.runtime",
     "construction_plans": "sql.plans",
     "migration_plans": "sql.plans",

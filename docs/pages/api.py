@@ -55,7 +55,7 @@ SUBJECTS = {
 
 _OTHER_ALIASES = {
     "AnyConn": "api.blocking",
-    "CallerConnection": "postgres.foreign",
+    "CallerConnection": "postgres.caller",
     "Redact": "model.described_error",
     "Targets": "store.targets",
 }
