@@ -178,7 +178,15 @@ READING |= {
 HARMLESS |= {"limit_transaction", "find_long_queues", "show_queue_of_job", "show_rights"}
 OWNING = {
     *("erase_jobs", "show_pipeline"),
-    *("create_queue", "delete_queue", "pause", "copy_completions", "update_queue", "label_queue"),
+    *(
+        "create_queue",
+        "delete_queue",
+        "pause",
+        "lock_queue",
+        "copy_completions",
+        "update_queue",
+        "label_queue",
+    ),
     "record_deployment",
     # the pipeline's
     *(
