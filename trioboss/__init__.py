@@ -119,9 +119,9 @@ if TYPE_CHECKING:
     from trioboss.model.statistics import QueueSample as QueueSample
     from trioboss.model.ticks import preview_schedule as preview_schedule
     from trioboss.postgres import Connection as Connection
-    from trioboss.postgres.dsn import ConnectionOptions as ConnectionOptions
     from trioboss.postgres.caller import CallerConnection as CallerConnection
-    from trioboss.runtime.runtime import BossStatistics as BossStatistics
+    from trioboss.postgres.dsn import ConnectionOptions as ConnectionOptions
+    from trioboss.runtime.lifecycle import BossStatistics as BossStatistics
     from trioboss.sql.plans import construction_plans as construction_plans
     from trioboss.sql.plans import migration_plans as migration_plans
     from trioboss.sql.plans import rollback_plans as rollback_plans
@@ -325,7 +325,7 @@ _HOMES = {
     "Connection": "postgres",
     "ConnectionOptions": "postgres.dsn",
     "CallerConnection": "postgres.caller",
-    "BossStatistics": "runtime.runtime",
+    "BossStatistics": "runtime.lifecycle",
     "construction_plans": "sql.plans",
     "migration_plans": "sql.plans",
     "rollback_plans": "sql.plans",
