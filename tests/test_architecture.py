@@ -30,6 +30,7 @@ ALLOWED = {
         "typing_extensions",
     },  # the latter for type checkers only
     "events": {"errors", "model", "attrs"},
+    "event_texts": {"events", "model"},
     # charts and numbers as markup, for the edges that make pages
     "charts": {"attrs"},
     # building blocks
@@ -38,7 +39,7 @@ ALLOWED = {
     "postgres": {"errors", "model", "sql", "attrs", "psycopg", "trio"},
     # services: actors never import the store, actors/ports.py declares what they need
     "store": {"errors", "model", "machines", "sql", "postgres", "attrs"},
-    "actors": {"errors", "events", "model", "machines", "attrs", "trio", "trio_asyncio"},
+    "actors": {"errors", "events", "event_texts", "model", "machines", "attrs", "trio", "trio_asyncio"},
     # runtime and api: the only rows that import both actors and store
     "runtime": {
         *("_version", "errors", "events", "model", "machines", "sql", "postgres", "store", "actors"),
@@ -50,6 +51,7 @@ ALLOWED = {
         "_version",
         "errors",
         "events",
+        "event_texts",
         "model",
         "machines",
         "sql",
@@ -72,6 +74,7 @@ ALLOWED = {
         "events",
         "model",
         "machines",
+        "runtime",
         "sql",
         "postgres",
         "actors",

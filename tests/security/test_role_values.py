@@ -14,7 +14,7 @@ from security_helpers import as_role, granted_database
 
 import trioboss
 from trioboss import Policy
-from trioboss.model.job import make_id
+from trioboss.model.ids import make_id
 from trioboss.postgres.blocking import execute_blocking
 
 EXAMPLES = settings(

@@ -173,12 +173,20 @@ READING |= {
     *("show_dead_letter", "show_ended_jobs", "show_errors", "show_keys", "show_live_jobs", "show_pipeline"),
     *("show_queues", "show_rates", "show_schedules", "show_slowest", "show_workers"),
     *("show_events", "show_history_audits", "show_payload", "show_worker_count"),
-    *("count_jobs_of", "find_copies"),
+    *("check_lake", "count_jobs_of", "find_copies", "list_lakes"),
 }
 HARMLESS |= {"limit_transaction", "find_long_queues", "show_queue_of_job", "show_rights"}
 OWNING = {
     *("erase_jobs", "show_pipeline"),
-    *("create_queue", "delete_queue", "pause", "copy_completions", "update_queue", "label_queue"),
+    *(
+        "create_queue",
+        "delete_queue",
+        "pause",
+        "lock_queue",
+        "copy_completions",
+        "update_queue",
+        "label_queue",
+    ),
     "record_deployment",
     # the pipeline's
     *(

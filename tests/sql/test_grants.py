@@ -47,7 +47,7 @@ GRANTS = {
     "ids": "GRANT EXECUTE ON FUNCTION trioboss.drop_if_ended(text, uuid[]), trioboss.drop_sent(text, uuid[]) TO app",
     "own tables": (
         "GRANT EXECUTE ON FUNCTION trioboss.add_job_table(text, text), trioboss.drop_job_table(text),"
-        " trioboss.delete_queue(text) TO app"
+        " trioboss.set_up_queue(text, text), trioboss.delete_queue(text) TO app"
     ),
     "days": (
         "GRANT EXECUTE ON FUNCTION trioboss.add_days(date, integer), trioboss.drop_day(text, date) TO app"

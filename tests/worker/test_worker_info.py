@@ -34,6 +34,13 @@ async def test_a_worker_tells_where_it_runs(boss):
     }
 
 
+async def test_the_slots_of_a_worker_with_batches_are_the_jobs_that_it_runs_at_once(boss):
+    await boss.create_queue("q")
+    await boss.work("q", handle, concurrency=3, batch_size=5, prefetch=4)
+
+    assert read_info(boss.dsn)["slots"] == 15
+
+
 async def test_a_blocked_event_loop_is_written_to_the_rows_of_its_workers(boss, monkeypatch):
     monkeypatch.setattr(lag_monitor, "_INTERVAL", 0.05)
     await boss.create_queue("q")

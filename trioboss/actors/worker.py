@@ -66,6 +66,7 @@ class Worker:
     is_registered: bool = attrs.field(default=False, init=False)
     """Whether other bosses have to see it in the database."""
     stopped: trio.Event = attrs.field(factory=trio.Event, init=False)
+    """Set when the worker has ended."""
     _created_at: float = attrs.field(factory=trio.current_time, init=False)
     _created_on: Mapping[str, datetime] = attrs.field(factory=dict, init=False)
     """When the queue of each dispatcher was created."""
@@ -117,7 +118,7 @@ class Worker:
     @property
     def registration(self) -> Registration:
         """The worker, as other bosses see it."""
-        return Registration(self.id, self.settings.name, self.settings.queue, self.settings.slots.concurrency)
+        return Registration(self.id, self.settings.name, self.settings.queue, self.settings.slots.most)
 
     # -- messages
 

@@ -32,6 +32,8 @@ __all__ = ["AnyConn", "BlockingBase"]
 
 T = TypeVar("T")
 AnyConn = BlockingConnection | ForeignConnection | None
+"""The ``conn`` of a call of `SyncBoss`: a blocking connection of psycopg, one of Django or SQLAlchemy on psycopg, or
+None: then the call is a transaction of its own."""
 
 
 class BlockingBase:

@@ -103,6 +103,30 @@ class WorkingMixin(ApiBase):
     async def work(
         self,
         queue: str,
+        handler: Callable[[list[ThreadJob[D]]], object],
+        *,
+        data: type[D] | Decoder[D],
+        batch_size: int,
+        thread: Literal[True],
+        **options: Unpack[WorkOptions],
+    ) -> Worker: ...
+
+    @overload
+    async def work(
+        self,
+        queue: str,
+        handler: Callable[[list[AsyncioJob[D]]], Awaitable[object]],
+        *,
+        data: type[D] | Decoder[D],
+        batch_size: int,
+        asyncio: Literal[True],
+        **options: Unpack[WorkOptions],
+    ) -> Worker: ...
+
+    @overload
+    async def work(
+        self,
+        queue: str,
         handler: Callable[[Any], object],
         *,
         data: None = None,

@@ -263,7 +263,7 @@ async def run_actors(
     """Run the actors for the length of a block. The nesting is the order in which they stop: workers first, then the
     lifespans that their jobs use, then the services.
     """
-    reporter = Reporter()
+    reporter = Reporter(settings.worker_name)
     failure: Exception | None = None  # of the block; kept out of the nurseries, which would wrap it in groups
     with _unwrapped():
         async with trio.open_nursery() as services:

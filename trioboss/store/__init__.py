@@ -17,7 +17,8 @@ leases            heartbeats, extensions, progress
 changing          cancel, resume, retry, delete
 redriving         send jobs of a dead letter queue back
 queues            create, change and delete queues
-reading           find jobs, explain why one is not running
+reading           find jobs, and what one waits for
+explaining        why a job is not running, in words
 observing         workers, attempts, backlogs: what operators see
 schedules         create and remove schedules, fire their ticks
 deploying         bring queues and schedules to what an app declares

@@ -98,7 +98,7 @@ class ManualOperations:
 
     def _notify_busy(self, now: float, *, own: bool) -> Operation[None]:
         """The leader rescues leases that expire: it has to be notified that there are some. In the caller's
-        transaction this is done each time: a notification is sent when the transaction commits, which may be much later.
+        transaction this is done each time: a notification is sent when the transaction commits, perhaps much later.
         """
         if not own:
             yield Batch((self._context.bind("notify_queue", queue=BUSY),))

@@ -10,7 +10,8 @@ import attrs
 
 from trioboss.errors import QueueChanged, UnknownQueue, UsageError
 from trioboss.model.check import check_name
-from trioboss.model.job import OPTIONS, NewJob, make_id
+from trioboss.model.ids import make_id
+from trioboss.model.job import OPTIONS, NewJob
 from trioboss.model.payload import JsonInput, encode
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue

@@ -120,8 +120,8 @@ def audit(
     """Check everything that can be checked in history; at most ``limit`` findings are returned.
 
     ``tolerance``: seconds by which the server's clock may have been set back. ``unordered`` are queues with
-    `commit_order` off, in which the order of starts is free; of a database they are known. If the source has a dsn, the
-    counts are kept in that database, for the dashboard.
+    ``commit_order`` off, in which the order of starts is free; of a database they are known. If the source has a dsn,
+    the counts are kept in that database, for the dashboard.
     """
     spark, began = spark or get_session(), time.monotonic()
     damaged = _damaged_files(spark, source)

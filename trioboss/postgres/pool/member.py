@@ -25,9 +25,9 @@ class CloseReason(enum.StrEnum):
     """Why the pool closed a connection."""
 
     EXPIRED = "expired"
-    """It was open for `max_lifetime`."""
+    """It was open for ``max_lifetime``."""
     IDLE = "idle"
-    """It was not needed for `max_idle`."""
+    """It was not needed for ``max_idle``."""
     STALE = "stale"
     """The server had closed it, or did not answer a ping."""
     BROKEN = "broken"

@@ -10,6 +10,6 @@ DROP FUNCTION trioboss.check_job_options(jsonb), trioboss.check_job_notes(jsonb)
                          double precision),
     trioboss.key_lock(text, text, bigint), trioboss.add_backlog_check(), trioboss.follow_change(), trioboss.follow_priority(), trioboss.fill_in_job(),
     trioboss.copy_rights(regclass, regclass), trioboss.run_between_others(text, interval),
-    trioboss.add_job_table(text, text), trioboss.drop_job_table(text), trioboss.create_queue(text, jsonb),
-    trioboss.delete_queue(text);
+    trioboss.add_job_table(text, text), trioboss.drop_job_table(text), trioboss.set_up_queue(text, text),
+    trioboss.create_queue(text, jsonb), trioboss.delete_queue(text);
 DROP TYPE trioboss.readiness;

@@ -84,7 +84,9 @@ DECLARE
         WHEN source IS NOT NULL AND (jsonb_typeof(source) <> 'object' OR (
                  jsonb_typeof(source -> 'queue') = 'string' AND source ->> 'id' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
                  AND source ->> 'created_on' ~ instant AND source ->> 'retry_count' ~ '^[0-9]{1,10}$') IS NOT TRUE)
-            THEN 'source' END;
+            THEN 'source'
+        WHEN NOT coalesce(notes ->> 'redriven', '00000000-0000-0000-0000-000000000000') ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+            THEN 'redriven' END;
 BEGIN
     IF bad IS NOT NULL THEN
         RAISE EXCEPTION '%: % is not a value of this note of a job', bad, left(notes::text, 200)
@@ -147,8 +149,8 @@ CREATE TABLE trioboss.live_job (
     extensions    trioboss.counter,
     options       trioboss.job_options,              -- the options of its queue that it overrides
     data          jsonb,
-    -- What few jobs have: error, failures and failed_on of its last failure; progress; source of a dead letter;
-    -- singleton_on of a throttled job.
+    -- What few jobs have: error, failures and failed_on of its last failure; progress; source of a dead letter; redriven,
+    -- the id of the job that failed, of one that was redriven; singleton_on of a throttled job.
     notes         trioboss.job_notes,
     CONSTRAINT live_job_pkey PRIMARY KEY (queue, id)
 ) PARTITION BY LIST (queue);
@@ -508,7 +510,9 @@ END $$;
 
 -- A table of its own for a queue. Attaching scans live_job_common for jobs of that name, so a queue gets
 -- its table when it is created and never later. It waits for as long as the session's lock_timeout says, or 10 s.
--- Jobs of that name are those of a queue that was deleted while their sends were open: they are gone with it.
+-- Jobs of that name are those of a queue that was deleted while their sends were open: they are gone with it. They are
+-- deleted under the lock that attaching needs, in the same try: a lock on live_job_common that outlived a try would
+-- keep out another queue that gets its table, for as long as that one keeps out this.
 CREATE FUNCTION trioboss.add_job_table(queue text, table_name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -519,20 +523,12 @@ BEGIN
         'CREATE TABLE trioboss.%I (LIKE trioboss.live_job INCLUDING DEFAULTS) '
         'WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, '
         'autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)', table_name);
-    FOR try IN 1..10 LOOP
-        DELETE FROM trioboss.live_job_common j WHERE j.queue = add_job_table.queue;
-        BEGIN
-            PERFORM trioboss.run_between_others(
-                format('ALTER TABLE trioboss.live_job ATTACH PARTITION trioboss.%I FOR VALUES IN (%L)', table_name, queue),
-                current_setting('lock_timeout')::interval);
-            EXIT;
-        EXCEPTION WHEN check_violation THEN
-            IF try = 10 THEN
-                RAISE EXCEPTION 'queue %: senders of the deleted queue of that name are still busy', queue
-                    USING ERRCODE = 'lock_not_available';
-            END IF;
-        END;
-    END LOOP;
+    PERFORM trioboss.run_between_others(
+        format('LOCK TABLE ONLY trioboss.live_job IN SHARE UPDATE EXCLUSIVE MODE; '
+               'LOCK TABLE trioboss.live_job_common; '
+               'DELETE FROM trioboss.live_job_common WHERE queue = %2$L; '
+               'ALTER TABLE trioboss.live_job ATTACH PARTITION trioboss.%1$I FOR VALUES IN (%2$L)', table_name, queue),
+        current_setting('lock_timeout')::interval);
     PERFORM trioboss.copy_rights('trioboss.live_job_common', format('trioboss.%I', table_name));
 END $$;
 
@@ -544,6 +540,22 @@ BEGIN
     END IF;
     PERFORM trioboss.run_between_others(
         format('DROP TABLE trioboss.%I', table_name), current_setting('lock_timeout')::interval);
+END $$;
+
+-- Prepare the tables for a queue whose row this transaction has written: remove what an older queue of that name left,
+-- because a send was open while it was deleted, and make its own table if it has one.
+-- The row comes first, whoever writes to a queue and to the tables of jobs (copy_completions.sql, delete_queue): a
+-- session that waits for the row must not hold a table for which the owner of the row waits.
+CREATE FUNCTION trioboss.set_up_queue(queue text, table_name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF table_name = 'live_job_common' THEN
+        DELETE FROM trioboss.live_job_common j WHERE j.queue = set_up_queue.queue;
+    ELSE
+        PERFORM trioboss.add_job_table(queue, table_name);
+    END IF;
+    DELETE FROM trioboss.backlog_check c WHERE c.queue = set_up_queue.queue;
+    DELETE FROM trioboss.throttle t WHERE t.queue = set_up_queue.queue;
 END $$;
 
 -- Make a queue: for plain SQL. `options` are those of the method create_queue, as the columns of the table queue have
@@ -574,9 +586,6 @@ BEGIN
     END IF;
     given := given || jsonb_build_object('name', name, 'table_name',
         CASE WHEN (given ->> 'partition')::boolean THEN 'j' || md5(name) ELSE 'live_job_common' END);
-    -- A send that was open while an older queue of that name was deleted may have left jobs.
-    DELETE FROM trioboss.live_job_common j
-    WHERE j.queue = create_queue.name AND NOT EXISTS (SELECT FROM trioboss.queue q WHERE q.name = create_queue.name);
     EXECUTE (SELECT format('INSERT INTO trioboss.queue (%1$s) SELECT %1$s FROM jsonb_populate_record(NULL::trioboss.queue, $1) '
                            'ON CONFLICT DO NOTHING RETURNING *', string_agg(quote_ident(key), ', '))
              FROM jsonb_object_keys(given) key)
@@ -588,9 +597,7 @@ BEGIN
         END IF;
         RETURN false;
     END IF;
-    IF made.partition THEN
-        PERFORM trioboss.add_job_table(made.name, made.table_name);
-    END IF;
+    PERFORM trioboss.set_up_queue(made.name, made.table_name);
     RETURN true;
 END $$;
 
@@ -601,9 +608,13 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     gone record;
 BEGIN
+    -- A table is dropped before anything is deleted from live_job_common, which dropping locks, too: see add_job_table.
     FOR gone IN
-        DELETE FROM trioboss.queue q WHERE q.name IN (queue, '__state__completed__' || queue)
-        RETURNING q.name, q.partition, q.table_name
+        WITH deleted AS (
+            DELETE FROM trioboss.queue q WHERE q.name IN (queue, '__state__completed__' || queue)
+            RETURNING q.name, q.partition, q.table_name
+        )
+        SELECT * FROM deleted ORDER BY partition DESC
     LOOP
         IF gone.partition THEN
             PERFORM trioboss.drop_job_table(gone.table_name);
@@ -627,5 +638,5 @@ REVOKE ALL ON FUNCTION trioboss.check_job_options(jsonb), trioboss.check_job_not
                          double precision),
     trioboss.key_lock(text, text, bigint), trioboss.add_backlog_check(), trioboss.follow_change(), trioboss.follow_priority(), trioboss.fill_in_job(),
     trioboss.copy_rights(regclass, regclass), trioboss.run_between_others(text, interval),
-    trioboss.add_job_table(text, text), trioboss.drop_job_table(text), trioboss.create_queue(text, jsonb),
-    trioboss.delete_queue(text) FROM PUBLIC;
+    trioboss.add_job_table(text, text), trioboss.drop_job_table(text), trioboss.set_up_queue(text, text),
+    trioboss.create_queue(text, jsonb), trioboss.delete_queue(text) FROM PUBLIC;
