@@ -170,6 +170,11 @@ def test_the_table_of_readiness_names_the_statements_that_change_it():
     assert {event for event, names in STATEMENTS.items() if names and names[0] != event} == set()
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_it_notifies_only_by_the_function_that_a_role_without_the_right_may_call(name):
+    assert "pg_notify" not in read_source(name)
+
+
 def included_by(text: str) -> list[str]:
     return re.findall(r"^\\ir (\S+)$", text, re.MULTILINE)
 
