@@ -150,7 +150,11 @@ class ClaimOperations:
             # The leader rescues leases that expire: it has to know that there are some, whoever took them.
             yield Batch(follow_up=(notify,)) if own else Batch((notify,))
         yield from self._fail_unreadable(name, jobs)
-        return [job for job in jobs if not isinstance(job.data, Unreadable)]
+        readable = [job for job in jobs if not isinstance(job.data, Unreadable)]
+        if jobs and not readable:
+            # An empty answer would mean that there are no jobs. Each round fails at least one, so this ends.
+            return (yield from self._fetch(name, request, ignore_start_after, own=own))
+        return readable
 
     def claim(self, name: str, request: ClaimRequest, *, own: bool = True) -> Operation[ClaimResult]:
         """Lease as many jobs as requested, or all there are; fewer if their data is more than 4 MB, at least one. One
