@@ -16,6 +16,7 @@ ticks             the ticks of any schedule: which are due, and which come next
 payload           JSON that Postgres returns unchanged, or that is refused
 decoding          the types that workers declare for the data of their jobs
 structure         reads and writes JSON by annotations
+texts             durations, numbers and foreign texts for people
 described_error   errors as they are stored and logged
 check             checks of one field, with an error that names it
 settle_and_claim  requests and answers between a dispatcher and the store

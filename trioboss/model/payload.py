@@ -8,20 +8,32 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import attrs
 
 from trioboss.errors import PayloadError
 
-__all__ = ["MAX_BYTES", "Json", "JsonInput", "Unreadable", "encode", "is_large"]
+__all__ = ["MAX_BYTES", "AnyTypedDict", "Json", "JsonInput", "Unreadable", "encode", "is_large"]
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """JSON as it is read."""
 
-JsonInput: TypeAlias = "bool | int | float | str | Sequence[JsonInput] | Mapping[str, JsonInput] | None"
-"""JSON as it is sent. Covariant, so that a ``list[int]`` or a ``dict[str, str]`` is one. Only dicts and lists are sent:
-another mapping or sequence would come back as one of them, and is refused."""
+
+class AnyTypedDict(Protocol):
+    """An instance of any TypedDict, for type checkers: to them it is no ``Mapping[str, JsonInput]``, and it has these
+    attributes, which no other class has. Its values are not checked before they are encoded.
+    """
+
+    __required_keys__: ClassVar[frozenset[str]]
+    __optional_keys__: ClassVar[frozenset[str]]
+
+
+JsonInput: TypeAlias = (
+    "bool | int | float | str | Sequence[JsonInput] | Mapping[str, JsonInput] | AnyTypedDict | None"
+)
+"""JSON as it is sent. Covariant, so that a ``list[int]`` or a ``dict[str, str]`` is one, and so is a TypedDict. Only
+dicts and lists are sent: another mapping or sequence would come back as one of them, and is refused."""
 
 MAX_BYTES = 10 * 1024 * 1024
 _MAX_DEPTH = (

@@ -17,7 +17,7 @@ from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
 from trioboss.postgres.errors import is_table_gone
 from trioboss.postgres.operation import Batch, Copy, Operation
-from trioboss.postgres.wire.results import read_rows
+from trioboss.postgres.wire import read_rows
 from trioboss.store.context import Context
 from trioboss.store.copying import JobRows, StagingRows, blocks
 from trioboss.store.rows import read_first
