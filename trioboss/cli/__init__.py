@@ -18,6 +18,7 @@ plans          `trioboss plans`
 deploying      `trioboss migrate MODULE:APP`
 worker         `trioboss worker`: signals, and several processes
 banner         the first lines of a worker
+signals        the signals that stop a command
 stopping       what a stopping worker waits for
 health         `trioboss worker --health`: probes and metrics over HTTP
 database_metrics  metrics that the database has to be asked for

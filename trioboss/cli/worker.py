@@ -3,7 +3,6 @@
 import argparse
 import logging
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -20,6 +19,7 @@ from trioboss.cli.loading import load_app
 from trioboss.cli.logs import LogHandler, set_up_logging
 from trioboss.cli.opening import exit_code, explain
 from trioboss.cli.output import print_error
+from trioboss.cli.signals import STOP_SIGNALS, receive_stop_signals
 from trioboss.cli.stopping import show_stopping
 from trioboss.errors import UsageError
 from trioboss.machines.restart import RestartMachine
@@ -30,7 +30,6 @@ __all__ = ["keep_process", "run_worker"]
 
 _logger = logging.getLogger("trioboss.worker")
 
-_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _EXIT_AFTER_GRACE = 7.0  # seconds after the grace until the process exits although a handler still runs
 _EXIT_AFTER_SIGNAL = 3.0  # the same, after the second signal
 
@@ -164,7 +163,7 @@ async def _obey_signals(
     task_status: trio.TaskStatus[None],
 ) -> None:
     """The first signal stops gracefully, the second at once. In both cases jobs that still run are released."""
-    with trio.open_signal_receiver(*_stop_signals()) as signals:
+    with receive_stop_signals() as signals:
         task_status.started()
         async for _ in signals:
             if stopping.is_set():
@@ -173,11 +172,6 @@ async def _obey_signals(
             else:
                 stopping.set()
                 trio.lowlevel.spawn_system_task(_exit_after, grace + _EXIT_AFTER_GRACE)
-
-
-def _stop_signals() -> list[signal.Signals]:
-    """The signals that stop a worker. A signal that is ignored, as `nohup` makes it, stays ignored."""
-    return [number for number in _STOP if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 async def _exit_after(seconds: float) -> None:
@@ -250,7 +244,7 @@ async def keep_process(
         processes.discard(process)
         if stopping.is_set():
             # A process that our signal ended before it could handle signals has not failed.
-            codes.append(0 if -code in _STOP else abs(code))
+            codes.append(0 if -code in STOP_SIGNALS else abs(code))
             return
         _logger.error("worker process %d exited with code %d, restarting it", process.pid, code)
         if not machine.crashed(trio.current_time()):
@@ -262,7 +256,7 @@ async def keep_process(
 async def _forward_signals(
     processes: set[trio.Process], stopping: trio.Event, *, task_status: trio.TaskStatus[None]
 ) -> None:
-    with trio.open_signal_receiver(*_stop_signals()) as signals:
+    with receive_stop_signals() as signals:
         task_status.started()
         async for number in signals:
             again = "" if stopping.is_set() else "; Ctrl-C again to stop now"

@@ -38,6 +38,10 @@ CREATE INDEX archive_id ON trioboss.archive (queue, id);
 -- find_ended_jobs.sql: jobs that failed or were cancelled, among many that completed.
 CREATE INDEX archive_unsuccessful ON trioboss.archive (queue, outcome, id) WHERE outcome <> 'completed';
 
+-- show_ended_jobs.sql: such jobs by the class of their error. The error itself has a stack, and is stored elsewhere: to read
+-- many of them takes long.
+CREATE INDEX archive_error ON trioboss.archive (queue, (left(output ->> 'name', 200) COLLATE "C"), id) WHERE outcome <> 'completed';
+
 -- examine_day.sql and purge_ended.sql: jobs that are kept for another time than their queue says.
 CREATE INDEX archive_kept ON trioboss.archive (queue, completed_on) WHERE options ? 'delete_after';
 
