@@ -11,6 +11,7 @@ import pytest
 import trioboss
 
 ROOT = Path(trioboss.__file__).parent
+REPOSITORY = ROOT.parent
 GLOSSARY = (ROOT.parent / "docs" / "reference" / "glossary.md").read_text("utf-8")
 
 # Words that were given up, and what to write instead.
@@ -187,3 +188,21 @@ def test_a_term_is_explained_once():
     terms = [row[0] for row in ROWS]
 
     assert sorted(set(terms)) == sorted(terms)
+
+
+# -- phrases in documents
+
+PHRASES = re.compile(
+    r"\bwhoever\b|\bby hand\b|\bwithout a word\b|\bcomplains?\b|\bfrom the dead\b", re.IGNORECASE
+)
+SKIPPED = {".venv", "_generated", "build", "node_modules", "published"}
+DOCUMENTS = [
+    path
+    for path in sorted((*REPOSITORY.rglob("*.md"), *(REPOSITORY / "examples").glob("*.py")))
+    if not SKIPPED & set(path.relative_to(REPOSITORY).parts)
+]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(REPOSITORY).as_posix())
+def test_no_document_uses_a_phrase_that_was_given_up(document):
+    assert PHRASES.findall(document.read_text("utf-8")) == []

@@ -78,3 +78,11 @@ def quick(monkeypatch):
 
     monkeypatch.setattr(LakeExport, "_write", write_without_spark)
     monkeypatch.setattr(rewriting, "_write", rewrite_without_spark)
+
+
+@pytest.fixture
+def failing(sync_boss):
+    """A boss with a queue `email` that has retries, and the dead letter queue `dead`."""
+    sync_boss.create_queue("dead")
+    sync_boss.create_queue("email", dead_letter="dead", retry_limit=3, retry_delay=0)
+    return sync_boss

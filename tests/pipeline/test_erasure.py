@@ -2,9 +2,11 @@
 
 import json
 from pathlib import Path
+from uuid import uuid4
 
 import polars
 import pytest
+from erasure_helpers import before_each_deletion, send_and_fail
 from lake_helpers import (
     Killed,
     assert_delta_follows,
@@ -21,8 +23,8 @@ from pipeline_helpers import (
 )
 
 from trioboss.cli import main
-from trioboss.errors import UsageError
 from trioboss.pipeline import archive, compact, erase, rewriting
+from trioboss.pipeline.export import ExportFenced
 
 
 def names_of(proof):
@@ -36,16 +38,6 @@ def erased(arguments, capsys):
 
 def bytes_of(lake):
     return b"".join(path.read_bytes() for path in Path(lake).rglob("*") if path.is_file())
-
-
-def send_and_fail(boss, queue, data, **options):
-    """A job that fails for good, and its dead letter job, which completes."""
-    id = boss.send(queue, data, retry_limit=0, **options)
-    (job,) = boss.fetch(queue)
-    boss.fail(queue, job, {"message": f"no {data}"})
-    (copy,) = boss.fetch("dead")
-    boss.complete("dead", copy)
-    return str(id), str(copy.id)
 
 
 def test_an_erased_job_is_gone_from_the_lake_and_postgres_with_all_copies_of_its_data(
@@ -71,7 +63,7 @@ def test_an_erased_job_is_gone_from_the_lake_and_postgres_with_all_copies_of_its
     assert_delta_follows(tmp_path)
     assert ids_of_delta(tmp_path) == sorted([other, other_copy, later, later_copy])
     again = erased(["--dsn", dsn, "--lake", str(tmp_path), "--queue", "email", "--id", id], capsys)
-    assert (again["jobs"], again["rows_in_lake"], again["ended"]) == ([], 0, 0)
+    assert (again["jobs"], again["rows_in_lake"], again["ended"]) == ([["email", id]], 0, 0)
 
 
 @pytest.mark.soak
@@ -138,16 +130,40 @@ def queues_in(lake, path):
     return set(polars.read_parquet(Path(lake, path))["queue"])
 
 
-def test_jobs_are_erased_in_a_database_without_a_lake(dsn, database):
-    end_jobs(database, 3)
-    ids = [str(id) for (id,) in database.execute("select id from trioboss.archive")]
+def test_the_proof_lists_the_lakes_that_were_not_searched(spark, dsn, database, tmp_path, quick, capsys):
+    for name in ("one", "two"):
+        archive(dsn, tmp_path / name, spark=spark)
 
-    done = erase(dsn, "email", ids=ids[:2])
+    which = ["--lake", str(tmp_path / "one"), "--queue", "email", "--id", str(uuid4())]
+    assert main(["pipeline", "erase", "--dsn", dsn, *which]) == 0
 
-    assert (done.ended, done.batch, done.rows_left) == (2, None, 0)
-    assert database.execute("select count(*) from trioboss.archive").fetchone() == (1,)
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["other_lakes"] == [f"file:{tmp_path}/two"]
+    assert f"not searched: file:{tmp_path}/two: erase there, too" in printed.err
 
 
-def test_an_erasure_needs_to_know_which_jobs(dsn):
-    with pytest.raises(UsageError, match="name the jobs"):
-        erase(dsn, "email")
+def test_a_copy_in_postgres_of_a_job_that_only_the_lake_has_is_erased(
+    spark, dsn, database, tmp_path, failing
+):
+    id, copy = send_and_fail(failing, "email", "x", singleton_key="ann")
+    archive(dsn, tmp_path, spark=spark)
+    database.execute("delete from trioboss.archive where id = %s", [id])
+    database.execute("delete from trioboss.attempt")
+    database.execute("update trioboss.archive set key = null")
+
+    done = erase(dsn, "email", key="ann", lake=tmp_path, spark=spark)
+
+    assert done.jobs == sorted([("email", id), ("dead", copy)])
+    assert database.execute("select count(*) from trioboss.archive").fetchone() == (0,)
+
+
+def test_an_erasure_whose_lake_another_export_takes_proves_nothing(
+    spark, dsn, database, tmp_path, quick, monkeypatch
+):
+    archive(dsn, tmp_path, spark=spark)
+    end_jobs(database, 1)
+    ((id,),) = database.execute("select id::text from trioboss.archive").fetchall()
+    before_each_deletion(monkeypatch, lambda: database.execute("update trioboss.lake set token = token + 1"))
+
+    with pytest.raises(ExportFenced):
+        erase(dsn, "email", ids=[id], lake=tmp_path, spark=spark)

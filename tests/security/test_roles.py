@@ -12,7 +12,7 @@ from security_helpers import ROLES, as_role, role
 import trioboss
 from trioboss.cli import main
 from trioboss.events import TickFired
-from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.blocking import execute_blocking
 from trioboss.sql import Catalog, plans
 from trioboss.sql.grants import grant_plans
 from trioboss.store import Context, make_store
@@ -189,7 +189,7 @@ READING |= {
     *("show_dead_letter", "show_ended_jobs", "show_errors", "show_keys", "show_live_jobs", "show_pipeline"),
     *("show_queues", "show_rates", "show_schedules", "show_slowest", "show_workers"),
     *("show_events", "show_history_audits", "show_payload", "show_worker_count"),
-    *("count_jobs_of", "find_copies"),
+    *("check_lake", "count_jobs_of", "find_copies", "list_lakes"),
 }
 HARMLESS |= {"limit_transaction", "find_long_queues", "show_queue_of_job", "show_rights"}
 OWNING = {

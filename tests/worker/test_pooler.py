@@ -115,7 +115,8 @@ async def test_a_worker_behind_a_pooler_logs_that_it_polls(pooled_dsn, workers, 
     await worker.prints("through a transaction pooler: polling mode")
 
 
-async def test_metrics_and_messages_agree_behind_a_pooler(pooled_dsn):
+async def test_metrics_and_messages_agree_behind_a_pooler(pooled_dsn, caplog):
+    caplog.set_level("INFO", "trioboss")
     async with trioboss.open_boss(pooled_dsn, migrate=False) as boss:
         await boss.wait_listening()
         started = trio.Event()
@@ -126,6 +127,9 @@ async def test_metrics_and_messages_agree_behind_a_pooler(pooled_dsn):
 
     assert objection is None
     assert {"trioboss_listening 0", "trioboss_polling 1"} <= set(lines)
+    assert "LISTEN does not work on this connection" in caplog.text
+    assert "listener: polling, notifications do not arrive" in caplog.text
+    assert "listener: up" not in caplog.text
 
 
 def test_a_one_shot_command_is_silent_about_the_pooler(pooled_dsn, capsys):

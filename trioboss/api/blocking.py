@@ -12,15 +12,16 @@ from trioboss.model.payload import MAX_BYTES
 from trioboss.model.queue import QueueOptions
 from trioboss.postgres.blocking import (
     BlockingConnection,
+    ForeignConnection,
     ensure_transaction_blocking,
+    execute_blocking,
     is_connected,
     open_blocking,
+    unwrap_blocking,
 )
-from trioboss.postgres.blocking_executor import execute_blocking
 from trioboss.postgres.dsn import hide_password
 from trioboss.postgres.embedded import resolve_dsn
 from trioboss.postgres.errors import refuse_aborted, translate_errors, wrap_driver_errors
-from trioboss.postgres.foreign_blocking import ForeignConnection, unwrap_blocking
 from trioboss.postgres.migrate import check_version
 from trioboss.postgres.migrate import migrate as migrate_schema
 from trioboss.postgres.operation import Operation
@@ -31,6 +32,8 @@ __all__ = ["AnyConn", "BlockingBase"]
 
 T = TypeVar("T")
 AnyConn = BlockingConnection | ForeignConnection | None
+"""The ``conn`` of a call of `SyncBoss`: a blocking connection of psycopg, one of Django or SQLAlchemy on psycopg, or
+None: then the call is a transaction of its own."""
 
 
 class BlockingBase:

@@ -22,8 +22,8 @@ from trioboss.model.queue import QueueOptions
 from trioboss.postgres import Pool
 from trioboss.postgres.connection import Connect
 from trioboss.postgres.dsn import hide_password
+from trioboss.runtime.lifecycle import RuntimeSettings
 from trioboss.runtime.opening import Opened, OpenSettings, open_runtime
-from trioboss.runtime.runtime import RuntimeSettings
 from trioboss.store import Store, make_store
 
 __all__ = ["Boss", "Startable", "open_boss"]

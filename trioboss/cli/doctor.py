@@ -30,8 +30,9 @@ from trioboss.cli.findings import (
     describe_schema,
 )
 from trioboss.cli.opening import explain, open_sync
-from trioboss.cli.output import print_json, printable
+from trioboss.cli.output import print_json
 from trioboss.errors import DatabaseUnavailable, SchemaOutOfDate
+from trioboss.model.texts import printable
 from trioboss.postgres.blocking import BlockingConnection, is_pooled, open_blocking
 from trioboss.postgres.errors import is_permission_denied
 from trioboss.sql import Catalog

@@ -9,18 +9,16 @@ import logging
 import os
 import platform
 import sys
-import traceback
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TextIO
 
 import attrs
 
-from trioboss import events
-from trioboss.cli.output import printable
-from trioboss.cli.times import show_seconds
+from trioboss.event_texts import describe_event
 from trioboss.events import Event
+from trioboss.model.described_error import stack_text
 from trioboss.model.job_context import JobLogFilter
+from trioboss.model.texts import printable
 
 __all__ = ["LogHandler", "set_up_logging"]
 
@@ -28,65 +26,20 @@ _COLORS = {"DEBUG": "2", "INFO": "32", "WARNING": "33", "ERROR": "31", "CRITICAL
 _CLEAR = "\r\x1b[2K"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")
-
-
-_TEXTS: dict[type[Event], Callable[..., str]] = {
-    events.JobStarted: lambda e: f"started, waited {show_seconds(e.waited)}",
-    events.JobCompleted: lambda e: f"completed, waited {show_seconds(e.waited)}, ran {show_seconds(e.ran)}",
-    events.JobFailed: lambda e: (
-        f"{'failed' if e.state == 'failed' else 'failed, will be retried'}: {e.error}, "
-        f"waited {show_seconds(e.waited)}, ran {show_seconds(e.ran)}"
-        + (
-            ""
-            if e.blocked_key is None
-            else f"; it blocks key {e.blocked_key!r} until it is retried or deleted"
-        )
-    ),
-    events.JobCancelled: lambda e: "cancelled" if e.ran is None else f"cancelled, ran {show_seconds(e.ran)}",
-    events.LeaseExtended: lambda e: f"lease extended: it expires {show_seconds(e.expire_in)} after its start",
-    events.JobReleased: lambda e: "released: it is queued again, no retry is spent",
-    events.LeaseLostEvent: lambda e: f"lost: {e.reason}",
-    events.JobStuck: lambda e: "stuck: its handler was cancelled and does not end",
-    events.JobsRecovered: lambda e: (
-        f"{_count(len(e.ids), 'job')} recovered: {'expired' if e.outcome == 'expired' else 'the worker is gone'}"
-    ),
-    events.TickFired: lambda e: f"schedule {e.key or '-'} fired for {e.due:%Y-%m-%d %H:%M:%S} UTC",
-    events.QueueWarning: lambda e: f"{e.warning}: {e.message}",
-    events.ListenerUp: lambda e: "listener: up",
-    events.ListenerDown: lambda e: f"listener: connection lost, reconnecting: {e.reason}",
-    events.LeaderChanged: lambda e: (
-        f"maintenance: this worker {'does it' if e.leads else 'no longer does it'}"
-    ),
-    events.LoopBlocked: lambda e: f"a handler blocked the event loop for {show_seconds(e.seconds)}",
-    events.ActorRestarted: lambda e: f"{e.actor}: crashed and was restarted: {e.error}",
-    events.ErrorEvent: lambda e: f"{e.actor}: {e.error}",
-    events.Stopped: lambda e: "stopped",
-}
-
-
 def _describe(record: logging.LogRecord) -> str:
     event = getattr(record, "event", None)
-    text = _TEXTS.get(type(event)) if isinstance(event, Event) else None
-    return printable(text(event)) if text else record.getMessage()
+    return describe_event(event) if isinstance(event, Event) else record.getMessage()
 
 
 def _job_of(record: logging.LogRecord) -> tuple[str, str, object]:
     """The queue, the id and the attempt that a record is about; empty if there is none."""
-    source: object = getattr(record, "event", None)
-    if not isinstance(source, Event):
-        return getattr(record, "queue", ""), getattr(record, "job_id", ""), getattr(record, "attempt", "")
-    id = getattr(source, "id", None) or getattr(source, "job_id", None) or ""
-    return getattr(source, "queue", None) or "", str(id), getattr(source, "attempt", "")
+    queue, id = (printable(str(getattr(record, name, ""))) for name in ("queue", "job_id"))
+    return queue, id, getattr(record, "attempt", "")
 
 
 def _stack_of(record: logging.LogRecord) -> str:
     if record.exc_info and record.exc_info[1] is not None:
-        return "".join(traceback.format_exception(record.exc_info[1])).rstrip()
-    exception = getattr(getattr(record, "event", None), "exception", None)
-    if isinstance(exception, BaseException):
-        return "".join(traceback.format_exception(exception)).rstrip()
+        return stack_text(record.exc_info[1])
     return ""
 
 
@@ -138,7 +91,9 @@ class _LineFormatter(logging.Formatter):
         queue, id, attempt = _job_of(record)
         if id:
             self._width = min(30, max(self._width, len(queue)))
-            head += f" {self._paint(f'{queue:<{self._width}}', '36')} {id} #{attempt or '?'}"
+            head += f" {self._paint(f'{queue:<{self._width}}', '36')} {id}" + (
+                f" #{attempt}" if attempt else ""
+            )
         elif queue:
             head += f" {self._paint(queue, '36')}"
         stack = "".join("\n    " + line for line in _stack_of(record).splitlines())

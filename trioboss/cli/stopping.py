@@ -6,7 +6,7 @@ import trio
 
 from trioboss.api.boss import Boss
 from trioboss.cli.logs import LogHandler
-from trioboss.cli.times import show_seconds
+from trioboss.model.texts import show_seconds
 
 __all__ = ["show_stopping"]
 

@@ -65,7 +65,7 @@ def make_app(
 ) -> ASGIApp:
     """The dashboard as an ASGI application, for trio and asyncio servers, by itself or mounted in another application.
 
-    It reads as the role of ``dsn``, for which the rights of a reader are enough (see `trioboss grants`). It shows
+    It reads as the role of ``dsn``, for which the rights of a reader are enough (see ``trioboss grants``). It shows
     buttons only with an ``act_dsn``, whose role does what they say. ``prefix`` is the path below which a server or
     another framework hands requests over without saying so; Starlette's Mount needs none.
 

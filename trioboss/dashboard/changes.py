@@ -9,12 +9,11 @@ import attrs
 
 from trioboss.api.sync import SyncBoss
 from trioboss.errors import JobNotFound, UsageError
-from trioboss.postgres.blocking import BlockingConnection
-from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.blocking import BlockingConnection, execute_blocking
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.postgres.wire.results import read_rows
+from trioboss.postgres.wire import read_rows
 from trioboss.store import Store
-from trioboss.store.parameters import uuid_array
+from trioboss.store.context import uuid_array
 from trioboss.store.rows import read_first
 
 __all__ = [

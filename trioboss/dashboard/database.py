@@ -14,10 +14,9 @@ import attrs
 
 from trioboss.api.sync import SyncBoss
 from trioboss.errors import TriobossError, UsageError
-from trioboss.postgres.blocking import BlockingConnection, is_connected, open_blocking
+from trioboss.postgres.blocking import BlockingConnection, execute_blocking, is_connected, open_blocking
 from trioboss.postgres.embedded import resolve_dsn
 from trioboss.postgres.errors import is_database_error, translate_errors
-from trioboss.postgres.executor import execute_blocking
 from trioboss.postgres.migrate import check_version
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.postgres.settings import OWN_SETTINGS

@@ -16,9 +16,10 @@ from trioboss.dashboard.filters import STATES, JobFilter, list_actions
 from trioboss.dashboard.formatting import Redactor, at_least, cut, read_payload
 from trioboss.dashboard.history import draw_history, draw_spark, sum_history
 from trioboss.dashboard.rendering import decode_queue, queue_address
-from trioboss.dashboard.values import OVERVIEW_LIMIT, Attempt, JobPage, KeyPage, Payload, Rates
+from trioboss.dashboard.values import OVERVIEW_LIMIT, Attempt, BacklogJob, JobPage, KeyPage, Payload, Rates
 from trioboss.errors import UnknownQueue, UsageError
 from trioboss.model.check import check_uuid
+from trioboss.model.explanation import Explanation
 from trioboss.model.payload import Unreadable
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
@@ -125,7 +126,8 @@ async def overview(dashboard: Dashboard, request: Request) -> Page:
         "rates": rates,
         "sparks": {row.name: draw_spark(row.name, rates.get(row.name)) for row in shown},
         "warnings": warnings,
-        "workers": workers,
+        "workers": workers[0],
+        "connected": workers[1],
         "totals": totals,
         "hour": hour,
         "text": text,
@@ -342,13 +344,22 @@ async def key(dashboard: Dashboard, request: Request) -> Page:
     """The backlog of one key."""
     found = await find_queue(dashboard, request.path_params["queue"])
     name = request.query_params.get("key", "")
-    rows = await dashboard.read(lambda store: queries.list_backlog(store, found.name, name))
+
+    def read(store: Store) -> Operation[tuple[list[BacklogJob], Explanation | None]]:
+        rows = yield from queries.list_backlog(store, found.name, name)
+        # The owner, or the first job of a key that is free: what it waits for, all jobs of the key wait for.
+        why = (yield from store.reading.why(found.name, rows[0].id)) if rows else None
+        return rows, why
+
+    rows, why = await dashboard.read(read)
     rows = [attrs.evolve(each, message=redact_message(dashboard, found.name, each.message)) for each in rows]
     owner = next((each for each in rows if each.is_owner), None)
     values = {
         "queue": found,
         "key": name,
         "owner": owner,
+        "first": rows[0] if rows else None,
+        "why": why,
         "waiting": [each for each in rows if not each.is_owner],
         "is_strict": found.policy is Policy.KEY_STRICT_FIFO,
     }

@@ -29,7 +29,7 @@ from trioboss.dashboard.values import (
 from trioboss.model.job import Job
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.store import Store
-from trioboss.store.parameters import text_array
+from trioboss.store.context import text_array
 from trioboss.store.rows import read_first
 
 __all__ = [
@@ -211,18 +211,23 @@ def find_dead_letter(store: Store, job: Job) -> Operation[tuple[str, UUID] | Non
     return (rows[0][0], rows[0][1]) if rows else None
 
 
-def count_workers(store: Store) -> Operation[int]:
-    """How many workers are not known to be gone, up to 10,001."""
-    ((number,),) = yield from read_rows(store, "show_worker_count", most=COUNT_LIMIT)
-    return number  # type: ignore[no-any-return]
+def count_workers(store: Store) -> Operation[tuple[int, int]]:
+    """How many workers are not known to be gone, and how many of these are connected, up to 10,001."""
+    ((number, connected),) = yield from read_rows(store, "show_worker_count", most=COUNT_LIMIT)
+    return number, connected
 
 
 def list_workers(
-    store: Store, after: tuple[str, str, UUID] | None = None, limit: int = 100
+    store: Store,
+    after: tuple[str, str, UUID] | None = None,
+    *,
+    queue: str | None = None,
+    worker: UUID | None = None,
+    limit: int = 100,
 ) -> Operation[WorkerPage]:
-    """One page of the workers with their jobs: those after a name, queue and id."""
-    name, queue, id = after or (None, None, None)
-    values = {"after_name": name, "after_queue": queue, "after_id": id}
+    """One page of the workers with their jobs: those after a name, queue and id; of a queue, or one."""
+    name, pattern, id = after or (None, None, None)
+    values = {"after_name": name, "after_queue": pattern, "after_id": id, "serving": queue, "worker": worker}
     found = yield from read_rows(store, "show_workers", **values, limit=limit + 1, most=COUNT_LIMIT)
     rows = [WorkerRow(*fields, _read_leases(jobs)) for *fields, jobs in found]  # type: ignore[call-arg]
     return WorkerPage(rows[:limit], rows[limit - 1] if len(rows) > limit else None)

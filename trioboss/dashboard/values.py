@@ -242,11 +242,12 @@ class WorkerRow:
     name: str
     queue: str
     started_on: datetime
-    seen_on: datetime | None
-    """None for a worker with a session lock that is not gone: it is connected now, or its session has just ended."""
+    seen_on: datetime
+    """The last sign of it: see show_workers.sql."""
     gone_since: datetime | None
-    connected: bool | None
-    """Whether its boss holds its session lock; None behind a transaction pooler, where there are none."""
+    connected: bool
+    pooled: bool
+    """Whether it is behind a transaction pooler, where no boss has a session of its own."""
     info: dict[str, Any] | None
     running: int
     oldest: datetime | None

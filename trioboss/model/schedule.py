@@ -46,8 +46,9 @@ class ScheduleOptions(SendOptions, total=False):
     key: str
     """Tells several schedules of one queue apart (empty)."""
     missed: Literal["skip", "latest", "all"]
-    """Which ticks are fired that were due while no boss was running (skip): none, the latest, or all of them. A tick
-    that is late by less than a minute was not missed: it is fired in any case, so that a restart skips nothing.
+    """Which ticks are fired that were due while no boss was running (skip): none, the latest, or all of them, at most
+    the last 1,000. A tick that is late by less than a minute was not missed: it is fired in any case, so that a restart
+    skips nothing.
     """
 
 

@@ -122,6 +122,7 @@ _JOB = _columns(
     ("source_id", "text", "(t.notes #>> '{source,id}')"),
     ("source_created_on", "timestamptz", "((t.notes #>> '{source,created_on}')::timestamptz)"),
     ("source_retry_count", "int", "((t.notes #>> '{source,retry_count}')::int)"),
+    ("redriven_from", "text", "(t.notes ->> 'redriven')"),
     ("seq", "bigint"),
 )
 # Live jobs, as the view job shows them.

@@ -1,7 +1,7 @@
 """Finds and erases jobs in a lake: their rows, and those of jobs that have a copy of their data.
 
-A dead letter job has the payload of the job that failed, and a completion job has the payload and the output of the
-job that ended. Both are erased with it.
+A dead letter job has the payload of the job that failed, and so has a job that it was redriven to; a completion job has
+the payload and the output of the job that ended. All are erased with it.
 """
 
 from collections.abc import Collection
@@ -48,6 +48,7 @@ def find_in_lake(export: LakeExport, wanted: Wanted, known: Collection[JobName])
         found |= _collect(rows.where(wanted.condition(column)), column)
     original = F.coalesce(
         F.col("source_id"),
+        F.col("redriven_from"),
         F.when(F.col("queue").startswith(_COMPLETIONS), F.get_json_object("data", "$.request.id")),
     )
     copies = jobs.where(original.isNotNull()).withColumn("original", original)

@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping
 from importlib import import_module
 from math import ceil
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import attrs
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -187,6 +187,16 @@ class LakeExport:
     """The number of the last batch."""
     end: int = 0
     """All rows of transactions before this one are in the lake."""
+
+    @property
+    def id(self) -> UUID:
+        """The id of the lake."""
+        return self._identity.id
+
+    def check(self) -> None:
+        """Raise ExportFenced if another export has taken the lake."""
+        if not self._database.run("check_lake", lake=self.id, token=self._token):
+            raise ExportFenced(self.manifest.files.root)
 
     def hold(self, holds: bool) -> None:
         """Let retention keep rows that are not in the lake, or not."""

@@ -13,11 +13,9 @@ from trioboss.model.queue import Queue, changed_settings, make_settings
 from trioboss.model.states import JobState
 from trioboss.postgres.errors import is_lock_not_available, is_permission_denied
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.postgres.wire import BoundStatement
-from trioboss.postgres.wire.results import read_rows
+from trioboss.postgres.wire import BoundStatement, read_rows
 from trioboss.sql import COMMON_LEAF
-from trioboss.store.context import Context
-from trioboss.store.parameters import text_array
+from trioboss.store.context import Context, text_array
 from trioboss.store.rows import read_first, read_queues
 
 __all__ = ["QueueOperations"]

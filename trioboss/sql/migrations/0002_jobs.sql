@@ -84,7 +84,9 @@ DECLARE
         WHEN source IS NOT NULL AND (jsonb_typeof(source) <> 'object' OR (
                  jsonb_typeof(source -> 'queue') = 'string' AND source ->> 'id' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
                  AND source ->> 'created_on' ~ instant AND source ->> 'retry_count' ~ '^[0-9]{1,10}$') IS NOT TRUE)
-            THEN 'source' END;
+            THEN 'source'
+        WHEN NOT coalesce(notes ->> 'redriven', '00000000-0000-0000-0000-000000000000') ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+            THEN 'redriven' END;
 BEGIN
     IF bad IS NOT NULL THEN
         RAISE EXCEPTION '%: % is not a value of this note of a job', bad, left(notes::text, 200)
@@ -147,8 +149,8 @@ CREATE TABLE trioboss.live_job (
     extensions    trioboss.counter,
     options       trioboss.job_options,              -- the options of its queue that it overrides
     data          jsonb,
-    -- What few jobs have: error, failures and failed_on of its last failure; progress; source of a dead letter;
-    -- singleton_on of a throttled job.
+    -- What few jobs have: error, failures and failed_on of its last failure; progress; source of a dead letter; redriven,
+    -- the id of the job that failed, of one that was redriven; singleton_on of a throttled job.
     notes         trioboss.job_notes,
     CONSTRAINT live_job_pkey PRIMARY KEY (queue, id)
 ) PARTITION BY LIST (queue);

@@ -1,10 +1,12 @@
 -- Send queued jobs of a dead letter queue back to the queues in which they failed, or to :to, oldest first: new jobs with
--- the data, the priority and the key, and with the options that their queue has now. Jobs whose queue is gone, or needs a
--- key that they do not have, stay, and so do jobs that a policy refuses, and copies of jobs that are still live, unless
--- :force: those block their key, or were retried, and would run as well. Goes on after the id `after`, up to `last`: ids
--- are in order, and indexed. Returns for each job: its id, its queue, whether it was sent, whether its source is live.
+-- the data, the priority and the key, and with the options that their queue has now. Each has the id of the job that
+-- failed in its notes, so that an erasure of that job finds it. Jobs whose queue is gone, or needs a key that they do not
+-- have, stay, and so do jobs that a policy refuses, and copies of jobs that are still live, unless :force: those block
+-- their key, or were retried, and would run as well. Goes on after the id `after`, up to `last`: ids are in order, and
+-- indexed. Returns for each job: its id, its queue, whether it was sent, whether its source is live.
 WITH picked AS MATERIALIZED (
-    SELECT j.id, j.priority, j.data, j.key, q.name AS destination, trioboss.make_id() AS new_id, s.live,
+    SELECT j.id, j.priority, j.data, j.key, coalesce(j.notes #>> '{source,id}', j.id::text) AS source_id,
+           q.name AS destination, trioboss.make_id() AS new_id, s.live,
            q.name IS NOT NULL AND (q.policy <> 'key_strict_fifo' OR j.key IS NOT NULL) AND NOT s.live AS routable
     FROM trioboss.live_job_common j
     LEFT JOIN trioboss.queue q ON q.name = coalesce(:to::text, j.notes #>> '{source,queue}')
@@ -19,8 +21,8 @@ WITH picked AS MATERIALIZED (
     LIMIT :limit::integer
     FOR UPDATE OF j SKIP LOCKED
 ), sent AS (
-    INSERT INTO trioboss.live_job (id, queue, priority, data, key)
-    SELECT new_id, destination, priority, data, key FROM picked WHERE routable ORDER BY id
+    INSERT INTO trioboss.live_job (id, queue, priority, data, key, notes)
+    SELECT new_id, destination, priority, data, key, jsonb_build_object('redriven', source_id) FROM picked WHERE routable ORDER BY id
     ON CONFLICT DO NOTHING
     RETURNING id
 ), moved AS (
