@@ -8,7 +8,7 @@ from typing import Any, Protocol, Unpack
 
 import attrs
 
-from trioboss.api.connecting import ConnectionOptions, make_context, make_dsn
+from trioboss.api.connecting import ConnectionOptions, check_connect, make_context, make_dsn
 from trioboss.api.jobs import JobsMixin
 from trioboss.api.queues import QueuesMixin
 from trioboss.api.sending import SendingMixin
@@ -136,7 +136,8 @@ async def open_boss(
     settings = RuntimeSettings(supervise=supervise, schedule=schedule, worker_name=name, **times)
     size = check_count("pool_size", pool_size, low=1)
     wait = check_duration("connect_wait", connect_wait)
-    opening = OpenSettings(size, migrate, create_schema, wait, connect)
+    checked = check_connect(connect, autocommit=True, prepare_threshold=None, prepare=True)
+    opening = OpenSettings(size, migrate, create_schema, wait, checked)
     store = make_store(make_context(schema, max_payload, redact, defaults))
     found = make_dsn("open_boss", dsn, connection)
     async with _open(open_runtime(found, store, settings, opening), store) as boss:

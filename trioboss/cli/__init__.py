@@ -29,6 +29,8 @@ dashboard      `trioboss dashboard`, and the dashboard beside a worker
 doctor         `trioboss doctor`
 findings       the checks of the doctor
 drift          where a schema differs from what the migrations make
+drift_rights   where its rights differ
+repairs        the statements that repair it
 grants         `trioboss grants`
 pipeline       `trioboss pipeline`
 """
