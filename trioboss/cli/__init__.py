@@ -16,7 +16,8 @@ psql           `trioboss psql`
 schema         migrate, version, rollback, uninstall
 plans          `trioboss plans`
 deploying      `trioboss migrate MODULE:APP`
-worker         `trioboss worker`: signals, and several processes
+worker         `trioboss worker`: signals
+processes      `trioboss worker --processes`
 banner         the first lines of a worker
 signals        the signals that stop a command
 stopping       what a stopping worker waits for
