@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))  # for docs.pages, which is not installed
 
 from docs.pages import write_pages  # noqa: E402
-from docs.pages.api import find_aliases, resolve_name  # noqa: E402
+from docs.pages.api import find_aliases, find_types, resolve_name  # noqa: E402
 from docs.pages.links import LINK, find_addresses, leads_nowhere  # noqa: E402
 from docs.pages.llms import describe_site  # noqa: E402
 from trioboss import __version__  # noqa: E402
@@ -170,11 +170,16 @@ def _shorten_signature(
     return signature and shorten(signature), returns and shorten(returns)
 
 
+# An alias that is a string names its parts without their modules.
+_TYPES = {kind.__name__: f"{kind.__module__}.{kind.__name__}" for kind in find_types()}
+
+
 def _resolve_reference(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, shown: TextElement
 ) -> Element | None:
     """A link for a name as programs write it: `boss.send`. A field that has no entry is described with its class."""
-    full = resolve_name(node["reftarget"]) if node["refdomain"] == "py" else None
+    name = node["reftarget"]
+    full = resolve_name(name) or _TYPES.get(name) if node["refdomain"] == "py" else None
     for target in (full, full.rpartition(".")[0]) if full else ():
         python = env.domains.python_domain
         if found := python.resolve_xref(env, node["refdoc"], app.builder, "obj", target, node, shown):

@@ -20,7 +20,7 @@ DOCUMENTS = [
     ),
     *(
         ROOT / "tests" / "README.md",
-        ROOT / "docs" / "reference" / "glossary.md",
+        ROOT / "docs" / "glossary.md",
         ROOT / "docs" / "decisions" / "README.md",
     ),
     *DECISIONS,

@@ -11,6 +11,7 @@ import trioboss
 from docs.pages.docstrings import module_texts
 from trioboss.api.boss import Startable
 from trioboss.model.job import Lease
+from trioboss.model.payload import AnyTypedDict
 from trioboss.model.queue import QueueSettings
 from trioboss.model.schedule import Missed
 from trioboss.postgres.embedded import EmbeddedPostgres
@@ -143,7 +144,7 @@ def find_types() -> list[type]:
     """The classes that public signatures name and that trioboss does not export, and those of their fields."""
     statistics = get_type_hints(trioboss.Boss.statistics)["return"]
     declaration = get_type_hints(trioboss.App.declaration)["return"]
-    todo = [statistics, declaration, Lease, Missed, QueueSettings, EmbeddedPostgres, Startable]
+    todo = [statistics, declaration, AnyTypedDict, Lease, Missed, QueueSettings, EmbeddedPostgres, Startable]
     found: list[type] = []
     while todo:
         kind = todo.pop(0)

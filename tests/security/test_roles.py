@@ -139,7 +139,15 @@ HARMLESS = {
     *("lock_lake_creation", "notify", "notify_changed", "notify_idle", "notify_leftover"),
     *("notify_queue", "poll", "prepare_release", "read_clock", "read_horizon", "read_snapshot"),
     "take_read_permit",
-    *("describe_rights", "describe_schema", "examine_role", "examine_sessions", "get_compatible"),
+    *(
+        "describe_rights",
+        "describe_schema",
+        "describe_tables",
+        "get_own_tables",
+        "examine_role",
+        "examine_sessions",
+        "get_compatible",
+    ),
     *("find_long_queues", "schema_exists", "examine_rights"),
 }
 SENDING = {
@@ -169,13 +177,14 @@ READING = {
 }
 # What the dashboard and statistics read.
 READING |= {
-    *("find_queues_with_jobs", "get_samples", "get_warnings", "show_attempts", "show_audit", "show_backlog"),
-    *("show_dead_letter", "show_ended_jobs", "show_errors", "show_keys", "show_live_jobs", "show_pipeline"),
+    *("find_empty", "find_queues_with_jobs", "get_samples", "get_warnings", "show_attempts", "show_audit"),
+    *("show_backlog", "show_dead_letter", "show_ended_jobs", "show_errors", "show_excerpts", "show_keys"),
+    *("show_live_jobs", "show_pipeline"),
     *("show_queues", "show_rates", "show_schedules", "show_slowest", "show_workers"),
     *("show_events", "show_history_audits", "show_payload", "show_worker_count"),
     *("check_lake", "count_jobs_of", "find_copies", "list_lakes"),
 }
-HARMLESS |= {"limit_transaction", "find_long_queues", "show_queue_of_job", "show_rights"}
+HARMLESS |= {"limit_action", "limit_transaction", "find_long_queues", "show_queue_of_job", "show_rights"}
 OWNING = {
     *("erase_jobs", "show_pipeline"),
     *(

@@ -18,6 +18,7 @@ from worker_helpers import TIMEOUT
 import trioboss
 from trioboss.cli import main
 from trioboss.cli.health import Metrics
+from trioboss.postgres.blocking import is_pooled
 from trioboss.testing import temporary_database, temporary_server
 
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
@@ -175,4 +176,4 @@ def test_blocking_bosses_share_sessions_and_leave_nothing_in_them(pooled_dsn, ds
     with trioboss.SyncBoss(dsn, migrate=False) as direct:
         direct.get_queues()
         (own,) = direct._idle
-        assert not own.is_pooled
+        assert not is_pooled(own)

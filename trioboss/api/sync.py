@@ -44,6 +44,10 @@ class SyncBoss(BlockingBase):
 
     Use it as a context manager, or call `close` at the end; any number of threads may share it. Each method is
     described in full at the method of `Boss` that has the same name.
+
+    The arguments are those of `open_boss` with the same names. ``connect`` is a blocking function here: it opens each
+    connection instead of ``psycopg.Connection.connect``, with the same arguments. The database is opened by the first
+    call; if that fails, the next call tries again.
     """
 
     # -- queues

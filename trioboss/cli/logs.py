@@ -109,7 +109,10 @@ class LogHandler(logging.StreamHandler[TextIO]):
     Errors are ignored: a log that cannot be written, to a closed pipe or a full disk, must not stop the work.
     """
 
-    status: str = ""
+    shares_terminal: bool = False
+    """Whether another process keeps a line on the terminal: each record then replaces it, until it is shown again."""
+
+    _status: str = ""
 
     @property
     def is_terminal(self) -> bool:
@@ -120,9 +123,10 @@ class LogHandler(logging.StreamHandler[TextIO]):
         """Replace the line; an empty text removes it."""
         self.acquire()
         try:
-            self.status = text
-            self.stream.write(_CLEAR + text)
-            self.flush()
+            if text or self._status:
+                self._status = text
+                self.stream.write(_CLEAR + self._cut(text))
+                self.flush()
         except (OSError, ValueError):
             return
         finally:
@@ -132,10 +136,25 @@ class LogHandler(logging.StreamHandler[TextIO]):
         """Write a record above the line."""
         try:
             line = self.format(record) + self.terminator
-            self.stream.write(_CLEAR + line + self.status if self.status else line)
+            clear = _CLEAR if self._status or self.shares_terminal else ""
+            self.stream.write(clear + line + self._cut(self._status))
             self.flush()
         except Exception:
             self.handleError(record)
+
+    def _cut(self, text: str) -> str:
+        """The part of a text that fits on one row: only the last row of a text that wraps could be cleared."""
+        if not text:
+            return text
+        # The terminal's echo of Ctrl-C, ^C, has to fit, too.
+        room = self._columns() - len("^C") - 1
+        return text if len(text) <= room else text[: max(0, room - 1)] + "…"
+
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self.stream.fileno()).columns or 80
+        except (OSError, ValueError):  # not a terminal, or one without a size
+            return 80
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Ignore it."""

@@ -129,6 +129,7 @@ class Actor:
     def __init__(self, dsn: str | None, schema: str) -> None:
         self.boss: SyncBoss | None = None if dsn is None else SyncBoss(dsn, schema=schema, migrate=False)
         self._rights: Rights | None = None
+        self._limiter: anyio.CapacityLimiter | None = None
 
     async def get_rights(self, store: Store) -> Rights:
         """The actions that the role may do. They are read once: a changed grant needs a restart."""
@@ -148,7 +149,11 @@ class Actor:
         """Run an action in a thread. It is not cut off when the person leaves: its transaction ends first."""
         if self.boss is None:
             raise UsageError("this dashboard only reads: start it with act_dsn to act")
-        return await anyio.to_thread.run_sync(action, self.boss)
+        if (
+            self._limiter is None
+        ):  # its own: actions that wait for locks take no thread of pages, nor of the program
+            self._limiter = anyio.CapacityLimiter(_CONNECTIONS)
+        return await anyio.to_thread.run_sync(action, self.boss, limiter=self._limiter)
 
     def close(self) -> None:
         """Close the connections."""

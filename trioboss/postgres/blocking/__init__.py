@@ -7,6 +7,7 @@ session   opens our own connections, and runs our transactions on any
 
 from trioboss.postgres.blocking.executor import execute_blocking as execute_blocking
 from trioboss.postgres.blocking.session import BlockingConnection as BlockingConnection
+from trioboss.postgres.blocking.session import ConnectBlocking as ConnectBlocking
 from trioboss.postgres.blocking.session import check_client_encoding as check_client_encoding
 from trioboss.postgres.blocking.session import copy_in_blocking as copy_in_blocking
 from trioboss.postgres.blocking.session import ensure_transaction_blocking as ensure_transaction_blocking
@@ -25,6 +26,7 @@ from trioboss.postgres.blocking.unwrap import unwrap_foreign as unwrap_foreign
 
 __all__ = [
     "BlockingConnection",
+    "ConnectBlocking",
     "ForeignConnection",
     "check_client_encoding",
     "copy_in_blocking",
