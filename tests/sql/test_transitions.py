@@ -9,6 +9,7 @@ from uuid import UUID
 import attrs
 import pytest
 from lifecycle_sessions import OWN, Sessions
+from psycopg.types.json import Jsonb
 from test_statements import NAMES
 
 from trioboss.errors import JobNotFound
@@ -90,8 +91,8 @@ class Subject:
         """Give it options that the database rejects, as plain SQL may have written them before the check was there."""
         change = "ALTER DOMAIN trioboss.job_options"
         self.sessions.own.execute(f"{change} DROP CONSTRAINT job_options_check")
-        poison = "UPDATE trioboss.live_job SET options = '{\"expire_in\": \"soon\"}' WHERE id = %s AND readiness < 'ended'"
-        self.sessions.own.execute(poison, [self.id])
+        poison = "UPDATE trioboss.live_job SET options = %s WHERE id = %s AND readiness < 'ended'"
+        self.sessions.own.execute(poison, [Jsonb({"expire_in": "soon"}), self.id])
         check = "CHECK (VALUE IS NULL OR trioboss.check_job_options(VALUE))"
         self.sessions.own.execute(f"{change} ADD CONSTRAINT job_options_check {check} NOT VALID")
         self.run(self.sessions.store.settling.quarantine_unsound)

@@ -146,8 +146,8 @@ _BLOCKS: Final = {ReadinessEvent.QUARANTINE: (Readiness.ENDED, _GONE)}
 _QUEUED: Final = {ReadinessEvent.COMPLETE_QUEUED: (_GONE,), **_OUT}
 
 # Where there are several next states:
-#   WAITING, READY   A job of a keyed queue waits in its backlog where one of another queue is ready. A job that owns its
-#                    key, as one of key_strict_fifo that was attempted, is ready at once.
+#   WAITING, READY   A job of a keyed queue waits in its backlog where one of another queue is ready. A job that owns
+#                    its key, as one of key_strict_fifo that was attempted, is ready at once.
 #   DEFERRED, …      RETRY_FAILED defers a job if its retry has a delay.
 #   ENDED, gone      A job of key_strict_fifo that owns its key stays when it fails, and blocks the key.
 # UPDATE_JOBS is listed with a time on the other side of now; a deferred job that gets another future time stays

@@ -83,14 +83,14 @@ class ManualOperations:
     def _fetch(
         self, name: str, request: ClaimRequest, now: float, ignore_start_after: bool, *, own: bool
     ) -> Operation[list[Job]]:
-        while jobs := (yield from self._fetch_once(name, request, ignore_start_after, own=own)):
+        while jobs := (yield from self._fetch_once(name, request, now, ignore_start_after, own=own)):
             if readable := [job for job in jobs if not isinstance(job.data, Unreadable)]:
                 return readable
             # An empty answer would mean that there are no jobs. Each round fails at least one, so this ends.
         return []
 
     def _fetch_once(
-        self, name: str, request: ClaimRequest, ignore_start_after: bool, *, own: bool
+        self, name: str, request: ClaimRequest, now: float, ignore_start_after: bool, *, own: bool
     ) -> Operation[list[Job]]:
         claim = yield from ClaimOperations(self._context).claim(name, request, own=own)
         # A table that is empty may be the old one of a queue that was created again: nothing in the answer tells.
