@@ -38,7 +38,7 @@ ALLOWED = {
     "sql": {"attrs"},
     "postgres": {"errors", "model", "sql", "attrs", "psycopg", "trio"},
     # services: actors never import the store, actors/ports.py declares what they need
-    "store": {"errors", "model", "sql", "postgres", "attrs"},
+    "store": {"errors", "model", "machines", "sql", "postgres", "attrs"},
     "actors": {"errors", "events", "event_texts", "model", "machines", "attrs", "trio", "trio_asyncio"},
     # runtime and api: the only rows that import both actors and store
     "runtime": {

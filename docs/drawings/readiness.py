@@ -32,15 +32,16 @@ _NOTED = (
     ReadinessEvent.HASTEN,
     ReadinessEvent.UPDATE_JOBS,
     ReadinessEvent.COMPLETE_QUEUED,
+    ReadinessEvent.QUARANTINE,
     ReadinessEvent.CANCEL,
     ReadinessEvent.DELETE,
 )
-"""Events that people cause in many states: lines below the drawing, because arrows would cover it."""
+"""Events that are possible in many states: lines below the drawing, because arrows would cover it."""
 
 
 def draw_readiness(theme: Theme) -> str:
     """The readiness of live jobs, and the statements that change it."""
-    canvas = Canvas(1130, 570, theme, "The readiness of a live job and the statements that change it")
+    canvas = Canvas(1130, 588, theme, "The readiness of a live job and the statements that change it")
     events: dict[tuple[str, str], list[str]] = {}
     for source, following in READINESS.items():
         for event, targets in following.items():

@@ -17,12 +17,12 @@ from scripted_ports import ScriptedWork
 
 from trioboss.actors.actor import Doorbell
 from trioboss.actors.clock import DatabaseClock
-from trioboss.actors.dispatcher import BusyNotifier
 from trioboss.actors.listener import Listener
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.router import NotificationRouter
 from trioboss.actors.slots import SlotSettings
 from trioboss.actors.worker import Worker, WorkerSettings
+from trioboss.machines.maintenance import BusyNotifier
 from trioboss.model.settle_and_claim import ClaimRequest
 from trioboss.testing import Recorder, record
 

@@ -11,10 +11,10 @@ import trio.testing
 from scripted_listening import ScriptedMaintenance
 
 from trioboss.actors.actor import Doorbell
-from trioboss.actors.dispatcher import BusyNotifier
 from trioboss.actors.maintenance import Maintenance
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, JobsRecovered, QueueWarning
+from trioboss.machines.maintenance import BusyNotifier
 from trioboss.model.polling import Rescue
 
 

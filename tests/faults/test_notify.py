@@ -9,6 +9,7 @@ from fault_helpers import until
 
 import trioboss
 from trioboss.events import JobCompleted, ListenerDown, QueueWarning
+from trioboss.sql import Catalog
 from trioboss.testing import record, temporary_database, temporary_server
 
 
@@ -80,19 +81,28 @@ async def test_D10_with_a_full_queue_of_notifications_sends_and_workers_go_on(sm
             assert not recorder.of(ListenerDown)
 
 
-async def test_a_role_that_may_not_notify_sends_and_works_by_polling(small_dsn):
-    async def handler(job):
-        return job.data
-
-    with psycopg.connect(small_dsn, autocommit=True) as owner, trio.fail_after(120):
+@pytest.fixture
+def mute_dsn(small_dsn):
+    """The database, for a role that may do everything in the schema, but not notify."""
+    with psycopg.connect(small_dsn, autocommit=True) as owner:
         owner.execute("create role mute login superuser")
         owner.execute("alter role mute nosuperuser")
         owner.execute("grant all on schema trioboss to mute")
         for kind in ("tables", "sequences", "functions"):
             owner.execute(f"grant all on all {kind} in schema trioboss to mute")
         owner.execute("revoke execute on function pg_notify(text, text) from public")
-        mute = psycopg.conninfo.make_conninfo(small_dsn, user="mute")
-        async with trioboss.open_boss(mute, migrate=False) as boss, record(boss.events()) as recorder:
+        yield psycopg.conninfo.make_conninfo(small_dsn, user="mute")
+        owner.execute("grant execute on function pg_notify(text, text) to public")
+        owner.execute("drop owned by mute")
+        owner.execute("drop role mute")
+
+
+async def test_a_role_that_may_not_notify_sends_and_works_by_polling(small_dsn, mute_dsn):
+    async def handler(job):
+        return job.data
+
+    with psycopg.connect(small_dsn, autocommit=True) as owner, trio.fail_after(120):
+        async with trioboss.open_boss(mute_dsn, migrate=False) as boss, record(boss.events()) as recorder:
             owner.execute("insert into trioboss.queue (name) values ('q')")
             await boss.work("q", handler)
             assert await boss.send("q", 1)
@@ -101,5 +111,21 @@ async def test_a_role_that_may_not_notify_sends_and_works_by_polling(small_dsn):
             await recorder.wait_for(QueueWarning, lambda event: event.warning == "notify_unavailable")
             owner.execute("grant execute on function pg_notify(text, text) to public")
             await until(lambda: not boss.statistics().listener.polling)
-        owner.execute("drop owned by mute")
-        owner.execute("drop role mute")
+
+
+def test_a_role_that_may_not_notify_pauses_a_schedule_and_erases_an_active_job(mute_dsn):
+    def run(name, **values):
+        statement = Catalog("trioboss").get(name)
+        with psycopg.connect(mute_dsn, autocommit=True) as connection:
+            cursor = psycopg.RawCursor(connection)
+            parameters = [values.get(parameter) for parameter in statement.parameters]
+            return cursor.execute(statement.text, parameters).fetchall()
+
+    with trioboss.SyncBoss(mute_dsn, migrate=False) as boss:
+        boss.create_queue("erased")
+        boss.schedule("erased", "0 0 * * *")
+        boss.send("erased")
+        (job,) = boss.fetch("erased")
+
+        assert run("pause_schedule", queue="erased", key="", paused=True)
+        assert run("erase_jobs", queue="erased", ids=[job.id]) == [(1, 0, 0, 1)]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from trioboss.machines.listening import ListenMachine, OutageReports
-from trioboss.machines.maintenance import MaintenanceMachine
+from trioboss.machines.maintenance import BusyNotifier, MaintenanceMachine
 from trioboss.machines.restart import RestartMachine
 
 # -- listening
@@ -278,6 +278,19 @@ def test_the_end_of_the_first_lease_starts_a_round():
     machine.finished_round(0.0, 0, 17.0)
 
     assert machine.next(leads=True) == 17.0
+
+
+def test_a_boss_that_always_has_jobs_notifies_every_ten_seconds_and_always_counts_as_busy():
+    notifier, leader = BusyNotifier(), MaintenanceMachine()
+    notified = []
+    for now in range(100):
+        if notifier.due_notification(now) is not None:
+            leader.notified_of_work(now)
+            notified.append(now)
+        leader.starts_round(now)
+
+        assert leader.next(leads=True) == now + 1.5
+    assert notified == list(range(0, 100, 10))
 
 
 # -- idle

@@ -21,6 +21,7 @@ PERFORMED_BY = {
     Action.FAIL: ReadinessEvent.RETRY_FAILED,
     Action.EXHAUST: ReadinessEvent.FAIL,
     Action.RELEASE: ReadinessEvent.RELEASE,
+    Action.QUARANTINE: ReadinessEvent.QUARANTINE,
     Action.CANCEL: ReadinessEvent.CANCEL,
     Action.RETRY: ReadinessEvent.RETRY,
 }
@@ -29,6 +30,7 @@ OUTCOMES = {
     ReadinessEvent.COMPLETE_QUEUED: JobState.COMPLETED,
     ReadinessEvent.CANCEL: JobState.CANCELLED,
     ReadinessEvent.FAIL: JobState.FAILED,
+    ReadinessEvent.QUARANTINE: JobState.FAILED,
 }
 
 
@@ -76,7 +78,7 @@ def test_every_action_is_possible_and_every_state_is_reached():
     moves = [move for moves in TRANSITIONS.values() for move in moves.items()]
 
     assert {action for action, _ in moves} == set(Action)
-    assert {state for _, state in moves} | {JobState.CREATED} == set(JobState)
+    assert {state for _, states in moves for state in states} == set(JobState)
 
 
 # -- readiness
@@ -128,7 +130,7 @@ def reach(start):
             after
             for readiness in reached - {None}
             for event, afters in READINESS[readiness].items()
-            if event not in (ReadinessEvent.CANCEL, ReadinessEvent.DELETE)
+            if event not in (ReadinessEvent.QUARANTINE, ReadinessEvent.CANCEL, ReadinessEvent.DELETE)
             for after in afters
         }
         - reached
@@ -161,7 +163,7 @@ def test_a_queued_job_is_created_until_its_first_attempt_and_a_retry_then(readin
 
 def test_an_active_job_is_active_and_one_that_stays_as_ended_has_failed():
     assert state_of(Readiness.ACTIVE, 1) is JobState.ACTIVE
-    assert state_of(Readiness.ENDED, 1) is JobState.FAILED
+    assert {state_of(Readiness.ENDED, attempt) for attempt in (0, 1)} == {JobState.FAILED}
 
 
 def moves_of(readiness, attempt):
@@ -179,6 +181,7 @@ def moves_of(readiness, attempt):
     [
         *((readiness, attempt) for readiness in QUEUED for attempt in (0, 1)),
         (Readiness.ACTIVE, 1),
+        (Readiness.ENDED, 0),
         (Readiness.ENDED, 1),
     ],
 )
@@ -188,7 +191,7 @@ def test_every_move_between_readinesses_is_a_move_between_states_or_not_seen(rea
     actions[ReadinessEvent.CLAIM_EARLY] = Action.CLAIM
     for event, after in moves_of(readiness, attempt):
         if event in actions:
-            assert TRANSITIONS[state][actions[event]] is after, event
+            assert after in TRANSITIONS[state][actions[event]], event
         else:
             assert after is state, event
 
@@ -202,4 +205,4 @@ def test_every_action_on_a_live_job_is_performed_by_an_event():
 
 def test_only_a_job_that_is_resumed_comes_back_from_the_archive_without_an_event():
     assert set(Action) - set(PERFORMED_BY) == {Action.RESUME}
-    assert TRANSITIONS[JobState.CANCELLED] == {Action.RESUME: JobState.CREATED}
+    assert TRANSITIONS[JobState.CANCELLED] == {Action.RESUME: (JobState.CREATED, JobState.RETRY)}

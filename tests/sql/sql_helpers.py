@@ -63,7 +63,7 @@ class QueueUnderTest:
         return list(self.try_claim(limit, session, **criteria).jobs)
 
     def fetch(self, session: int = OWN, **options: Any) -> list[Job]:
-        defaults = {"batch_size": 1, "priority": True, "ignore_start_after": False}
+        defaults = {"now": 0.0, "batch_size": 1, "priority": True, "ignore_start_after": False}
         bounds = {"min_priority": None, "max_priority": None}
         return self.run(
             "manual", "fetch", session=session, own=session == OWN, **(defaults | bounds | options)

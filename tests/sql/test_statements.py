@@ -135,7 +135,13 @@ def test_it_is_short_with_the_fragments_that_it_includes(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_its_file_is_short(name):
     assert len(source(name).splitlines()) <= LONGEST
-    assert max(map(len, source(name).splitlines())) <= 140
+
+
+@pytest.mark.parametrize(
+    "path", [*FILES.glob("*.sql"), *FILES.glob("fragments/*.sql")], ids=lambda path: path.stem
+)
+def test_the_lines_of_statements_and_fragments_are_short(path):
+    assert max(map(len, path.read_text("utf-8").splitlines())) <= 140
 
 
 LISTED = [
@@ -161,13 +167,17 @@ def test_the_module_that_the_readme_names_uses_the_statements(names, modules):
 
 def test_the_table_of_readiness_names_the_statements_that_change_it():
     named = {name for names in STATEMENTS.values() for name in names}
-    changing = {
-        name for name in NAMES if re.search(r"(?:SET|,)\s+readiness = (?!'active' AS)", read_source(name))
-    }
+    change = r"(?:SET|,)\s+readiness = (?!'active' AS)|(?:DELETE FROM|TRUNCATE) trioboss\.live_job"
+    changing = {name for name in NAMES if re.search(change, read_source(name))}
 
     assert named <= set(NAMES)
     assert changing <= named
     assert {event for event, names in STATEMENTS.items() if names and names[0] != event} == set()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_notifies_only_by_the_function_that_a_role_without_the_right_may_call(name):
+    assert "pg_notify" not in read_source(name)
 
 
 def included_by(text: str) -> list[str]:

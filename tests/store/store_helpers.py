@@ -37,12 +37,16 @@ async def fail_for_good(boss: trioboss.Boss, queue: str, **options: Any) -> trio
 
 def receive(listener: psycopg.Connection[Any], until: str) -> list[str]:
     """The payloads of the notifications up to the one that marks the end, without those that bosses send each other."""
+    return [payload for payload in receive_all(listener, until) if not payload.startswith("*")]
+
+
+def receive_all(listener: psycopg.Connection[Any], until: str) -> list[str]:
+    """The payloads of all notifications up to the one that marks the end."""
     payloads: list[str] = []
     for notification in listener.notifies(timeout=10):
         if notification.payload == until:
             return payloads
-        if not notification.payload.startswith("*"):
-            payloads.append(notification.payload)
+        payloads.append(notification.payload)
     raise AssertionError(f"{until!r} was not received, only {payloads}")
 
 

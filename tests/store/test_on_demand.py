@@ -1,7 +1,9 @@
 """Maintenance on demand, and leases that nobody but a caller knows of."""
 
+import psycopg
 import pytest
 import trio
+from store_helpers import receive_all
 
 import trioboss
 from trioboss.events import JobsRecovered, QueueWarning
@@ -42,6 +44,20 @@ async def test_a_lease_that_was_taken_manually_ends_in_time_on_an_idle_boss(dsn)
                 (job,) = await fetch_by(how, boss, dsn, queue)
                 await recorder.wait_for(JobsRecovered, lambda event, id=job.id: id in event.ids)
                 await boss.cancel(queue, job.id)
+
+
+async def test_the_leader_is_notified_of_the_first_of_many_fetches(boss, database):
+    with psycopg.connect(boss.dsn, autocommit=True) as listener:
+        listener.execute("listen trioboss")
+        await boss.create_queue("q")
+        for _ in range(3):
+            await boss.send("q")
+            await boss.fetch("q")
+        async with boss.transaction():
+            pass  # it waits for the follow-up of the last fetch
+        database.execute("notify trioboss, 'so far'")
+
+        assert receive_all(listener, "so far").count("*busy") == 1
 
 
 async def test_a_queue_that_is_too_long_is_reported_within_seconds(dsn):

@@ -26,29 +26,14 @@ from trioboss.events import ErrorEvent, QueueWarning
 from trioboss.machines.attempt import CancelReason
 from trioboss.machines.dispatch import DispatchMachine
 from trioboss.machines.dispatch_commands import Claim, DatabaseCommand, Pending, Recover, Settle, Stop, Wait
+from trioboss.machines.maintenance import BusyNotifier
 from trioboss.model.policy import KEYED
 from trioboss.model.settle_and_claim import ClaimRequest, SettledAndClaimed
 
-__all__ = ["BusyNotifier", "Dispatcher", "DispatcherStatistics"]
+__all__ = ["Dispatcher", "DispatcherStatistics"]
 
 # Seconds that the database has to answer, at most and at least.
 _LONGEST_TIMEOUT, _SHORTEST_TIMEOUT = 20.0, 15.0
-_BUSY = "*busy"  # the notification by which maintenance is told that there are leases to rescue, should a worker die
-_NOTIFY_BUSY_INTERVAL = 10.0  # seconds
-
-
-@attrs.define(eq=False)
-class BusyNotifier:
-    """Tells now and then, for all dispatchers of a boss, that it has jobs."""
-
-    _notified_at: float = -math.inf
-
-    def due_notification(self, now: float) -> str | None:
-        """The notification to send along with a statement, if it is time."""
-        if now - self._notified_at < _NOTIFY_BUSY_INTERVAL:
-            return None
-        self._notified_at = now
-        return _BUSY
 
 
 @attrs.frozen
@@ -283,6 +268,8 @@ class Dispatcher:
         self, claim: Claim | None, sent_at: float, *, postponed: bool = False
     ) -> None:
         entries, settlements = self.completer.take_postponed() if postponed else self.completer.take()
+        # This is compared before the call: the notification is due once in many statements.
+        is_busy_due = claim is not None and sent_at >= self._busy.due_at
         try:
             answer = await self._port.settle_and_claim(
                 self.queue,
@@ -290,7 +277,7 @@ class Dispatcher:
                 None if claim is None else self._make_request(claim),
                 promote_due=claim is not None and claim.promote_due,
                 idle=None if claim is None else claim.idle,
-                notify=None if claim is None else self._busy.due_notification(sent_at),
+                notify=self._busy.due_notification(sent_at) if is_busy_due else None,
             )
         except UnknownQueue:
             self.completer.answered(entries, {})  # the queue is gone, and its jobs with it

@@ -8,13 +8,12 @@ import attrs
 import trio
 
 from trioboss.actors.actor import Doorbell
-from trioboss.actors.dispatcher import BusyNotifier
 from trioboss.actors.listener import Listener
 from trioboss.actors.ports import MaintenancePort
 from trioboss.actors.reporter import Reporter
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, JobsRecovered, QueueWarning
-from trioboss.machines.maintenance import MaintenanceMachine
+from trioboss.machines.maintenance import BusyNotifier, MaintenanceMachine
 
 __all__ = ["Maintenance", "MaintenanceStatistics"]
 

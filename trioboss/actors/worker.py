@@ -11,7 +11,7 @@ import trio
 
 from trioboss.actors.actor import Supervisor
 from trioboss.actors.bulk_poller import BULK_THRESHOLD, BulkPoller
-from trioboss.actors.dispatcher import BusyNotifier, Dispatcher, DispatcherStatistics
+from trioboss.actors.dispatcher import Dispatcher, DispatcherStatistics
 from trioboss.actors.followers import Followers
 from trioboss.actors.handlers import HandlerStack, make_stack, open_asyncio
 from trioboss.actors.lease_checker import LeaseChecker
@@ -24,6 +24,7 @@ from trioboss.actors.worker_settings import WorkerSettings as WorkerSettings
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, QueueWarning, WorkerWip
 from trioboss.machines.attempt import CancelReason
+from trioboss.machines.maintenance import BusyNotifier
 from trioboss.model.check import check_duration
 
 __all__ = ["Worker", "WorkerSettings", "WorkerStatistics"]

@@ -4,6 +4,7 @@ from typing import Literal, Unpack
 from uuid import UUID
 
 import attrs
+import trio
 
 from trioboss.api.base import ApiBase
 from trioboss.events import JobCancelled
@@ -47,6 +48,7 @@ class JobsMixin(ApiBase):
             lambda own: self._store.manual.fetch(
                 queue,
                 own=own,
+                now=trio.current_time(),
                 batch_size=batch_size,
                 priority=priority,
                 ignore_start_after=ignore_start_after,

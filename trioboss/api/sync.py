@@ -1,5 +1,6 @@
 """The public interface for blocking programs: `SyncBoss` executes the same operations as Boss."""
 
+import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal, Unpack
@@ -267,6 +268,7 @@ class SyncBoss(BlockingBase):
             lambda own: self._store.manual.fetch(
                 queue,
                 own=own,
+                now=time.monotonic(),
                 batch_size=batch_size,
                 priority=priority,
                 ignore_start_after=ignore_start_after,

@@ -1,10 +1,15 @@
-"""Decides when maintenance rescues leases, finds warnings, takes samples, and prunes."""
+"""Decides when maintenance rescues leases, finds warnings, takes samples, and prunes; and when a boss notifies it of
+jobs.
+"""
 
 import math
 
 import attrs
 
-__all__ = ["MaintenanceMachine"]
+__all__ = ["BUSY", "BusyNotifier", "MaintenanceMachine"]
+
+BUSY = "*busy"
+"""The notification that some boss has jobs."""
 
 _BUSY_INTERVAL = 1.5  # seconds between rounds while jobs are active
 _FIND_WARNINGS_INTERVAL = 60.0  # seconds between rounds that also run find_warnings.sql
@@ -12,6 +17,25 @@ _SAMPLE_INTERVAL = 15.0  # seconds between samples of the queues, while jobs are
 _PRUNE_WITHIN = 15.0  # seconds from the election: pruning reads much, and leases are more urgent
 _PRUNE_RETRY = 60.0  # seconds until a failed pruning is repeated
 _BUSY_FOR = 15.0  # seconds that a boss counts as busy after its notification
+# Seconds between these notifications: fewer than _BUSY_FOR, so that a boss with jobs always counts as busy.
+_NOTIFY_BUSY_INTERVAL = 10.0
+
+
+@attrs.define(eq=False)
+class BusyNotifier:
+    """Decides when a boss notifies the leader that it has jobs, whose leases the leader has to rescue if the boss dies.
+    There is one for all dispatchers and fetches of a boss: a claim is too frequent to notify each time.
+    """
+
+    due_at: float = -math.inf
+    """When the next notification is due, if there are jobs."""
+
+    def due_notification(self, now: float) -> str | None:
+        """The notification to send, because there are jobs; None if the last one is recent enough."""
+        if now < self.due_at:
+            return None
+        self.due_at = now + _NOTIFY_BUSY_INTERVAL
+        return BUSY
 
 
 @attrs.define

@@ -53,37 +53,42 @@ class Action(enum.StrEnum):
     FAIL = "fail"  # with retries left, else EXHAUST
     EXHAUST = "exhaust"
     RELEASE = "release"
+    QUARANTINE = "quarantine"  # a value of the job is rejected by the database
     CANCEL = "cancel"
     RESUME = "resume"
     RETRY = "retry"
 
 
 # A job that was attempted waits as RETRY, even if it was only released: another CREATED job may have its slot by then
-# (the policies short and stately count created jobs). A resumed job has the state that it had in its queue before.
-TRANSITIONS: Final[dict[JobState, dict[Action, JobState]]] = {
+# (the policies short and stately count created jobs). An action with two next states takes a job back from its end: it
+# is RETRY if it was attempted, and CREATED if it was cancelled or quarantined before its first attempt.
+TRANSITIONS: Final[dict[JobState, dict[Action, tuple[JobState, ...]]]] = {
     JobState.CREATED: {
-        Action.CLAIM: JobState.ACTIVE,
-        Action.COMPLETE_QUEUED: JobState.COMPLETED,
-        Action.CANCEL: JobState.CANCELLED,
+        Action.CLAIM: (JobState.ACTIVE,),
+        Action.COMPLETE_QUEUED: (JobState.COMPLETED,),
+        Action.QUARANTINE: (JobState.FAILED,),
+        Action.CANCEL: (JobState.CANCELLED,),
     },
     JobState.RETRY: {
-        Action.CLAIM: JobState.ACTIVE,
-        Action.COMPLETE_QUEUED: JobState.COMPLETED,
-        Action.CANCEL: JobState.CANCELLED,
+        Action.CLAIM: (JobState.ACTIVE,),
+        Action.COMPLETE_QUEUED: (JobState.COMPLETED,),
+        Action.QUARANTINE: (JobState.FAILED,),
+        Action.CANCEL: (JobState.CANCELLED,),
     },
     JobState.ACTIVE: {
-        Action.COMPLETE: JobState.COMPLETED,
-        Action.FAIL: JobState.RETRY,
-        Action.EXHAUST: JobState.FAILED,
-        Action.RELEASE: JobState.RETRY,
-        Action.CANCEL: JobState.CANCELLED,
+        Action.COMPLETE: (JobState.COMPLETED,),
+        Action.FAIL: (JobState.RETRY,),
+        Action.EXHAUST: (JobState.FAILED,),
+        Action.RELEASE: (JobState.RETRY,),
+        Action.QUARANTINE: (JobState.FAILED,),
+        Action.CANCEL: (JobState.CANCELLED,),
     },
     JobState.COMPLETED: {},
     JobState.CANCELLED: {
-        Action.RESUME: JobState.CREATED,  # or RETRY, if it was attempted before
+        Action.RESUME: (JobState.CREATED, JobState.RETRY),
     },
     JobState.FAILED: {
-        Action.RETRY: JobState.RETRY,
+        Action.RETRY: (JobState.CREATED, JobState.RETRY),
     },
 }
 
@@ -117,6 +122,7 @@ class ReadinessEvent(enum.StrEnum):
     CLAIM_EARLY = "claim_early"  # a fetch that ignores start_after takes it before its time
     RETRY_FAILED = "retry_failed"  # its attempt failed, and it has retries left
     FAIL = "fail"  # its attempt failed, and it has none
+    QUARANTINE = "quarantine"  # the database rejects a value of it
     RELEASE = "release"
     RETRY = "retry"
     COMPLETE = "complete"
@@ -130,12 +136,22 @@ class ReadinessEvent(enum.StrEnum):
 _GONE = None
 """The job leaves the live table."""
 
-_OUT: Final = {ReadinessEvent.CANCEL: (_GONE,), ReadinessEvent.DELETE: (_GONE,)}
+_OUT: Final = {
+    ReadinessEvent.QUARANTINE: (_GONE,),
+    ReadinessEvent.CANCEL: (_GONE,),
+    ReadinessEvent.DELETE: (_GONE,),
+}
+_BLOCKS: Final = {ReadinessEvent.QUARANTINE: (Readiness.ENDED, _GONE)}
+"""For jobs that can own their key."""
 _QUEUED: Final = {ReadinessEvent.COMPLETE_QUEUED: (_GONE,), **_OUT}
 
-# Several next states: which one it is depends on the queue. A job of a keyed queue waits in its backlog where one of
-# another queue is ready; a job of key_strict_fifo that was attempted owns its key, and is ready at once. Events that
-# are not listed leave the job alone.
+# Where there are several next states:
+#   WAITING, READY   A job of a keyed queue waits in its backlog where one of another queue is ready. A job that owns
+#                    its key, as one of key_strict_fifo that was attempted, is ready at once.
+#   DEFERRED, …      RETRY_FAILED defers a job if its retry has a delay.
+#   ENDED, gone      A job of key_strict_fifo that owns its key stays when it fails, and blocks the key.
+# UPDATE_JOBS is listed with a time on the other side of now; a deferred job that gets another future time stays
+# deferred, and a job that is due stays as it is. Events that are not listed leave the job alone.
 READINESS: Final[dict[Readiness, dict[ReadinessEvent, tuple[Readiness | None, ...]]]] = {
     Readiness.DEFERRED: {
         ReadinessEvent.PROMOTE_DUE: (Readiness.WAITING, Readiness.READY),
@@ -143,6 +159,7 @@ READINESS: Final[dict[Readiness, dict[ReadinessEvent, tuple[Readiness | None, ..
         ReadinessEvent.HASTEN: (Readiness.WAITING, Readiness.READY),
         ReadinessEvent.UPDATE_JOBS: (Readiness.WAITING, Readiness.READY),
         **_QUEUED,
+        **_BLOCKS,
     },
     Readiness.BLOCKED: {
         ReadinessEvent.UNBLOCK: (Readiness.DEFERRED, Readiness.WAITING, Readiness.READY),
@@ -158,6 +175,7 @@ READINESS: Final[dict[Readiness, dict[ReadinessEvent, tuple[Readiness | None, ..
         ReadinessEvent.CLAIM: (Readiness.ACTIVE,),
         ReadinessEvent.UPDATE_JOBS: (Readiness.DEFERRED,),
         **_QUEUED,
+        **_BLOCKS,
     },
     Readiness.ACTIVE: {
         ReadinessEvent.RETRY_FAILED: (Readiness.DEFERRED, Readiness.WAITING, Readiness.READY),
@@ -165,6 +183,7 @@ READINESS: Final[dict[Readiness, dict[ReadinessEvent, tuple[Readiness | None, ..
         ReadinessEvent.RELEASE: (Readiness.WAITING, Readiness.READY),
         ReadinessEvent.COMPLETE: (_GONE,),
         **_OUT,
+        **_BLOCKS,
     },
     Readiness.ENDED: {
         ReadinessEvent.RETRY: (Readiness.READY,),
@@ -185,7 +204,8 @@ STATEMENTS: Final[dict[ReadinessEvent, tuple[str, ...]]] = {
     ReadinessEvent.CLAIM: ("claim", "claim_onward", "claim_in_order", "admit_and_claim"),
     ReadinessEvent.CLAIM_EARLY: ("claim_early",),
     ReadinessEvent.RETRY_FAILED: ("retry_failed",),
-    ReadinessEvent.FAIL: ("fail", "quarantine", "quarantine_unsound"),
+    ReadinessEvent.FAIL: ("fail",),
+    ReadinessEvent.QUARANTINE: ("quarantine", "quarantine_unsound"),
     ReadinessEvent.RELEASE: ("release",),
     ReadinessEvent.RETRY: ("retry",),
     ReadinessEvent.COMPLETE: ("complete", "complete_with_copy"),
@@ -193,7 +213,17 @@ STATEMENTS: Final[dict[ReadinessEvent, tuple[str, ...]]] = {
     ReadinessEvent.HASTEN: ("hasten",),
     ReadinessEvent.UPDATE_JOBS: ("update_jobs",),
     ReadinessEvent.CANCEL: ("cancel",),
-    ReadinessEvent.DELETE: ("delete_job", "delete_queued_jobs", "delete_active_jobs", "delete_stored_jobs"),
+    ReadinessEvent.DELETE: (
+        *("delete_job", "delete_queued_jobs", "delete_active_jobs", "delete_stored_jobs"),
+        *("delete_queue", "clear_storage", "erase_jobs"),
+        *("purge_queued", "purge_orphans"),  # retention
+        "redrive",  # a new job of another queue takes its place
+        *(
+            "drop_sent",
+            "drop_if_ended",
+            "drop_ended_of_stage",
+        ),  # a job that was just sent, and is not to be there
+    ),
 }
 
 

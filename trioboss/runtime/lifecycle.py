@@ -10,7 +10,6 @@ import trio
 
 from trioboss.actors.actor import Supervisor, SupervisorStatistics
 from trioboss.actors.clock import DatabaseClock
-from trioboss.actors.dispatcher import BusyNotifier
 from trioboss.actors.followers import Followers
 from trioboss.actors.lag_monitor import LagMonitor
 from trioboss.actors.listener import Listener, ListenerStatistics
@@ -22,7 +21,7 @@ from trioboss.actors.scheduler import Scheduler, SchedulerStatistics
 from trioboss.actors.worker import Worker, WorkerSettings, WorkerStatistics
 from trioboss.errors import DatabaseUnavailable, UnknownQueue, UsageError
 from trioboss.events import ErrorEvent, JobsRecovered, Stopped, Wip
-from trioboss.machines.maintenance import MaintenanceMachine
+from trioboss.machines.maintenance import BusyNotifier, MaintenanceMachine
 from trioboss.model.check import check_duration, checked
 from trioboss.postgres import Pool, PoolStatistics
 from trioboss.runtime.adapter import BossIdentity, ListenAdapter, StoreAdapter
@@ -78,6 +77,7 @@ class Runtime:
     adapter: StoreAdapter
     _listen_adapter: ListenAdapter
     _pools: tuple[Pool, ...]
+    _busy: BusyNotifier
     _services: trio.Nursery
     _lifespans: trio.Nursery
     _work: trio.Nursery
@@ -88,7 +88,6 @@ class Runtime:
     scheduler: Scheduler | None = attrs.field(default=None, init=False)
     _supervisor: Supervisor = attrs.field(init=False)
     _followers: Followers = attrs.field(init=False)
-    _busy: BusyNotifier = attrs.field(factory=BusyNotifier, init=False)
     _stopping: bool = attrs.field(default=False, init=False)
     _workers_ended: trio.Event = attrs.field(factory=trio.Event, init=False)
 
@@ -259,6 +258,7 @@ async def run_actors(
     adapter: StoreAdapter,
     listen_adapter: ListenAdapter,
     pools: tuple[Pool, ...],
+    busy: BusyNotifier,
 ) -> AsyncIterator[Runtime]:
     """Run the actors for the length of a block. The nesting is the order in which they stop: workers first, then the
     lifespans that their jobs use, then the services.
@@ -271,7 +271,7 @@ async def run_actors(
                 async with trio.open_nursery() as work:
                     nurseries = (services, lifespans, work)
                     runtime = Runtime(
-                        settings, identity, adapter, listen_adapter, pools, *nurseries, reporter
+                        settings, identity, adapter, listen_adapter, pools, busy, *nurseries, reporter
                     )
                     runtime.start()
                     try:

@@ -70,7 +70,9 @@ async def open_runtime(
             identity = BossIdentity(uuid4(), pooled)
             adapter = StoreAdapter(identity, store, actor_pool)
             listen_adapter = ListenAdapter(identity, found, actor_pool, store)
-            async with run_actors(settings, identity, adapter, listen_adapter, (pool, actor_pool)) as runtime:
+            pools = (pool, actor_pool)
+            busy = store.context.busy
+            async with run_actors(settings, identity, adapter, listen_adapter, pools, busy) as runtime:
                 yield Opened(found, pool, runtime)
 
 

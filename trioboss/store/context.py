@@ -2,8 +2,6 @@
 parameters of statements.
 """
 
-import math
-import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
@@ -12,6 +10,7 @@ from uuid import UUID
 import attrs
 
 from trioboss.errors import QueueChanged, UnknownQueue
+from trioboss.machines.maintenance import BusyNotifier
 from trioboss.model.described_error import Redact
 from trioboss.model.job import Lease
 from trioboss.model.payload import MAX_BYTES
@@ -26,7 +25,6 @@ __all__ = ["Context", "bind", "lease_arrays", "text_array", "uuid_array"]
 
 T = TypeVar("T")
 
-_BUSY_INTERVAL = 10.0  # seconds; a leader counts a boss as busy for 15
 _MOST_MOVES = 5  # times that a queue may get another table while one operation is under way
 
 
@@ -42,11 +40,12 @@ class Context:
     """Options of new queues that `create_queue` does not name."""
     now: datetime | None = None
     """For tests: the time that statements use. None: the clock of the database."""
+    busy: BusyNotifier = attrs.field(factory=BusyNotifier, init=False)
+    """Decides when this boss notifies the leader that it has jobs. Its clock is that of the caller."""
     claims: dict[str, tuple[object, tuple[BoundStatement, ...]]] = attrs.field(factory=dict, init=False)
     """The statements of the last claim of each queue, with the request they were made for."""
     _notifications: dict[tuple[str, bool], BoundStatement] = attrs.field(factory=dict, init=False)
     _queues: dict[str, Queue] = attrs.field(factory=dict, init=False)
-    _busy_at: float = attrs.field(default=-math.inf, init=False)
 
     def bind(self, name: str, leaf: str = COMMON_LEAF, /, **values: object) -> BoundStatement:
         """The named statement with these parameters, addressed to one table of live jobs."""
@@ -62,17 +61,6 @@ class Context:
         return self._notifications.get(key) or self._notifications.setdefault(
             key, self.bind("notify_idle", queue=name, ready=ready)
         )
-
-    def busy_notification(self, *, own: bool) -> BoundStatement | None:
-        """The statement that tells the leader of leases that were taken manually. On our own connections now and then:
-        the leader watches for longer than that. In the caller's transaction always: nobody knows when it commits.
-        """
-        now = time.monotonic()
-        if own and now - self._busy_at < _BUSY_INTERVAL:
-            return None
-        if own:
-            self._busy_at = now
-        return self.bind("notify_queue", queue="*busy")
 
     # -- queues
 

@@ -7,6 +7,7 @@ from uuid import UUID
 import attrs
 
 from trioboss.errors import PayloadError, UnknownQueue, UsageError
+from trioboss.machines.maintenance import BUSY
 from trioboss.model.check import check_count, check_flag, check_name, check_priority
 from trioboss.model.described_error import describe_error, error_line
 from trioboss.model.handed_job import HandedJob
@@ -42,13 +43,16 @@ class ManualOperations:
         name: str,
         *,
         own: bool,
+        now: float,
         batch_size: int,
         priority: bool,
         ignore_start_after: bool,
         min_priority: int | None,
         max_priority: int | None,
     ) -> Operation[list[Job]]:
-        """Lease jobs manually. ``own``: in a transaction of ours, not the caller's. ``name``: or a pattern with *."""
+        """Lease jobs manually. ``own``: in a transaction of ours, not the caller's. ``name``: or a pattern with *.
+        ``now``: the time of the clock by which this boss counts when it last notified the leader of jobs.
+        """
         check_name("queue", name.replace("*", "_") if isinstance(name, str) else name)
         check_flag("ignore_start_after", ignore_start_after)
         request = ClaimRequest(
@@ -59,10 +63,10 @@ class ManualOperations:
             find_next_due=False,
         )
         fetch = self._fetch_matching if "*" in name else self._fetch
-        return (yield from fetch(name, request, ignore_start_after, own=own))
+        return (yield from fetch(name, request, now, ignore_start_after, own=own))
 
     def _fetch_matching(
-        self, pattern: str, request: ClaimRequest, ignore_start_after: bool, *, own: bool
+        self, pattern: str, request: ClaimRequest, now: float, ignore_start_after: bool, *, own: bool
     ) -> Operation[list[Job]]:
         """Lease jobs of the queues that match a pattern, queue by queue."""
         like = pattern.replace("_", r"\_").replace("*", "%")
@@ -71,22 +75,22 @@ class ManualOperations:
         for (name,) in names:
             rest = attrs.evolve(request, limit=request.limit - len(jobs))
             with suppress(UnknownQueue):  # it was deleted meanwhile
-                jobs += yield from self._fetch(name, rest, ignore_start_after, own=own)
+                jobs += yield from self._fetch(name, rest, now, ignore_start_after, own=own)
             if len(jobs) >= request.limit:
                 break
         return jobs
 
     def _fetch(
-        self, name: str, request: ClaimRequest, ignore_start_after: bool, *, own: bool
+        self, name: str, request: ClaimRequest, now: float, ignore_start_after: bool, *, own: bool
     ) -> Operation[list[Job]]:
-        while jobs := (yield from self._fetch_once(name, request, ignore_start_after, own=own)):
+        while jobs := (yield from self._fetch_once(name, request, now, ignore_start_after, own=own)):
             if readable := [job for job in jobs if not isinstance(job.data, Unreadable)]:
                 return readable
             # An empty answer would mean that there are no jobs. Each round fails at least one, so this ends.
         return []
 
     def _fetch_once(
-        self, name: str, request: ClaimRequest, ignore_start_after: bool, *, own: bool
+        self, name: str, request: ClaimRequest, now: float, ignore_start_after: bool, *, own: bool
     ) -> Operation[list[Job]]:
         claim = yield from ClaimOperations(self._context).claim(name, request, own=own)
         # A table that is empty may be the old one of a queue that was created again: nothing in the answer tells.
@@ -96,11 +100,19 @@ class ManualOperations:
         if ignore_start_after and len(jobs) < request.limit:
             rest = attrs.evolve(request, limit=request.limit - len(jobs))
             jobs = jobs + (yield from self._claim_early(name, rest, own=own))
-        if jobs and (notify := self._context.busy_notification(own=own)) is not None:
-            # The leader rescues leases that expire: it has to know that there are some, whoever took them.
-            yield Batch(follow_up=(notify,)) if own else Batch((notify,))
+        if jobs:
+            yield from self._notify_busy(now, own=own)
         yield from self._fail_unreadable(name, jobs)
         return jobs
+
+    def _notify_busy(self, now: float, *, own: bool) -> Operation[None]:
+        """The leader rescues leases that expire: it has to be notified that there are some. In the caller's
+        transaction this is done each time: a notification is sent when the transaction commits, perhaps much later.
+        """
+        if not own:
+            yield Batch((self._context.bind("notify_queue", queue=BUSY),))
+        elif (message := self._context.busy.due_notification(now)) is not None:
+            yield Batch(follow_up=(self._context.bind("notify_queue", queue=message),))
 
     def _claim_early(self, name: str, request: ClaimRequest, *, own: bool) -> Operation[list[Job]]:
         """Lease deferred jobs. Those it does not get stay deferred."""

@@ -181,7 +181,7 @@ class _Erasure:
         """Delete all rows in Postgres, or none."""
         with self._database.transaction():
             for queue, ids in _by_queue(self._names).items():
-                ((live, ended, attempts),) = self._database.run("erase_jobs", queue=queue, ids=ids)
+                ((live, ended, attempts, _),) = self._database.run("erase_jobs", queue=queue, ids=ids)
                 self._deleted.update(live=live, ended=ended, attempts=attempts)
 
     def _prove(self, rows_left: int) -> Erased:

@@ -1,4 +1,4 @@
--- Remove up to `limit` active jobs of a queue; their workers are told to stop. Returns how many.
+-- Remove up to `limit` active jobs of a queue; their workers are notified, and stop. Returns how many.
 WITH gone AS (
     DELETE FROM trioboss.live_job_common
     WHERE ctid = ANY (ARRAY (

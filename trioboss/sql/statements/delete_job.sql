@@ -1,5 +1,5 @@
 -- Remove jobs in any state, live or ended, without a trace; their throttle slots become free. The worker of an
--- active one is told to stop. Returns the ids that were there.
+-- active one is notified, and stops. Returns the ids that were there.
 WITH live AS (
     DELETE FROM trioboss.live_job_common WHERE queue = :queue::text AND id = ANY (:ids::uuid[])
     RETURNING id, readiness = 'active' AS active

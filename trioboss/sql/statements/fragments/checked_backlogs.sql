@@ -7,8 +7,8 @@
 -- owners that left, there may be more of those, and the next call begins at the same position as this one; `left_seq` is
 -- the last of them that was read.
 checked AS MATERIALIZED (
-    SELECT *, row_number() OVER (PARTITION BY backlog, priority ORDER BY seq) AS number FROM (
-    (SELECT ctid AS row, backlog, priority, seq FROM trioboss.backlog_check
+    SELECT *, row_number() OVER (PARTITION BY backlog, priority ORDER BY seq) AS number FROM ((
+     SELECT ctid AS row, backlog, priority, seq FROM trioboss.backlog_check
      WHERE queue = :queue AND -priority::bigint IS NULL AND seq > coalesce(:after_left::bigint, 0) AND (SELECT NOT paused FROM terms)
      ORDER BY -priority::bigint, seq LIMIT 1000) UNION ALL
     (SELECT ctid, backlog, priority, seq FROM trioboss.backlog_check
@@ -16,8 +16,8 @@ checked AS MATERIALIZED (
        AND -priority::bigint <= coalesce(-:min_priority::bigint, 2147483648) AND (SELECT NOT paused FROM terms)
      ORDER BY -priority::bigint, seq LIMIT :checks::bigint)) c
 ), read AS MATERIALIZED (
-    SELECT CASE WHEN gone >= 1000 THEN coalesce(:after_rank || ' ' || :after_seq, '')
-                WHEN joined >= :checks THEN -lowest || ' ' || (SELECT max(seq) FROM checked WHERE priority = lowest) END AS more_after, left_seq
+    SELECT left_seq, CASE WHEN gone >= 1000 THEN coalesce(:after_rank || ' ' || :after_seq, '')
+                WHEN joined >= :checks THEN -lowest || ' ' || (SELECT max(seq) FROM checked WHERE priority = lowest) END AS more_after
     FROM (SELECT count(*) - count(priority) AS gone, count(priority) AS joined, min(priority)::bigint AS lowest,
                  max(seq) FILTER (WHERE priority IS NULL) AS left_seq FROM checked) c
 )
