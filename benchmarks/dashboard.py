@@ -29,7 +29,7 @@ from benchmarks.harness.report import Report
 from benchmarks.harness.runs import measure_latency
 from benchmarks.harness.server import Server
 from benchmarks.harness.tables import Spread, Table
-from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.blocking import execute_blocking
 from trioboss.sql import Catalog
 from trioboss.store import Context, make_store
 

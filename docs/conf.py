@@ -4,10 +4,16 @@ import inspect
 import os
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
+import attrs
+from docutils.nodes import Element, TextElement
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.ext.autodoc.mock import _MockObject
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util import logging
 from sphinx.util.typing import stringify_annotation
@@ -15,15 +21,11 @@ from sphinx.util.typing import stringify_annotation
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))  # for docs.pages, which is not installed
 
-import trioboss  # noqa: E402
 from docs.pages import write_pages  # noqa: E402
-from docs.pages.api import find_aliases  # noqa: E402
+from docs.pages.api import find_aliases, find_types, resolve_name  # noqa: E402
+from docs.pages.links import LINK, find_addresses, leads_nowhere  # noqa: E402
 from docs.pages.llms import describe_site  # noqa: E402
 from trioboss import __version__  # noqa: E402
-from trioboss.api.blocking import AnyConn  # noqa: E402
-from trioboss.model.described_error import Redact  # noqa: E402
-from trioboss.postgres.foreign import CallerConnection  # noqa: E402
-from trioboss.store import Targets  # noqa: E402
 
 project = "trioboss"
 author = "the trioboss authors"
@@ -35,8 +37,21 @@ exclude_patterns = ["_extra", "_generated", "snippets", "drawings", "pages"]
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 
-# Docstrings are reStructuredText. A name in single backticks is a link where it is one, and code where it is not.
+# Docstrings are reStructuredText. A name in single backticks is a link, and one that leads nowhere is a warning; code
+# is in double backticks.
 default_role = "py:obj"
+nitpicky = True
+nitpick_ignore_regex = [
+    # Their inventories would have to be fetched, and a build depends on nothing outside of the repository.
+    ("py:.*", r"(collections|contextlib|datetime|logging|pathlib|types|uuid)\..+"),
+    ("py:.*", r"(opentelemetry|psycopg|pyspark|starlette|trio)\..+"),
+    # Type variables.
+    ("py:class", r"trioboss\.[\w.]+\.(D|D_co|E|T|MiddlewareT)"),
+]
+# The extra `docs` does without Spark and its 500 MB.
+autodoc_mock_imports = ["adbc_driver_postgresql", "numpy", "pyarrow", "pyspark"]
+# Its stand-ins are no types: ``DataFrame | None`` in a signature would be an error.
+_MockObject.__or__ = _MockObject.__ror__ = lambda self, other: Union[self, other]  # noqa: UP007
 add_module_names = False
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 80
@@ -55,11 +70,13 @@ html_theme_options = {
     "source_directory": "docs/",
 }
 
-# Links of other sites are not fetched: a build depends on nothing outside of the repository.
-linkcheck_ignore = [r"https?://"]
+# Only `-b linkcheck` fetches links of other sites: a build depends on nothing outside of the repository. Not fetched
+# are addresses of the reader's own machine, and ours, which are not public yet; links to files of the repository are
+# checked below.
+linkcheck_ignore = [r"http://127\.0\.0\.1", r"https://github\.com/trioboss/"]
+linkcheck_timeout, linkcheck_retries = 30, 3
 
 _BLOB = "https://github.com/trioboss/trioboss/blob/main/"
-_LINK = re.compile(r"(\]\()(?!https?:|#|mailto:)([^)#\s]+)")
 _logger = logging.getLogger(__name__)
 
 # Files of the repository that are pages of the site, too.
@@ -75,17 +92,32 @@ def _link_to_repository(text: str, beside: Path, page: Path, name: str) -> str:
     """
 
     def rewrite(found: re.Match[str]) -> str:
-        target = (beside / found[2]).resolve()
+        begin, path, anchor = found.groups()
+        if not path:
+            return found[0]
+        target, behind = (beside / path).resolve(), "" if anchor is None else f"#{anchor}"
         if target.parent == ROOT:
             target = _ALSO_PAGES.get(target.name, target)
         if target.is_relative_to(ROOT / "docs"):
-            return f"{found[1]}{Path(os.path.relpath(target, page)).as_posix()}"
-        if not target.exists():
-            _logger.warning("%s: there is no file %s", name, found[2], type="myst", subtype="xref_missing")
+            return f"{begin}{Path(os.path.relpath(target, page)).as_posix()}{behind}"
+        if leads_nowhere(target, anchor):
+            _logger.warning("%s: there is no %s%s", name, path, behind, type="myst", subtype="xref_missing")
             return found[0]
-        return f"{found[1]}{_BLOB}{target.relative_to(ROOT).as_posix()}"
+        return f"{begin}{_BLOB}{target.relative_to(ROOT).as_posix()}{behind}"
 
-    return _LINK.sub(rewrite, text)
+    return LINK.sub(rewrite, text)
+
+
+def _add_addresses(app: Sphinx, name: str, source: list[str]) -> None:
+    """Let linkcheck fetch the addresses in documents of the repository that are no pages of the site, too."""
+    if app.builder.name == "linkcheck" and name == "index":
+        documents = [
+            *ROOT.glob("*.md"),
+            *(ROOT / ".github").glob("*.md"),
+            ROOT / "observability" / "README.md",
+        ]
+        found = {each for document in documents for each in find_addresses(document.read_text("utf-8"))}
+        source[0] += "".join(f"\n\n<{address}>" for address in sorted(found))
 
 
 def _on_source_read(app: Sphinx, name: str, source: list[str]) -> None:
@@ -101,13 +133,7 @@ def _on_include_read(app: Sphinx, path: Path, name: str, source: list[str]) -> N
 
 
 # Annotations are evaluated, so that autodoc shows what an alias stands for: a signature of one line becomes five.
-_NAMES = {
-    **{name: getattr(trioboss, name) for name in find_aliases()},
-    "CallerConnection": CallerConnection,
-    "AnyConn": AnyConn,
-    "Targets": Targets,
-    "Redact": Redact,
-}
+_NAMES = {name: getattr(import_module(f"trioboss.{module}"), name) for name, module in find_aliases().items()}
 _SPELLED = sorted(
     (
         (stringify_annotation(alias, mode), name)
@@ -129,6 +155,10 @@ def _shorten_signature(
             text = text.replace(long, short).replace(long.removesuffix(" | None"), short)
         return text
 
+    if signature and attrs.has(obj):
+        # The source of an __init__ that attrs has made names its defaults: attr_dict['dsn'].default.
+        defaults = {field.name: repr(field.default) for field in attrs.fields(obj)}
+        signature = re.sub(r"attr_dict\['(\w+)'\]\.default", lambda found: defaults[found[1]], signature)
     if returns is not None:
         inner = getattr(obj, "__wrapped__", None)
         if inspect.isasyncgenfunction(inner):
@@ -138,6 +168,23 @@ def _shorten_signature(
         elif inspect.isgeneratorfunction(inner):
             returns = re.sub(r"^[~\w.]*Iterator\[(.*)\]$", r"~contextlib.AbstractContextManager[\1]", returns)
     return signature and shorten(signature), returns and shorten(returns)
+
+
+# An alias that is a string names its parts without their modules.
+_TYPES = {kind.__name__: f"{kind.__module__}.{kind.__name__}" for kind in find_types()}
+
+
+def _resolve_reference(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, shown: TextElement
+) -> Element | None:
+    """A link for a name as programs write it: `boss.send`. A field that has no entry is described with its class."""
+    name = node["reftarget"]
+    full = resolve_name(name) or _TYPES.get(name) if node["refdomain"] == "py" else None
+    for target in (full, full.rpartition(".")[0]) if full else ():
+        python = env.domains.python_domain
+        if found := python.resolve_xref(env, node["refdoc"], app.builder, "obj", target, node, shown):
+            return found
+    return None
 
 
 def setup(app: Sphinx) -> None:
@@ -151,5 +198,7 @@ def setup(app: Sphinx) -> None:
     analyzer.analyze()
     del analyzer.overloads["App.worker"]
     app.connect("autodoc-process-signature", _shorten_signature)
+    app.connect("missing-reference", _resolve_reference)
     app.connect("source-read", _on_source_read)
+    app.connect("source-read", _add_addresses)
     app.connect("include-read", _on_include_read)

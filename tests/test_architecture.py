@@ -1,6 +1,7 @@
 """The rules of the code: which module may import which, how long things may be, and what must never reach execute()."""
 
 import ast
+import inspect
 import re
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import trioboss
+from trioboss.actors import ports
+from trioboss.runtime.adapter import StoreAdapter
 
 ROOT = Path(trioboss.__file__).parent
 
@@ -27,6 +30,7 @@ ALLOWED = {
         "typing_extensions",
     },  # the latter for type checkers only
     "events": {"errors", "model", "attrs"},
+    "event_texts": {"events", "model"},
     # charts and numbers as markup, for the edges that make pages
     "charts": {"attrs"},
     # building blocks
@@ -35,7 +39,7 @@ ALLOWED = {
     "postgres": {"errors", "model", "sql", "attrs", "psycopg", "trio"},
     # services: actors never import the store, actors/ports.py declares what they need
     "store": {"errors", "model", "sql", "postgres", "attrs"},
-    "actors": {"errors", "events", "model", "machines", "attrs", "trio", "trio_asyncio"},
+    "actors": {"errors", "events", "event_texts", "model", "machines", "attrs", "trio", "trio_asyncio"},
     # runtime and api: the only rows that import both actors and store
     "runtime": {
         *("_version", "errors", "events", "model", "machines", "sql", "postgres", "store", "actors"),
@@ -47,6 +51,7 @@ ALLOWED = {
         "_version",
         "errors",
         "events",
+        "event_texts",
         "model",
         "machines",
         "sql",
@@ -69,6 +74,7 @@ ALLOWED = {
         "events",
         "model",
         "machines",
+        "runtime",
         "sql",
         "postgres",
         "actors",
@@ -286,6 +292,22 @@ def test_only_postgres_imports_psycopg_and_only_the_model_croniter():
 def test_nothing_imports_the_entry_points():
     for part, allowed in ALLOWED.items():
         assert not allowed & {"cli", "dashboard", "otel", "pipeline", "testing"} or part == "__main__"
+
+
+def test_each_method_of_the_adapter_is_in_a_port():
+    """Actors get nothing from the store but by a port; runtime/ asks for nothing that actors could not."""
+    described = {
+        (name, tuple(inspect.signature(method).parameters))
+        for port in (ports.WorkPort, ports.MaintenancePort, ports.MonitorPort, ports.SchedulePort)
+        for name, method in inspect.getmembers(port, inspect.isfunction)
+    }
+    offered = {
+        (name, tuple(inspect.signature(method).parameters))
+        for name, method in inspect.getmembers(StoreAdapter, inspect.isfunction)
+        if not name.startswith("_")
+    }
+
+    assert offered <= described
 
 
 LONG = "\n".join(f"x{i} = {i}" for i in range(401))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import trioboss
+from docs.pages.links import LINK, find_anchors, leads_nowhere
 from trioboss.postgres.embedded.binaries import OLDEST_MAJOR
 
 ROOT = Path(__file__).parent.parent
@@ -19,7 +20,7 @@ DOCUMENTS = [
     ),
     *(
         ROOT / "tests" / "README.md",
-        ROOT / "docs" / "reference" / "glossary.md",
+        ROOT / "docs" / "glossary.md",
         ROOT / "docs" / "decisions" / "README.md",
     ),
     *DECISIONS,
@@ -27,7 +28,6 @@ DOCUMENTS = [
 ]
 
 IN_QUOTES = re.compile(r"`([^`\s]+)`")
-LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 FILE = re.compile(
     r"[\w./-]+\.(?:py|sql|md|toml|yml|cfg)(?:::\w+)?|(?:trioboss|tests|docs|benchmarks)/[\w./-]+"
 )
@@ -51,13 +51,9 @@ def is_there(name: str, beside: Path = ROOT) -> bool:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_document_names_what_exists(document):
-    text = document.read_text("utf-8")
-    links = {link for link in LINK.findall(text) if not link.startswith("https:")}
-
-    named = {name for name in named_files(text) if "NNNN" not in name}
+    named = {name for name in named_files(document.read_text("utf-8")) if "NNNN" not in name}
 
     assert {name for name in named if not is_there(name, document.parent)} == set()
-    assert {link for link in links if not (document.parent / link).exists()} == set()
 
 
 @pytest.mark.parametrize(
@@ -72,6 +68,58 @@ def test_a_document_names_what_exists(document):
 def test_what_does_not_exist_is_noticed(name):
     assert named_files(f"see `{name}`, where") == {name}
     assert not is_there(name)
+
+
+# -- links
+
+_OTHERS = {".venv", "build", "docs", "node_modules"}
+# Pages of the site are checked when it is built, except for what they say of headings outside of docs/: see conf.py.
+LINKING = [
+    *sorted(path for path in ROOT.rglob("*.md") if not _OTHERS & set(path.relative_to(ROOT).parts)),
+    *DECISIONS,
+]
+
+
+def dead_links(text: str, document: Path) -> list[str]:
+    """The links of a document to files that do not exist, or to headings that they do not have."""
+    return [
+        f"{path}#{anchor}"
+        for _, path, anchor in LINK.findall(text)
+        if leads_nowhere(document.parent / path if path else document, anchor)
+    ]
+
+
+@pytest.mark.parametrize("document", LINKING, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_the_links_of_a_document_lead_somewhere(document):
+    assert dead_links(document.read_text("utf-8"), document) == []
+
+
+@pytest.mark.parametrize(
+    "link", ["nothing.md", "docs/why.md#nothing", "CONTRIBUTING.md#nothing", "#nothing", "docs/nowhere"]
+)
+def test_a_dead_link_is_noticed(link):
+    assert dead_links(f"see [this]({link}), or", ROOT / "README.md")
+
+
+@pytest.mark.parametrize(
+    "link",
+    ["docs/why.md", "docs/guides/index.md#guides", "#two-commands", "docs", "https://nowhere.example/#x"],
+)
+def test_other_links_are_fine(link):
+    assert not dead_links(f"see [this]({link}), or", ROOT / "README.md")
+
+
+def test_anchors_are_those_that_github_makes():
+    text = "# A `b_c`, d!\n## Same\n## Same\n```sh\n# no heading\n```\n(set-here)=\n### [Link](x.md) … end\n"
+
+    assert find_anchors(text) == {"a-b_c-d", "same", "same-1", "set-here", "link--end"}
+
+
+def test_links_to_other_sites_are_fetched_once_a_week():
+    job = WORKFLOW.partition("\n  links:\n")[2].partition("\n\n")[0]
+
+    assert "if: github.event_name == 'schedule'" in job
+    assert "sphinx -b linkcheck" in job
 
 
 def test_the_reading_list_has_less_than_a_thousand_lines():

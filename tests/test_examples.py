@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 EXPECTED = {
     "01_hello": "completed hello, world",
-    "02_by_hand": "refused: the lease of job",
+    "02_fetch_and_complete": "refused: the lease of job",
     "03_web_app": '{"size": [100, 100], "image": "cat.png"}',
     "04_orders_in_order": (
         "blocked: ['order-2', 'order-3']\nstill blocked: []\n"
@@ -61,6 +61,20 @@ def test_an_example_runs(name, dsn):
 
     assert run.returncode == 0, run.stderr
     assert EXPECTED[name] in run.stdout
+
+
+def test_the_program_of_the_readme_runs(dsn):
+    """It is the one that tests/test_typing.py compares with the text of the README."""
+    run = subprocess.run(
+        [sys.executable, EXAMPLES.parent / "tests" / "typing" / "readme_1.py"],
+        env=os.environ | {"TRIOBOSS_DSN": dsn},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "completed hello, world\n"
 
 
 @contextmanager

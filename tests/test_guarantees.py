@@ -21,11 +21,25 @@ def test_what_is_named_exists(name):
     assert is_there(name)
 
 
-@pytest.mark.parametrize("number", range(1, 11))
+PROMISES = [int(number) for number in re.findall(r"^\*\*P(\d+)\. ", PAGE, re.MULTILINE)]
+
+
+def test_promises_are_numbered_from_one():
+    assert list(range(1, len(PROMISES) + 1)) == PROMISES
+    assert len(PROMISES) > 10
+
+
+@pytest.mark.parametrize("number", PROMISES)
 def test_each_promise_names_a_test(number):
     promise = PAGE.partition(f"**P{number}. ")[2].partition("\n\n")[0]
 
     assert "tests/" in promise
+
+
+def test_the_readme_has_every_promise_in_a_line():
+    listed = (ROOT / "README.md").read_text().partition("## Promises\n")[2].partition("\n## ")[0]
+
+    assert [int(number) for number in re.findall(r"^(\d+)\. ", listed, re.MULTILINE)] == PROMISES
 
 
 def test_what_does_not_exist_is_noticed():

@@ -21,7 +21,9 @@ PUBLIC = [
     "BatchResult",
     "Boss",
     "BossClosed",
+    "BossStatistics",
     "CallNext",
+    "CallerConnection",
     "CancelReason",
     "Connection",
     "ConnectionOptions",
@@ -52,6 +54,7 @@ PUBLIC = [
     "Json",
     "JsonInput",
     "KeptWarning",
+    "LateError",
     "LeaderChanged",
     "LeaseExtended",
     "LeaseLost",
@@ -104,6 +107,7 @@ PUBLIC = [
     "WorkOptions",
     "Worker",
     "WorkerOptions",
+    "WorkerStatistics",
     "WorkerWip",
     "__version__",
     "construction_plans",
@@ -116,6 +120,7 @@ PUBLIC = [
 # Names of types, described where they are defined: an alias has no docstring at run time.
 ALIASES = (
     "CallNext",
+    "CallerConnection",
     "Duration",
     "Handler",
     "Json",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from trioboss.actors.leased_job import DeadLetterJob as DeadLetterJob
     from trioboss.actors.leased_job import RetryJob as RetryJob
     from trioboss.actors.worker import Worker as Worker
+    from trioboss.actors.worker import WorkerStatistics as WorkerStatistics
     from trioboss.api.app import App as App
     from trioboss.api.app import WorkerOptions as WorkerOptions
     from trioboss.api.boss import Boss as Boss
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from trioboss.events import JobsRecovered as JobsRecovered
     from trioboss.events import JobStarted as JobStarted
     from trioboss.events import JobStuck as JobStuck
+    from trioboss.events import LateError as LateError
     from trioboss.events import LeaderChanged as LeaderChanged
     from trioboss.events import LeaseExtended as LeaseExtended
     from trioboss.events import LeaseLostEvent as LeaseLostEvent
@@ -117,7 +119,9 @@ if TYPE_CHECKING:
     from trioboss.model.statistics import QueueSample as QueueSample
     from trioboss.model.ticks import preview_schedule as preview_schedule
     from trioboss.postgres import Connection as Connection
+    from trioboss.postgres.caller import CallerConnection as CallerConnection
     from trioboss.postgres.dsn import ConnectionOptions as ConnectionOptions
+    from trioboss.runtime.lifecycle import BossStatistics as BossStatistics
     from trioboss.sql.plans import construction_plans as construction_plans
     from trioboss.sql.plans import migration_plans as migration_plans
     from trioboss.sql.plans import rollback_plans as rollback_plans
@@ -130,7 +134,9 @@ __all__ = [
     "BatchResult",
     "Boss",
     "BossClosed",
+    "BossStatistics",
     "CallNext",
+    "CallerConnection",
     "CancelReason",
     "Connection",
     "ConnectionOptions",
@@ -161,6 +167,7 @@ __all__ = [
     "Json",
     "JsonInput",
     "KeptWarning",
+    "LateError",
     "LeaderChanged",
     "LeaseExtended",
     "LeaseLost",
@@ -213,6 +220,7 @@ __all__ = [
     "WorkOptions",
     "Worker",
     "WorkerOptions",
+    "WorkerStatistics",
     "WorkerWip",
     "__version__",
     "construction_plans",
@@ -226,6 +234,7 @@ _HOMES = {
     "DeadLetterJob": "actors.leased_job",
     "RetryJob": "actors.leased_job",
     "Worker": "actors.worker",
+    "WorkerStatistics": "actors.worker",
     "App": "api.app",
     "WorkerOptions": "api.app",
     "Boss": "api.boss",
@@ -272,6 +281,7 @@ _HOMES = {
     "JobStarted": "events",
     "JobStuck": "events",
     "JobsRecovered": "events",
+    "LateError": "events",
     "LeaderChanged": "events",
     "LeaseExtended": "events",
     "LeaseLostEvent": "events",
@@ -314,6 +324,8 @@ _HOMES = {
     "preview_schedule": "model.ticks",
     "Connection": "postgres",
     "ConnectionOptions": "postgres.dsn",
+    "CallerConnection": "postgres.caller",
+    "BossStatistics": "runtime.lifecycle",
     "construction_plans": "sql.plans",
     "migration_plans": "sql.plans",
     "rollback_plans": "sql.plans",

@@ -184,7 +184,7 @@ class DatabaseUnavailable(TriobossError):
 
 
 class PoolTimeout(DatabaseUnavailable):
-    """No connection became free in time: raise `pool_size`, or hold connections for shorter."""
+    """No connection became free in time: raise ``pool_size``, or hold connections for shorter."""
 
 
 class QueueBusy(DatabaseUnavailable):
@@ -217,7 +217,7 @@ class ServerDown(DatabaseUnavailable):
 class OutcomeUnknown(DatabaseUnavailable):
     """The connection broke while a commit was under way: it may or may not have happened.
 
-    A `send` with an `id` of your own can be repeated: sending the same id twice makes one job.
+    A `send` with an ``id`` of your own can be repeated: sending the same id twice makes one job.
     """
 
 

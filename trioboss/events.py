@@ -19,6 +19,7 @@ __all__ = [
     "JobStarted",
     "JobStuck",
     "JobsRecovered",
+    "LateError",
     "LeaderChanged",
     "LeaseExtended",
     "LeaseLostEvent",
@@ -82,6 +83,20 @@ class JobFailed(Event):
     """The key that it blocks from now on, until it is retried or deleted: of a job that has failed for good in a queue
     with the policy key_strict_fifo.
     """
+
+
+@attrs.frozen
+class LateError(Event):
+    """A handler has raised an exception that has no effect: its job was settled before, by `job.transaction` or
+    `job.complete`, or was cancelled or lost.
+    """
+
+    queue: str
+    id: UUID
+    attempt: int
+    error: str
+    """The error in one line."""
+    exception: BaseException | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.frozen
@@ -228,12 +243,21 @@ class QueueWarning(Event):
 class ListenerUp(Event):
     """The listener receives notifications, or is in polling mode."""
 
+    polling: bool = False
+    """Notifications do not arrive, as behind a transaction pooler: the listener polls instead."""
+    after: float | None = None
+    """Seconds for which there was no connection; None for the first one."""
+
 
 @attrs.frozen
 class ListenerDown(Event):
-    """The listener has lost its connection, and reconnects."""
+    """The listener has lost its connection, or could not connect, and tries again. Repeated for another reason, and
+    from time to time as long as it lasts; not for each attempt to connect.
+    """
 
     reason: str
+    seconds: float = 0.0
+    """For how long there has been no connection."""
 
 
 @attrs.frozen

@@ -4,7 +4,7 @@ from html import escape
 
 import attrs
 
-__all__ = ["DARK", "LIGHT", "THEMES", "Canvas", "Theme"]
+__all__ = ["DARK", "LIGHT", "THEMES", "Canvas", "Theme", "estimate_width"]
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
 _CODE = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace"
@@ -27,6 +27,11 @@ class Theme:
 LIGHT = Theme("light", "#1f2328", "#5b6570", "#6a737d", "#f4f6f8", "#dbeafe", "#dcfce7", "#fee2e2")
 DARK = Theme("dark", "#e6edf3", "#9aa4af", "#8b949e", "#22272e", "#1e3a5f", "#14432a", "#5a1e1e")
 THEMES = (LIGHT, DARK)
+
+
+def estimate_width(text: str, size: float, *, code: bool = False) -> float:
+    """About how wide a line of text is: the fonts are those of the reader."""
+    return len(text) * size * (0.6 if code else 0.54)
 
 
 def _number(value: float) -> str:
@@ -73,7 +78,7 @@ class Canvas:
         font = f' font-family="{_CODE}"' if code else ""
         if halo:
             # An opaque box: the colour of the page is not known here, so the arrow is interrupted by the box colour.
-            wide = len(text) * size * (0.6 if code else 0.54) + 6
+            wide = estimate_width(text, size, code=code) + 6
             left = {"middle": x - wide / 2, "start": x - 3, "end": x - wide + 3}[anchor]
             self._parts.append(
                 f'<rect x="{_number(left)}" y="{_number(y - size * 0.7)}" width="{_number(wide)}" '

@@ -1,21 +1,24 @@
 """Parts of pages that are generated from the code, as Markdown. Sphinx includes them from docs/_generated.
 
+benchmarks  the tables of the benchmarks, from published runs: they are in the page itself
+runs        reads published runs
 commands    the commands of `trioboss`, from their parser
 errors      the tree of errors
 examples    the programs in examples/
 events      the events, with their levels in the log
 jobs        the fields of a job, and what a handler does with it
+links       links in Markdown, and the headings to which they lead
 llms        llms.txt: the pages of the site, for programs that read it
 options     the options of queues, jobs and workers
 sessions    the settings of database sessions
-api         the methods of Boss and SyncBoss by subject, and names of types
+api         the methods of Boss and SyncBoss by subject, names of types, and how docstrings refer to them
 docstrings  reads the texts below attributes and names
 """
 
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.pages.api import describe_aliases, describe_boss, describe_sync_boss
+from docs.pages.api import describe_aliases, describe_boss, describe_sync_boss, describe_types
 from docs.pages.commands import describe_commands
 from docs.pages.errors import describe_errors
 from docs.pages.events import describe_events
@@ -39,6 +42,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "send_options": describe_send_options,
     "sessions": describe_sessions,
     "sync_boss": describe_sync_boss,
+    "types": describe_types,
     "work_options": describe_work_options,
 }
 """By the name of the file: the function that returns its text."""

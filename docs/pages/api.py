@@ -2,17 +2,30 @@
 
 import inspect
 from collections.abc import Iterable, Iterator
+from importlib import import_module
+from typing import get_args, get_type_hints
+
+import attrs
 
 import trioboss
 from docs.pages.docstrings import module_texts
+from trioboss.api.boss import Startable
+from trioboss.model.job import Lease
+from trioboss.model.payload import AnyTypedDict
+from trioboss.model.queue import QueueSettings
+from trioboss.model.schedule import Missed
+from trioboss.postgres.embedded import EmbeddedPostgres
 
 __all__ = [
     "SUBJECTS",
     "describe_aliases",
     "describe_boss",
     "describe_sync_boss",
+    "describe_types",
     "find_aliases",
+    "find_types",
     "methods_of",
+    "resolve_name",
 ]
 
 SUBJECTS = {
@@ -41,9 +54,19 @@ SUBJECTS = {
 """The methods of `Boss` and `SyncBoss` by subject. A method that is in none of them is shown at the end."""
 
 
-def find_aliases() -> list[str]:
-    """Names of types: autodoc finds no text for them, because they are imported when they are first used."""
-    return [name for name in sorted(trioboss.__all__) if name != "__version__" and _is_alias(name)]
+_OTHER_ALIASES = {
+    "AnyConn": "api.blocking",
+    "CallerConnection": "postgres.caller",
+    "Redact": "model.described_error",
+    "Targets": "store.targets",
+}
+"""Names of types that stand in public signatures and cannot be imported from trioboss, by their module."""
+
+
+def find_aliases() -> dict[str, str]:
+    """Names of types, with their modules: autodoc finds no text for them."""
+    exported = [name for name in trioboss.__all__ if name != "__version__" and _is_alias(name)]
+    return dict(sorted((_OTHER_ALIASES | {name: trioboss._HOMES[name] for name in exported}).items()))
 
 
 def _is_alias(name: str) -> bool:
@@ -51,7 +74,7 @@ def _is_alias(name: str) -> bool:
     return not (inspect.isclass(thing) or inspect.isroutine(thing))
 
 
-def methods_of(owner: type) -> list[str]:
+def methods_of(owner: object) -> list[str]:
     """The public methods and properties of a class."""
     return [
         name
@@ -96,13 +119,65 @@ def describe_sync_boss() -> str:
 def describe_aliases() -> str:
     """The names of types, with the text below each in its module."""
     lines = ["```{eval-rst}"]
-    for name in find_aliases():
-        module = trioboss._HOMES[name]
-        text = module_texts(__import__(f"trioboss.{module}", fromlist=[name]))[name]
-        lines += [
-            f".. py:data:: trioboss.{name}",
-            "",
-            *(f"   {line}".rstrip() for line in text.splitlines()),
-            "",
-        ]
+    for name, module in find_aliases().items():
+        text = module_texts(import_module(f"trioboss.{module}"))[name]
+        kind = "py:data:: trioboss." if name in trioboss.__all__ else "py:type:: "
+        lines += [f".. {kind}{name}", "", *(f"   {line}".rstrip() for line in text.splitlines()), ""]
     return "\n".join([*lines, "```"])
+
+
+# -- types without a public name
+
+
+def _parts(owner: type) -> list[type]:
+    """The classes of trioboss in the fields of a class, also within tuples and unions."""
+    todo, found = [field.type for field in attrs.fields(attrs.resolve_types(owner))], []
+    while todo:
+        annotation = todo.pop(0)
+        todo += get_args(annotation)
+        if isinstance(annotation, type) and annotation.__module__.startswith("trioboss."):
+            found.append(annotation)
+    return found
+
+
+def find_types() -> list[type]:
+    """The classes that public signatures name and that trioboss does not export, and those of their fields."""
+    statistics = get_type_hints(trioboss.Boss.statistics)["return"]
+    declaration = get_type_hints(trioboss.App.declaration)["return"]
+    todo = [statistics, declaration, AnyTypedDict, Lease, Missed, QueueSettings, EmbeddedPostgres, Startable]
+    found: list[type] = []
+    while todo:
+        kind = todo.pop(0)
+        if kind not in found:
+            found.append(kind)
+            todo[:0] = _parts(kind) if attrs.has(kind) else []
+    return [kind for kind in found if kind.__name__ not in trioboss.__all__]
+
+
+def describe_types() -> str:
+    """These classes, with their fields."""
+    lines = ["```{eval-rst}"]
+    for kind in find_types():
+        lines += [f".. autoclass:: {kind.__module__}.{kind.__name__}()", "   :members:", "   :undoc-members:"]
+        lines += [""]
+    return "\n".join([*lines, "```"])
+
+
+# -- names in the text of docstrings
+
+_WRITTEN = {"app": "App", "boss": "Boss", "job": "RunningJob"}
+"""Objects as programs call them: `boss.send` is a method of `Boss`."""
+
+
+def resolve_name(name: str) -> str | None:
+    """The full name of something public, from the way in which a docstring writes it; None if there is no such thing.
+
+    Docstrings write `boss.send`, `job.extend` and `app.worker` as programs do, and `send` alone for a method of a boss.
+    """
+    owner, dot, member = name.rpartition(".")
+    if not dot and name in trioboss.__all__:
+        return f"trioboss.{name}"
+    owner = _WRITTEN.get(owner, owner) if dot else "Boss"
+    public = getattr(trioboss, owner) if owner in trioboss.__all__ else None
+    is_field = dot and member in getattr(public, "__annotations__", {})
+    return f"trioboss.{owner}.{member}" if is_field or member in methods_of(public) else None

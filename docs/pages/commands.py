@@ -69,6 +69,8 @@ def _name(action: argparse.Action) -> str:
     if not action.option_strings:
         return f"`{str(action.metavar or action.dest).upper()}`"
     value = "" if action.nargs == 0 else f" {_value(action)}"
+    if action.nargs == "?":
+        value = f" [{_value(action)}]"
     return ", ".join(f"`{option}{value}`" for option in action.option_strings).replace("|", r"\|")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-import trioboss
+from docs.pages.api import resolve_name
 from docs.pages.docstrings import attribute_texts, attribute_types
 from trioboss.api.handlers import WorkOptions
 from trioboss.model import check
@@ -206,15 +206,7 @@ def _as_markdown(text: str) -> str:
 
 
 def _link(found: re.Match[str]) -> str:
-    name = found[1]
-    method = name.removeprefix("job.")
-    if name in trioboss.__all__:
-        return f"{{py:obj}}``~trioboss.{name}``"
-    if name != method and hasattr(trioboss.RunningJob, method):
-        return f"{{py:obj}}``{name} <trioboss.RunningJob.{method}>``"
-    if hasattr(trioboss.Boss, name):
-        return f"{{py:obj}}``~trioboss.Boss.{name}``"
-    return f"``{name}``"
+    return f"{{py:obj}}``{found[1]}``" if resolve_name(found[1]) else f"``{found[1]}``"
 
 
 def describe_queue_options() -> str:

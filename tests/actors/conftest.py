@@ -15,9 +15,9 @@ import trio.testing
 from scripted_listening import ScriptedServer
 from scripted_ports import ScriptedWork
 
+from trioboss.actors.actor import Doorbell
 from trioboss.actors.clock import DatabaseClock
 from trioboss.actors.dispatcher import BusyNotifier
-from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.listener import Listener
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.router import NotificationRouter

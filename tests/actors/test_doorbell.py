@@ -3,7 +3,7 @@
 import trio
 import trio.testing
 
-from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.actor import Doorbell
 
 
 async def test_a_ring_before_the_wait_is_not_lost():

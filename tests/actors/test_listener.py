@@ -5,11 +5,10 @@ from itertools import pairwise
 import trio
 import trio.testing
 
+from trioboss.actors.actor import Doorbell, Supervisor
 from trioboss.actors.clock import DatabaseClock
-from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.listener import Listener
 from trioboss.actors.router import NotificationRouter
-from trioboss.actors.supervisor import Supervisor
 from trioboss.events import ListenerDown, ListenerUp, QueueWarning
 
 
@@ -103,6 +102,23 @@ async def test_it_reconnects_when_the_database_is_back(server, listening, events
     await setting.listener.wait_listening()
 
     assert trio.current_time() <= 3 * 3600 + 5
+
+
+async def test_an_outage_is_reported_now_and_then_and_its_end_with_its_length(server, listening, events):
+    server.refuses = True
+    setting = listening()
+    await trio.sleep(20)
+
+    assert len(server.times("connect")) > 6
+    downs = events.of(ListenerDown)
+    assert [event.seconds for event in downs][:1] == [0]
+    assert 2 <= len(downs) <= 3
+
+    server.refuses = False
+    await setting.listener.wait_listening()
+    (up,) = await events.wait_for(ListenerUp)
+    assert 20 <= up.after <= 25
+    assert not up.polling
 
 
 async def test_a_half_open_connection_is_found_within_ten_seconds(server, listening, events):

@@ -10,8 +10,8 @@ import trio
 import trio.testing
 from scripted_listening import ScriptedMaintenance
 
+from trioboss.actors.actor import Doorbell
 from trioboss.actors.dispatcher import BusyNotifier
-from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.maintenance import Maintenance
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, JobsRecovered, QueueWarning

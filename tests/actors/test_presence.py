@@ -4,8 +4,8 @@ import trio
 import trio.testing
 from scripted_ports import NOON, make_job
 
+from trioboss.actors.actor import Doorbell
 from trioboss.actors.clock import DatabaseClock
-from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.listener import Listener
 from trioboss.actors.router import NotificationRouter
 from trioboss.events import LeaderChanged, ListenerDown, ListenerUp

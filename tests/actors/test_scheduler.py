@@ -10,8 +10,8 @@ import trio.testing
 from scripted_listening import Ledger
 from scripted_ports import NOON
 
+from trioboss.actors.actor import Doorbell
 from trioboss.actors.clock import DatabaseClock
-from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.scheduler import Scheduler, tick_id
 from trioboss.errors import DatabaseUnavailable, UnknownQueue
 from trioboss.events import ErrorEvent, TickFired

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from trioboss.actors.supervisor import Supervisor
+from trioboss.actors.actor import Supervisor
 from trioboss.errors import SupervisorGaveUp
 from trioboss.events import ActorRestarted
 

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+import trio
 from forms import hidden_fields
 
 from trioboss.dashboard import actions
@@ -260,6 +261,29 @@ async def test_a_queue_is_paused_and_unpaused(acting, filled):
     await act(acting, "queue", queue="q", action="unpause")
     assert not filled.get_queue("q").paused
     assert [row[1] for row in audit(filled)] == ["pause", "unpause"]
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "lock"),
+    [
+        ("queue", {"action": "pause"}, "select from trioboss.queue for update"),
+        ("jobs", {"action": "cancel"}, "select from trioboss.live_job for update"),
+        ("jobs", {"action": "priority", "priority": "3"}, "select from trioboss.live_job for update"),
+        ("send", {}, "lock table trioboss.live_job_common"),
+    ],
+    ids=["queue", "jobs", "priority", "send"],
+)
+async def test_an_action_does_not_wait_for_other_transactions(acting, dsn, sync_boss, path, fields, lock):
+    sync_boss.create_queue("q")
+    id = sync_boss.send("q")
+    with psycopg.connect(dsn) as other, trio.fail_after(60):
+        other.execute(lock.encode())
+        response = await acting.post(f"/act/{path}", data={"queue": "q", "id": str(id), **fields})
+
+    assert response.status_code == 503
+    assert "Another transaction holds these jobs" in response.text
+    assert audit(sync_boss) == []
+    assert not sync_boss.get_queue("q").paused
 
 
 async def test_a_schedule_is_paused_unpaused_and_run_now(acting, filled, boss):

@@ -24,29 +24,41 @@ pytestmark = pytest.mark.xdist_group("page plans")  # to fill the tables takes l
 
 SCALE = int(os.environ.get("TRIOBOSS_PAGE_ROWS", "40000"))
 
-# Ids of one second after the other, as senders make them; every hundredth archived job has failed.
+# Ids of one second after the other, as senders make them; every hundredth archived job has failed. Errors have stacks
+# of 4 to 10 KB, as those of programs do: those of jobs that failed, that wait for their retry or that block their key,
+# and of dead letters.
 LOAD = """
+    CREATE FUNCTION pg_temp.error(n bigint) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+        SELECT jsonb_build_object('name', 'E' || n % 700, 'message', 'broken', 'stack', string_agg(
+            '  File "/srv/app/lib/' || md5(n::text || line) || '.py", line 1, in run' || chr(10)
+            || '    return await self.call(*args)' || chr(10), ''))
+        FROM generate_series(1, 40 + n % 60) line $$;
     CREATE FUNCTION pg_temp.id_at(seconds float8) RETURNS uuid LANGUAGE sql VOLATILE AS $$
         SELECT (lpad(to_hex(((extract(epoch FROM now()) - seconds) * 1000)::bigint), 12, '0') || '7'
                 || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid $$;
     INSERT INTO trioboss.queue (name, policy) VALUES
         ('ready', 'standard'), ('later', 'standard'), ('keys', 'key_strict_fifo'), ('dead', 'standard'),
-        ('ended', 'standard');
+        ('ended', 'standard'), ('retry', 'standard');
     UPDATE trioboss.queue SET dead_letter = 'dead' WHERE name = 'ended';
     INSERT INTO trioboss.live_job (queue, readiness, priority, id)
     SELECT 'ready', 'ready', n % 3, pg_temp.id_at(n) FROM generate_series(1, {rows} / 2) n;
     INSERT INTO trioboss.live_job (queue, readiness, start_after, id)
     SELECT 'later', 'deferred', now() + n * interval '1 s', pg_temp.id_at(n) FROM generate_series(1, {rows} / 10) n;
     INSERT INTO trioboss.live_job (queue, readiness, attempt, key, backlog, owner, notes)
-    SELECT 'keys', 'ended', 1, 'k' || n, 'key:k' || n, 'key:k' || n, '{{"error": {{"name": "ValueError"}}}}'
+    SELECT 'keys', 'ended', 1, 'k' || n, 'key:k' || n, 'key:k' || n,
+           jsonb_build_object('error', pg_temp.error(n), 'failed_on', now())
     FROM generate_series(1, 200) n;
+    INSERT INTO trioboss.live_job (queue, readiness, attempt, start_after, id, notes)
+    SELECT 'retry', 'deferred', 1, now() + interval '1 h', pg_temp.id_at(n),
+           jsonb_build_object('error', pg_temp.error(n), 'failed_on', now(), 'failures', 1)
+    FROM generate_series(1, {rows} / 20) n;
     INSERT INTO trioboss.live_job (queue, readiness, key, backlog, id)
     SELECT 'keys', 'waiting', 'k' || n % 1000, 'key:k' || n % 1000, pg_temp.id_at(n)
     FROM generate_series(1, {rows} * 3 / 10) n;
     INSERT INTO trioboss.live_job (queue, readiness, notes, id)
-    SELECT 'dead', 'ready', jsonb_build_object('source', jsonb_build_object(
+    SELECT 'dead', 'ready', jsonb_build_object('error', pg_temp.error(n), 'source', jsonb_build_object(
                'queue', 'ended', 'id', md5(n::text)::uuid, 'created_on', now(), 'retry_count', 0)), pg_temp.id_at(n)
-    FROM generate_series(1, {rows} / 10) n;
+    FROM generate_series(1, {rows} / 20) n;
     INSERT INTO trioboss.live_job (queue, readiness, attempt, started_on, expires_on, worker, id)
     SELECT 'ready', 'active', 1, now(), now() + interval '1 hour', md5((n % 50)::text)::uuid, pg_temp.id_at(n)
     FROM generate_series(1, 500) n;
@@ -66,10 +78,10 @@ LOAD = """
         output)
     SELECT n, d, d, d, d + interval '1 s', pg_temp.id_at(extract(epoch FROM now() - d)), 0, 1, 0,
            (CASE WHEN n % 100 = 0 THEN 'failed' ELSE 'completed' END)::trioboss.outcome, 'ended', 'k' || n % 5000,
-           CASE WHEN n % 100 = 0 THEN jsonb_build_object('name', 'E' || n % 700, 'message', 'broken') END
+           CASE WHEN n % 100 = 0 THEN pg_temp.error(n) END
     FROM generate_series(1, {rows} * 5) n, LATERAL (SELECT now() - n * interval '13 days' / ({rows} * 5) AS d) t;
-    INSERT INTO trioboss.attempt (job_id, queue, attempt, started_on, ended_on, outcome)
-    SELECT id, queue, 1, started_on, completed_on, 'failed' FROM trioboss.archive WHERE outcome = 'failed';
+    INSERT INTO trioboss.attempt (job_id, queue, attempt, started_on, ended_on, outcome, error)
+    SELECT id, queue, 1, started_on, completed_on, 'failed', output FROM trioboss.archive WHERE outcome = 'failed';
     INSERT INTO trioboss.queue_sample (queue, minute, deferred, waiting, ready, active, arrived, completed, failed)
     SELECT q.name, date_trunc('minute', now()) - n * interval '1 min', 1, 1, 1, 1, n, n, 1
     FROM trioboss.queue q, generate_series(0, 1439) n;
@@ -80,9 +92,10 @@ LOAD = """
     INSERT INTO trioboss.warning (queue, kind, message, first_on, last_on)
     SELECT 'ready', 'queue_size', 'long', now(), now() FROM generate_series(1, 5000);
 """
-ANY = {"low": UUID(int=0), "high": UUID(int=2**128 - 1), "budget": 20_000, "limit": 50}
+ANY = {"low": UUID(int=0), "high": UUID(int=2**128 - 1), "budget": 20_000, "bytes": 4_000_000, "limit": 50}
 COUNT = {**ANY, "limit": 10_001}  # the page that asks before an action counts with the statements of a list
 ENDED = "SELECT id FROM trioboss.archive WHERE queue = 'ended' AND outcome = 'failed' ORDER BY id LIMIT 1"
+NEWEST = "SELECT array_agg(id) FROM (SELECT id FROM trioboss.live_job WHERE queue = 'retry' LIMIT 50) j"
 # Each statement with its parameters, and how many rows of the tables of jobs it may read.
 CASES = [
     ("show_queues", {"limit": 101, "most": 1_001}, 250_000),
@@ -102,12 +115,19 @@ CASES = [
     ("show_live_jobs", {**ANY, "queue": "keys", "state": "failed"}, 20_500),
     ("show_live_jobs", {**ANY, "queue": "ready", "state": "failed"}, 200),
     ("show_live_jobs", {**COUNT, "queue": "ready", "within": "failed"}, 200),
+    ("show_live_jobs", {**ANY, "queue": "retry", "state": "retry"}, 20_500),
+    ("show_live_jobs", {**ANY, "queue": "retry", "error": "nothing"}, 40_500),  # and the notes of many
     ("show_live_jobs", {**COUNT, "queue": "ready", "within": "unfinished", "until": "0 s"}, 20_500),
     ("show_ended_jobs", {**COUNT, "queue": "ended", "until": "0 s"}, 20_500),
     ("show_ended_jobs", {**COUNT, "queue": "ended", "within": "failed", "outcome": "failed"}, 20_500),
     ("show_ended_jobs", {**ANY, "queue": "ended"}, 20_500),
     ("show_ended_jobs", {**ANY, "queue": "ended", "state": "failed", "outcome": "failed"}, 20_500),
     ("show_ended_jobs", {**ANY, "queue": "ended", "error": "E0", "since": "1 day"}, 20_500),
+    ("show_ended_jobs", {**COUNT, "queue": "ended", "since": "1 day"}, 20_500),
+    ("show_ended_jobs", {**COUNT, "queue": "ended", "since": "3 days", "until": "2 days"}, 20_500),
+    ("show_ended_jobs", {**COUNT, "queue": "ended", "since": "1 s"}, 20_500),
+    ("show_ended_jobs", {**ANY, "queue": "ended", "error": "nothing"}, 20),
+    ("show_excerpts", {"queue": "retry", "ids": NEWEST, "bytes": 2_000}, 100),
     ("show_attempts", {"queue": "ended", "id": ENDED}, 10),
     ("get_job", {"queue": "ended", "id": ENDED}, 10),
     (
@@ -189,7 +209,7 @@ def prepare(connection, name, values):
 
 
 def plan_of(connection, name, values):
-    explain = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) {}").format(prepare(connection, name, values))
+    explain = sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {}").format(prepare(connection, name, values))
     ((plan,),) = connection.execute(explain).fetchall()
     return plan[0]
 
@@ -225,6 +245,24 @@ def test_a_page_reads_no_more_than_it_shows(large, name, values, most):
     assert rows_read(plan_of(large, name, values)["Plan"]) <= most
 
 
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("show_live_jobs", {"queue": "retry", "state": "retry"}),
+        ("show_live_jobs", {"queue": "retry", "within": "queued", "until": "0 s", "limit": 10_001}),
+        ("show_live_jobs", {"queue": "dead"}),
+        ("show_ended_jobs", {"queue": "ended", "state": "failed", "outcome": "failed"}),
+        ("show_ended_jobs", {"queue": "ended", "error": "E0"}),
+    ],
+    ids=["retries", "all retries", "dead letters", "failed", "error"],
+)
+def test_a_search_reads_no_stacks(large, name, values):
+    """They are stored outside of their rows: each one takes three blocks or more."""
+    found = plan_of(large, name, {**ANY, **values})["Plan"]
+
+    assert found["Shared Hit Blocks"] + found["Shared Read Blocks"] <= SCALE / 16
+
+
 # -- what the pages really execute
 
 PATHS = [
@@ -232,7 +270,15 @@ PATHS = [
     *(
         "/queues/ready/jobs",
         "/queues/ready/jobs?state=active",
-        "/queues/keys/jobs?state=failed&error=ValueError",
+        "/queues/keys/jobs?state=failed&error=E7",
+    ),
+    *("/queues/retry/jobs", "/queues/retry/jobs?state=retry", "/queues/retry/jobs?error=E7"),
+    *("/queues/retry/jobs?error=nothing&since=1d", "/queues/retry/confirm?action=run-now&error=nothing"),
+    *(
+        "/queues/retry",
+        "/queues/dead/jobs",
+        "/queues/ended/jobs?state=failed",
+        "/queues/ended/jobs?error=nothing",
     ),
     *("/queues/ended/jobs?state=failed&error=E0&since=1d", "/queues/ended/jobs?text=0123456789ab"),
     *("/queues/keys/keys", "/queues/keys/keys?after=key:k5", "/queues/keys/key?key=k7"),

@@ -5,7 +5,7 @@ import re
 import psycopg
 import pytest
 from page_paths import PAGES
-from rendered import table_of
+from rendered import table_of, text_of
 
 from trioboss.dashboard.filters import LAST_ID
 from trioboss.dashboard.formatting import count
@@ -252,6 +252,89 @@ async def test_a_job_shows_its_attempts_with_waits_its_dead_letter_and_its_sourc
     assert re.search(r"Attempt 2 failed .* waited [\d.]+ \S+ ValueError second", timeline)
     assert f'href="/queues/dead/jobs/{letter.id}"' in text
     assert f'href="/queues/q/jobs/{id}"' in (await reading.get(f"/queues/dead/jobs/{letter.id}")).text
+
+
+WORKER = (
+    "insert into trioboss.worker (id, boss, name, queue, lock, info) "
+    "values (%s, gen_random_uuid(), 'w', 'q', %s, '{\"slots\": 1}')"
+)
+
+
+async def test_the_page_of_a_job_leads_to_the_workers_that_it_waits_for(reading, dsn, sync_boss):
+    sync_boss.create_queue("q")
+    id = sync_boss.send("q")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(WORKER, [LAST_ID, 4711])
+        page = (await reading.get(f"/queues/q/jobs/{id}")).text
+        assert "Its worker is not connected" in page
+        assert 'href="/workers?queue=q">See its workers</a>' in page
+        connection.execute("select pg_advisory_lock_shared(4711)")
+        sync_boss.fetch("q")
+        connection.execute("update trioboss.live_job set worker = %s", [LAST_ID])
+        waiting = sync_boss.send("q")
+        page = (await reading.get(f"/queues/q/jobs/{waiting}")).text
+        assert "The one slot of its workers is busy" in page
+        assert 'href="/workers?queue=q">See its workers</a>' in page
+    page = (await reading.get(f"/queues/q/jobs/{id}")).text
+
+    assert "which is not connected (last sign at <time" in page
+    assert page.count(f'href="/workers?worker={LAST_ID}"') == 2  # beside the reason, and in the timeline
+
+
+async def test_links_beside_a_reason_are_words_of_their_own(reading, sync_boss):
+    sync_boss.create_queue("q", policy="key_strict_fifo")
+    sync_boss.send("q", singleton_key="k")
+    id = sync_boss.send("q", singleton_key="k")
+    page = (await reading.get(f"/queues/q/jobs/{id}")).text
+
+    assert re.search(r">See that job</a>\s+<a [^>]*>See its key<", page)
+
+
+# -- keys
+
+
+async def key_page(client, **params):
+    page = (await client.get("/queues/q/key", params={"key": "k"} | params)).text
+    return page, text_of(page[page.index('id="live-key"') :])
+
+
+async def test_a_key_whose_owner_waits_for_its_retry_says_until_when_and_offers_to_run_it(acting, sync_boss):
+    sync_boss.create_queue("q", policy="key_strict_fifo", retry_limit=1, retry_delay=3600)
+    first = sync_boss.send("q", singleton_key="k")
+    sync_boss.send("q", singleton_key="k")
+    sync_boss.fail("q", sync_boss.fetch("q"), ConnectionError("the remote is down"))
+    due = sync_boss.get_job_by_id("q", first).start_after
+    page, text = await key_page(acting)
+
+    assert f"…{str(first)[-12:]} goes first: it failed with ConnectionError and is tried again at" in text
+    assert "the remote is down" in text
+    assert page.count(f'datetime="{due.isoformat()}" data-style="age"') == 1
+    assert 'class="primary">Run now</button>' in page
+    assert f"action=delete&amp;id={first}" in page
+
+
+@pytest.mark.parametrize(
+    ("paused", "reason", "link"),
+    [(True, "its queue is paused", "/queues/q"), (False, "no worker takes jobs", "/workers?queue=q")],
+)
+async def test_a_free_key_says_why_its_first_job_does_not_run(reading, sync_boss, paused, reason, link):
+    sync_boss.create_queue("q", policy="key_strict_fifo")
+    if paused:
+        sync_boss.pause("q")
+    first = sync_boss.send("q", singleton_key="k")
+    page, text = await key_page(reading)
+
+    assert f"The key is free, and job {str(first)[:8]}…{str(first)[-12:]} goes first: {reason}" in text
+    assert f'href="{link}">See' in page
+    assert ("Paused No worker takes jobs" in text_of((await reading.get("/queues/q/keys")).text)) == paused
+
+
+async def test_a_key_whose_owner_runs_says_with_whom(reading, sync_boss):
+    sync_boss.create_queue("q", policy="key_strict_fifo")
+    sync_boss.send("q", singleton_key="k")
+    sync_boss.fetch("q")
+
+    assert "goes first: it has been running since" in (await key_page(reading))[1]
 
 
 def test_counts_stop_where_it_would_take_long_to_go_on():

@@ -2,6 +2,7 @@
 
 import os
 import runpy
+import signal
 import socket
 import subprocess
 import sys
@@ -158,6 +159,23 @@ def test_the_command_serves_it(queue, reader_dsn, arguments, environment, can_ac
     finally:
         process.terminate()
         process.communicate(timeout=30)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "command", [["dashboard", "--port", "0"], ["demo", "--dashboard", "0"]], ids=lambda each: each[0]
+)
+def test_a_signal_ends_it_cleanly_while_somebody_watches(queue, command, number):
+    process = run(*command, dsn=queue.dsn)
+    url = next(each for each in process.stdout if "dashboard is at" in each).split()[4]
+    watching = {"headers": {"Accept": "text/event-stream"}, "timeout": 30, "trust_env": False}
+    with httpx.stream("GET", url, **watching) as stream:
+        lines = stream.iter_lines()
+        next(each for each in lines if each.startswith("data:"))
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
+
+    assert (process.returncode, errors) == (0, "")
 
 
 def test_the_command_is_not_open_to_other_machines_without_a_password(queue):

@@ -9,7 +9,6 @@ import psycopg
 import pytest
 from rendered import table_of, text_of
 
-from trioboss.charts.numbers import NONE
 from trioboss.dashboard import ledger
 from trioboss.dashboard.filters import LAST_ID
 from trioboss.dashboard.values import ScheduleRow, Tick
@@ -189,12 +188,16 @@ async def test_workers_show_where_they_run_and_what_they_do(reading, dsn, filled
 
 @pytest.mark.parametrize(
     ("lock", "gone", "expected"),
-    [("held", None, "now"), (1, None, NONE), (None, None, "5 s"), (1, 90, "90 s"), (None, 90, "90 s")],
+    [
+        ("held", None, "now"),
+        (1, None, "last sign 5 s"),
+        (None, None, "5 s"),
+        (1, 90, "90 s"),
+        (None, 90, "90 s"),
+    ],
     ids=["connected", "not connected", "pooled", "gone", "pooled and gone"],
 )
-async def test_a_worker_was_last_seen_now_or_when_it_was_last_heard_of(
-    reading, dsn, sync_boss, lock, gone, expected
-):
+async def test_a_worker_was_last_seen_now_or_at_its_last_sign(reading, dsn, sync_boss, lock, gone, expected):
     """The time in its row is that of its registration, unless it is behind a pooler."""
     sync_boss.create_queue("q")
     held = 4711
@@ -207,9 +210,57 @@ async def test_a_worker_was_last_seen_now_or_when_it_was_last_heard_of(
     cell = re.search(r'data-label="Last seen"[^>]*>(.*?)</td>', text)[1]
     if expected.endswith(" s"):
         seen_on = datetime.fromisoformat(re.search(r'datetime="([^"]+)"', cell)[1])
-        assert abs((clock - seen_on).total_seconds() - int(expected.split()[0])) < 60
+        assert abs((clock - seen_on).total_seconds() - int(expected.split()[-2])) < 60
+        assert ("last sign" in cell) == expected.startswith("last sign")
     else:
         assert cell == expected
+
+
+async def test_the_last_sign_of_a_worker_is_the_renewal_of_a_lease(reading, dsn, filled):
+    (job,) = filled.find_jobs("q", state="active")
+    execute(dsn, WORKER, [LAST_ID, "w", "q", 1, 3600, None, "{}"])
+    execute(
+        dsn,
+        "update trioboss.live_job set worker = %s, started_on = '2030-01-01Z', heartbeat_on = '2030-01-02Z' "
+        "where id = %s",
+        [LAST_ID, job.id],
+    )
+    text = (await reading.get("/workers")).text
+
+    assert (
+        'datetime="2030-01-02T00:00:00+00:00"'
+        in re.search(r'data-label="Last seen"[^>]*>(.*?)</td>', text)[1]
+    )
+
+
+async def test_the_overview_counts_the_workers_that_are_connected(reading, dsn, sync_boss):
+    sync_boss.create_queue("q")
+    execute(dsn, WORKER, [LAST_ID, "killed", "q", 1, 5, None, "{}"])
+    execute(dsn, WORKER, [UUID(int=1), "gone", "q", 2, 5, 90, "{}"])
+    assert "0 of 1 workers connected" in text_of((await reading.get("/")).text)
+    execute(dsn, WORKER, [UUID(int=2), "there", "q", 4711, 5, None, "{}"])
+    with psycopg.connect(dsn) as connection:
+        connection.execute("select pg_advisory_lock_shared(4711)")
+        assert "1 of 2 workers connected" in text_of((await reading.get("/")).text)
+        execute(dsn, "delete from trioboss.worker where name = 'killed'")
+        assert "0 1 worker " in text_of((await reading.get("/")).text)
+
+
+async def test_workers_of_one_queue_and_one_worker_are_found(reading, dsn, sync_boss):
+    for number, (name, queue) in enumerate(
+        [("exact", "mail/in"), ("pattern", "mail/*"), ("other", "orders")], 1
+    ):
+        execute(dsn, WORKER, [UUID(int=number), name, queue, number, 5, None, "{}"])
+
+    async def names(query):
+        text = (await reading.get(f"/workers?{query}")).text
+        return [row.split()[0] for row in table_of(text, "live-workers")]
+
+    assert await names("queue=mail/in") == ["exact", "pattern"]
+    assert await names("queue=mail/out") == ["pattern"]
+    assert await names(f"worker={UUID(int=3)}") == ["other"]
+    assert await names(f"worker={LAST_ID}") == []
+    assert "This worker has ended" in (await reading.get(f"/workers?worker={LAST_ID}")).text
 
 
 async def test_all_workers_are_on_the_pages(reading, dsn, sync_boss):
@@ -226,7 +277,7 @@ async def test_all_workers_are_on_the_pages(reading, dsn, sync_boss):
         path = more and more[1].replace("&amp;", "&")
 
     assert seen == [str(id) for id in sorted(ids, key=lambda id: (f"w{id.int // 3}", id))]
-    assert "230 workers" in text_of((await reading.get("/")).text)
+    assert "0 of 230 workers connected" in text_of((await reading.get("/")).text)
 
 
 # -- events and the pipeline

@@ -9,8 +9,9 @@ import pytest
 
 import trioboss
 from docs.pages import PAGES
-from docs.pages.api import SUBJECTS, methods_of
-from docs.pages.commands import find_commands
+from docs.pages.api import SUBJECTS, find_types, methods_of, resolve_name
+from docs.pages.commands import describe_command, find_commands
+from docs.pages.docstrings import attribute_texts
 from docs.pages.jobs import describe_running_job, job_fields
 from docs.pages.llms import describe_site, find_pages
 from docs.pages.options import queue_options, send_options, work_options
@@ -18,8 +19,10 @@ from trioboss.cli.database_metrics import DATABASE_METRICS
 from trioboss.cli.health import _COUNTERS
 from trioboss.cli.parser import PAGE_OF
 from trioboss.errors import UsageError
+from trioboss.model.cron import _MOST_TICKS
 from trioboss.model.job import NewJob
 from trioboss.model.queue import QueueSettings
+from trioboss.model.states import JobState, Readiness
 
 ROOT = Path(__file__).parent.parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -40,8 +43,9 @@ def test_every_public_name_is_in_the_reference():
 def test_the_names_of_other_modules_are_in_the_reference(module):
     page = (REFERENCE / "modules.md").read_text("utf-8")
     names = pytest.importorskip(f"trioboss.{module}", exc_type=ImportError).__all__
+    described = re.findall(rf"auto\w+:: trioboss\.{module}\.(\w+)(?:\(\))?$", page, re.MULTILINE)
 
-    assert [name for name in names if not re.search(rf"\b{name}\b", page)] == []
+    assert sorted(set(names) - set(described)) == []
 
 
 @pytest.mark.parametrize("owner", [trioboss.Boss, trioboss.SyncBoss])
@@ -70,6 +74,36 @@ def test_everything_that_a_handler_can_do_with_its_job_is_described(job):
     )
 
     assert public - described - {"job"} == set()
+
+
+# -- links in docstrings; a build of the site finds those that lead nowhere
+
+
+@pytest.mark.parametrize(
+    ("written", "full"),
+    [
+        ("boss.send", "trioboss.Boss.send"),
+        ("send", "trioboss.Boss.send"),
+        ("job.extend", "trioboss.RunningJob.extend"),
+        ("job.data", "trioboss.RunningJob.data"),
+        ("app.worker", "trioboss.App.worker"),
+        ("Job.progress", "trioboss.Job.progress"),
+        ("RetryJob", "trioboss.RetryJob"),
+    ],
+)
+def test_a_name_in_a_docstring_is_a_link_as_programs_write_it(written, full):
+    assert resolve_name(written) == full
+
+
+@pytest.mark.parametrize("written", ["boss.fly", "fly", "job.wings", "dsn", "trioboss worker", "settings"])
+def test_a_name_that_does_not_exist_is_no_link(written):
+    assert resolve_name(written) is None
+
+
+def test_the_parts_of_statistics_are_described():
+    described = {kind.__name__ for kind in find_types()} | set(trioboss.__all__)
+
+    assert {"BossStatistics", "WorkerStatistics", "DispatcherStatistics", "PoolStatistics"} <= described
 
 
 # -- options
@@ -146,12 +180,32 @@ async def test_the_limits_of_a_worker_are_those_that_are_checked(boss):
                 await boss.work("queue", print, thread=True, **{option: value})
 
 
+MISSED = {
+    "the tutorial": (ROOT / "docs" / "tutorial" / "cron.md").read_text("utf-8"),
+    "the method": inspect.getdoc(trioboss.Boss.schedule),
+    "the options": attribute_texts(trioboss.ScheduleOptions)["missed"],
+    "the command": find_commands()["schedule"].format_help(),
+}
+
+
+@pytest.mark.parametrize("text", MISSED.values(), ids=MISSED)
+def test_the_limit_of_missed_ticks_is_stated(text):
+    assert f"at most the last {_MOST_TICKS:,}" in " ".join(text.split())
+
+
 # -- commands, settings, metrics
 
 
 @pytest.mark.parametrize(("name", "parser"), find_commands().items(), ids=lambda value: str(value)[:20])
 def test_every_argument_of_a_command_is_described(name, parser):
     assert [action.dest for action in parser._actions if not action.help] == []
+
+
+def test_a_value_that_may_be_left_out_is_in_brackets():
+    demo = "\n".join(describe_command("demo", find_commands()["demo"]))
+
+    assert "`--dashboard [[HOST:]PORT]`" in demo
+    assert "`--seconds " in demo
 
 
 @pytest.mark.parametrize(("name", "parser"), find_commands().items(), ids=lambda value: str(value)[:20])
@@ -202,6 +256,19 @@ def test_every_kind_of_warning_is_in_the_reference():
     assert {kind for kind in kinds if f"`{kind}`" not in page} == set()
 
 
+def rows_below(heading: str) -> list[str]:
+    """The names in the first column of a table of the page about states."""
+    table = (REFERENCE / "states.md").read_text("utf-8").partition(f"| {heading} |")[2].partition("\n\n")[0]
+    return re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("heading", "values"), [("state", JobState), ("readiness", Readiness), ("reason", trioboss.Reason)]
+)
+def test_states_are_listed_in_their_order(heading, values):
+    assert rows_below(heading) == [value.value for value in values]
+
+
 def test_every_error_has_causes():
     page = (REFERENCE / "errors.md").read_text("utf-8")
     sections = dict(
@@ -217,3 +284,28 @@ def test_llms_txt_has_every_page_and_no_others():
     linked = re.findall(r"\]\(([^)]+)\.html\)", describe_site(docs))
 
     assert sorted(f"{name}.md" for name in linked) == find_pages(docs)
+
+
+def test_llms_txt_has_the_order_and_the_sections_of_the_site():
+    text = describe_site(ROOT / "docs")
+    chapters = re.findall(r"\]\(tutorial/([\w-]+)\.html\)", text)
+
+    assert chapters[:3] == ["index", "first-job", "failure-and-retry"]
+    assert chapters[-1] == "shop"
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Learn", "Look up", "Understand"]
+
+
+def test_llms_txt_has_a_sentence_for_every_page():
+    lines = re.findall(r"^- .*$", describe_site(ROOT / "docs"), re.MULTILINE)
+
+    assert [line for line in lines if not re.search(r"\.html\): [\w`].{15}", line)] == []
+
+
+def test_a_page_that_no_table_of_contents_has_is_an_error(tmp_path):
+    (tmp_path / "index.md").write_text("# A\n\nB.\n\n```{toctree}\n:caption: C\n\nd\n```\n")
+    (tmp_path / "d.md").write_text("# D\n\nE.\n")
+    assert "## C\n\n- [D](d.html): E." in describe_site(tmp_path)
+
+    (tmp_path / "lost.md").write_text("# F\n")
+    with pytest.raises(LookupError, match=r"lost\.md"):
+        describe_site(tmp_path)

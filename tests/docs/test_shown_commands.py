@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from trioboss.cli.parser import make_parser
+from docs.pages.commands import find_commands
+from trioboss.cli.parser import PIPELINE_JOBS, make_parser
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [
     ROOT / "README.md",
     *sorted(page for page in (ROOT / "docs").rglob("*.md") if "_generated" not in page.parts),
 ]
+SERVICES = sorted((ROOT / "docs" / "snippets" / "services").iterdir())
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"^    (trioboss .*)$", re.MULTILINE)
 COMMAND = re.compile(r"^(?:\w+=\S+ )?(?:\S*/)?trioboss ")
@@ -24,7 +26,7 @@ CONTAINER = re.compile(r"command: \[trioboss, (.*)\]$", re.MULTILINE)
 
 
 def services(text: str) -> list[list[str]]:
-    """The commands of trioboss in the units of systemd and in the containers of a page."""
+    """The commands of trioboss in the units of systemd and in containers."""
     units = [shlex.split(line) for line in UNIT.findall(text)]
     return units + [[word.strip(' "') for word in line.split(",")] for line in CONTAINER.findall(text)]
 
@@ -41,9 +43,39 @@ def commands(text: str) -> list[list[str]]:
     ]
 
 
+# Not with a colon behind the word: those are labels of queries in the UI of Spark.
+INLINE = re.compile(r"(?<!`)`trioboss ([a-z][\w-]*+)(?!:)(?: ([a-z][\w-]*))?[^`\n]*`")
+DOCUMENTS = [
+    *PAGES,
+    *(ROOT / f"{name}.md" for name in ("CONTRIBUTING", "SECURITY", "GUARANTEES", "CHANGELOG")),
+]
+
+
+def unknown_commands(text: str) -> list[str]:
+    """The commands that a page names within its text, and that do not exist."""
+    known = find_commands()
+    return [
+        f"{command} {job}".rstrip()
+        for command, job in INLINE.findall(text)
+        if command not in known or (command == "pipeline" and job and job not in PIPELINE_JOBS)
+    ]
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_command_that_a_page_names_exists(page):
+    assert unknown_commands(page.read_text("utf-8")) == []
+
+
+def test_a_name_of_a_command_that_does_not_exist_is_noticed():
+    assert unknown_commands("`trioboss fly`, or `trioboss pipeline sail --to x`") == ["fly", "pipeline sail"]
+    assert not unknown_commands(
+        "`trioboss worker app:app --health 80`, `trioboss pipeline all`, `trioboss -h`"
+    )
+
+
 SHOWN = [
     pytest.param(words, id=f"{page.stem}: {' '.join(words)}")
-    for page in PAGES
+    for page in (*PAGES, *SERVICES)
     for words in (*commands(page.read_text("utf-8")), *services(page.read_text("utf-8")))
 ]
 

@@ -111,7 +111,12 @@ def test_the_tests_that_are_shown_pass(file, dsn):
 # -- what is shown comes from files, and every file is shown
 
 INCLUDED = re.compile(r"\{(?:literalinclude|include)\} *(\S+)")
-FENCE = re.compile(r"^ *(?:```|:::)(?:python|py|sql)\b", re.MULTILINE)
+FENCE = re.compile(r"^ *(`{3,}|~{3,}|:{3,}) *(.*?) *$")
+# Code is in a file that is run; commands are checked by test_shown_commands.py.
+ALLOWED = {"sh", "text", "toml"}
+ALLOWED |= {
+    f"{{{name}}}" for name in ("admonition", "eval-rst", "image", "include", "literalinclude", "toctree")
+}
 
 
 def included(page: Path) -> set[Path]:
@@ -119,18 +124,43 @@ def included(page: Path) -> set[Path]:
 
 
 def inline_code(text: str) -> list[str]:
-    """The beginnings of blocks of code that are written in the page itself."""
-    return FENCE.findall(text)
+    """The kinds of the blocks in a page that are none of those which may be there."""
+    kinds, closing = [], ""
+    for line in text.splitlines():
+        found = FENCE.match(line)
+        if closing and found and not found[2] and found[1].startswith(closing):
+            closing = ""
+        elif not closing and found:
+            closing = found[1]
+            kinds.append((found[2].split() or ["nothing"])[0])
+    return [kind for kind in kinds if kind not in ALLOWED]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+@pytest.mark.parametrize(
+    "page",
+    [*PAGES, *(ROOT / name for name in ("GUARANTEES.md", "SECURITY.md", "CHANGELOG.md"))],
+    ids=lambda page: page.relative_to(ROOT).as_posix(),
+)
 def test_a_page_shows_only_code_that_is_run(page):
     assert inline_code(page.read_text("utf-8")) == []
 
 
-def test_code_that_is_not_run_is_noticed():
-    assert inline_code("x\n```python\nimport trio\n```\n")
+@pytest.mark.parametrize(
+    "begin",
+    [
+        *("```python", "```Python", "````python", "~~~python", "```pycon", "```sql", "```", "  ```py"),
+        *("``` python", "```{code} python", "```{code-block} python", ":::{code-block} sql"),
+    ],
+)
+def test_code_that_is_not_run_is_noticed(begin):
+    end = begin.strip()[: len(begin.strip()) - len(begin.strip().lstrip("`~:"))]
+
+    assert len(inline_code(f"x\n{begin}\nimport trio\n{end}\n")) == 1
+
+
+def test_other_blocks_are_fine():
     assert not inline_code("x\n```{literalinclude} snippets/a.py\n```\n```sh\nls\n```\n")
+    assert not inline_code("````text\n```python\n```\n````\n:::{admonition} A title\ntext\n:::\n")
 
 
 def test_every_snippet_is_shown():

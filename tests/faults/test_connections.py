@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 import trioboss
 from benchmarks.harness.proxy import open_proxy
 from trioboss.events import JobStarted
-from trioboss.model.job import make_id
+from trioboss.model.ids import make_id
 from trioboss.testing import record, temporary_server
 
 

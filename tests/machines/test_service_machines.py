@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from trioboss.machines.listening import ListenMachine
+from trioboss.machines.listening import ListenMachine, OutageReports
 from trioboss.machines.maintenance import MaintenanceMachine
 from trioboss.machines.restart import RestartMachine
 
@@ -119,6 +119,32 @@ def test_delays_stay_bounded_during_an_outage_of_days():
         delay = machine.failed(1.0)
 
     assert delay == 5.0
+
+
+def test_an_outage_is_reported_at_once_and_then_less_and_less_often():
+    reports = OutageReports()
+
+    reported = [now for now in range(300) if reports.failed(float(now), "refused") is not None]
+
+    assert reported == [0, 5, 15, 35, 75, 135, 195, 255]
+
+
+def test_an_outage_is_reported_for_each_of_the_first_reasons():
+    reports = OutageReports()
+
+    reported = [reports.failed(0.1 * number, f"reason {number}") for number in range(20)]
+
+    assert [seconds is not None for seconds in reported] == [True] * 5 + [False] * 15
+
+
+def test_the_end_of_an_outage_says_how_long_it_was_and_the_next_one_is_reported_at_once():
+    reports = OutageReports()
+    assert reports.ended(1.0) is None
+    reports.failed(2.0, "refused")
+    reports.failed(3.0, "refused")
+
+    assert reports.ended(4.0) == 2.0
+    assert reports.failed(5.0, "refused") == 0.0
 
 
 # -- restarting

@@ -204,3 +204,62 @@ def test_pydantic_models_are_read_by_themselves():
     assert raised.value.where == ".items[1]"
     with pytest.raises(UsageError, match="is not "):
         decoder.encode({"items": []})
+
+
+def _model(name, config=None, **fields):
+    pydantic = pytest.importorskip("pydantic")
+    return pydantic.create_model(name, __config__=config, **fields)
+
+
+def test_a_pydantic_model_with_an_alias_reads_what_it_has_written():
+    pydantic = pytest.importorskip("pydantic")
+    model = _model("Model", x=(int, pydantic.Field(alias="theX")))
+    decoder = make_decoder(model)
+
+    assert decoder.encode(model(theX=3)) == {"theX": 3}
+    assert decoder.decode({"theX": 3}) == model(theX=3)
+
+
+def test_a_strict_pydantic_model_reads_what_it_has_written():
+    model = _model(
+        "Model", {"strict": True}, on=(datetime, ...), id=(UUID, ...), parts=(tuple[int, ...], ...)
+    )
+    decoder = make_decoder(model)
+    value = model(on=datetime(2026, 1, 2, tzinfo=UTC), id=UUID(int=1), parts=(1, 2))
+
+    assert decoder.decode(decoder.encode(value)) == value
+    with pytest.raises(Misfit, match="valid integer"):
+        decoder.decode(decoder.encode(value) | {"parts": ["1"]})
+
+
+def test_a_field_that_a_pydantic_model_computes_is_not_sent():
+    pydantic = pytest.importorskip("pydantic")
+
+    class Model(pydantic.BaseModel, extra="forbid"):
+        x: int
+
+        @pydantic.computed_field
+        def double(self) -> int:
+            return 2 * self.x
+
+    decoder = make_decoder(Model)
+
+    assert decoder.decode(decoder.encode(Model(x=3))) == Model(x=3)
+
+
+def test_a_pydantic_model_that_writes_a_field_under_another_name_than_it_reads_can_be_read_but_not_sent():
+    pydantic = pytest.importorskip("pydantic")
+    field = pydantic.Field(validation_alias="read", serialization_alias="written")
+    model = _model("Model", x=(int, field))
+    decoder = make_decoder(model)
+
+    assert decoder.decode({"read": 3}) == model(read=3)
+    with pytest.raises(
+        UsageError, match=r"^data\.read: Field required; a worker could not read Model from it"
+    ):
+        decoder.encode(model(read=3))
+
+
+def test_a_field_of_another_type_than_annotated_is_refused_before_it_is_sent():
+    with pytest.raises(UsageError, match=r"data\.name: 5 is not text; a worker could not read Item from it"):
+        make_decoder(Item).encode(Item(name=5))

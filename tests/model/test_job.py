@@ -3,13 +3,15 @@
 import time
 import uuid
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 
 import attrs
 import pytest
 
 import trioboss
 from trioboss import Job, JobState, NewJob
-from trioboss.model.job import Lease, SendOptions, make_id
+from trioboss.model.ids import make_id, make_ids
+from trioboss.model.job import Lease, SendOptions
 
 ID = uuid.UUID("01890a5d-ac96-774b-bcce-b302099a8057")
 INSTANT = datetime(2030, 1, 1, tzinfo=UTC)
@@ -44,6 +46,16 @@ def test_ids_made_one_after_the_other_are_in_order():
 
 def test_ids_do_not_repeat():
     assert len({make_id() for _ in range(10_000)}) == 10_000
+
+
+def test_the_ids_of_a_bulk_load_are_made_like_those_of_single_jobs():
+    before = make_id()
+    ids = [uuid.UUID(bytes=id) for id in islice(make_ids(), 10_000)]
+
+    assert {(id.version, id.variant) for id in ids} == {(7, uuid.RFC_4122)}
+    assert len(set(ids)) == len(ids)
+    assert before < min(ids)
+    assert max(ids) < make_id()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.database import open_database
 from trioboss.pipeline.options import ReadOptions
 from trioboss.pipeline.stream_reader import DataLost, StreamReader
-from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.blocking import execute_blocking
 from trioboss.sql import Catalog
 from trioboss.store import Context, make_store
 

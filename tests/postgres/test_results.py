@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from psycopg.pq import Format
 
-from trioboss.postgres.wire.results import read_rows
+from trioboss.postgres.wire import read_rows
 
 ROWS = 300
 

@@ -20,6 +20,7 @@ HOUSE_PATH = "search_path=pg_catalog, pg_temp"
 # Functions that Postgres writes into the statement that calls them: they cannot have a search_path of their own, so
 # every name in them is qualified. The test below calls each.
 QUALIFIED = {
+    "answer_size": "trioboss.answer_size(3, '1'::pg_catalog.jsonb, NULL, '{}'::pg_catalog.jsonb)",
     "backlog_rank": "trioboss.backlog_rank('singleton', 5)",
     "completion_of": (
         "trioboss.completion_of(NULL, 'q', '1'::pg_catalog.jsonb, 'completed', '2'::pg_catalog.jsonb,"

@@ -15,7 +15,7 @@ import trioboss
 from trioboss.cli import main
 from trioboss.cli.logs import set_up_logging
 from trioboss.events import JobFailed
-from trioboss.model.job import make_id
+from trioboss.model.ids import make_id
 
 HOSTILE = [
     "'; drop table trioboss.job; --",

@@ -14,8 +14,8 @@ from security_helpers import as_role, granted_database
 
 import trioboss
 from trioboss import Policy
-from trioboss.model.job import make_id
-from trioboss.postgres.executor import execute_blocking
+from trioboss.model.ids import make_id
+from trioboss.postgres.blocking import execute_blocking
 
 EXAMPLES = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -12,7 +12,7 @@ from security_helpers import ROLES, as_role, role
 import trioboss
 from trioboss.cli import main
 from trioboss.events import TickFired
-from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.blocking import execute_blocking
 from trioboss.sql import Catalog, plans
 from trioboss.sql.grants import grant_plans
 from trioboss.store import Context, make_store
@@ -139,7 +139,15 @@ HARMLESS = {
     *("lock_lake_creation", "notify", "notify_changed", "notify_idle", "notify_leftover"),
     *("notify_queue", "poll", "prepare_release", "read_clock", "read_horizon", "read_snapshot"),
     "take_read_permit",
-    *("describe_rights", "describe_schema", "examine_role", "examine_sessions", "get_compatible"),
+    *(
+        "describe_rights",
+        "describe_schema",
+        "describe_tables",
+        "get_own_tables",
+        "examine_role",
+        "examine_sessions",
+        "get_compatible",
+    ),
     *("find_long_queues", "schema_exists", "examine_rights"),
 }
 SENDING = {
@@ -169,16 +177,25 @@ READING = {
 }
 # What the dashboard and statistics read.
 READING |= {
-    *("find_queues_with_jobs", "get_samples", "get_warnings", "show_attempts", "show_audit", "show_backlog"),
-    *("show_dead_letter", "show_ended_jobs", "show_errors", "show_keys", "show_live_jobs", "show_pipeline"),
+    *("find_empty", "find_queues_with_jobs", "get_samples", "get_warnings", "show_attempts", "show_audit"),
+    *("show_backlog", "show_dead_letter", "show_ended_jobs", "show_errors", "show_excerpts", "show_keys"),
+    *("show_live_jobs", "show_pipeline"),
     *("show_queues", "show_rates", "show_schedules", "show_slowest", "show_workers"),
     *("show_events", "show_history_audits", "show_payload", "show_worker_count"),
     *("check_lake", "count_jobs_of", "find_copies", "list_lakes"),
 }
-HARMLESS |= {"limit_transaction", "find_long_queues", "show_queue_of_job", "show_rights"}
+HARMLESS |= {"limit_action", "limit_transaction", "find_long_queues", "show_queue_of_job", "show_rights"}
 OWNING = {
     *("erase_jobs", "show_pipeline"),
-    *("create_queue", "delete_queue", "pause", "copy_completions", "update_queue", "label_queue"),
+    *(
+        "create_queue",
+        "delete_queue",
+        "pause",
+        "lock_queue",
+        "copy_completions",
+        "update_queue",
+        "label_queue",
+    ),
     "record_deployment",
     # the pipeline's
     *(

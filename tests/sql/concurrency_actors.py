@@ -279,7 +279,7 @@ class Dispatcher:
     def _complete_in_transaction(self, hand: Hand, job: Job) -> None:
         try:
             with hand.transaction(rolls_back=0.5):
-                hand.run(lambda own: hand.store.settling.complete(QUEUE, job, None, own=own), own=False)
+                hand.run(lambda own: hand.store.manual.complete(QUEUE, job, None, own=own), own=False)
         except LeaseLost:
             hand.pause()
 
@@ -291,7 +291,7 @@ class Dispatcher:
             for job in claim.jobs:
                 if hand.random.random() < 0.5:
                     hand.run(
-                        lambda own, job=job: hand.store.settling.complete(QUEUE, job, None, own=own),
+                        lambda own, job=job: hand.store.manual.complete(QUEUE, job, None, own=own),
                         own=False,
                     )
             self.arena.count("fetched", len(claim.jobs))

@@ -16,8 +16,7 @@ import psycopg
 from trioboss.errors import JobNotFound
 from trioboss.model.job import Lease
 from trioboss.model.settle_and_claim import ClaimRequest, Failure
-from trioboss.postgres.blocking import open_blocking
-from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.blocking import execute_blocking, open_blocking
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.sql import Catalog
 from trioboss.store import Context, Store, make_store
@@ -195,7 +194,7 @@ def drain(hand: Hand, queue: str, seconds: float = 120.0) -> int:
 
     Leases that nobody ends expire, and the delays of deferred jobs are short.
     """
-    operation = hand.store.settling.complete
+    operation = hand.store.manual.complete
     done, idle_since = 0, time.monotonic()
     deadline = idle_since + seconds
     while time.monotonic() < deadline:

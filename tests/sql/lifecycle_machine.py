@@ -202,10 +202,10 @@ class LifecycleMachine(LifecycleFrame):
         self.finish(layer, session)
 
     def operations(self, name: str) -> Callable[..., Any]:
-        settling = self.sessions.store.settling
+        manual = self.sessions.store.manual
         return {
-            "complete": lambda queue, targets, own: settling.complete(queue, targets, {"done": 1}, own=own),
-            "fail": lambda queue, targets, own: settling.fail(queue, targets, "an error", own=own),
+            "complete": lambda queue, targets, own: manual.complete(queue, targets, {"done": 1}, own=own),
+            "fail": lambda queue, targets, own: manual.fail(queue, targets, "an error", own=own),
             "touch": self.sessions.store.leases.touch,
         }[name]
 

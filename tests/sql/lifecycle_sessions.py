@@ -15,8 +15,7 @@ import attrs
 import psycopg
 
 from trioboss.model.job import NewJob
-from trioboss.postgres.blocking import open_blocking
-from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.blocking import execute_blocking, open_blocking
 from trioboss.postgres.operation import Operation
 from trioboss.sql import Catalog, qualify
 from trioboss.store import Context, Store, make_store

@@ -3,7 +3,7 @@
 import attrs
 from plan_helpers import Plan, Planner
 
-from trioboss.model.job import make_id
+from trioboss.model.ids import make_id
 
 BATCH = 10
 

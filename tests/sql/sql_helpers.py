@@ -66,14 +66,14 @@ class QueueUnderTest:
         defaults = {"batch_size": 1, "priority": True, "ignore_start_after": False}
         bounds = {"min_priority": None, "max_priority": None}
         return self.run(
-            "claiming", "fetch", session=session, own=session == OWN, **(defaults | bounds | options)
+            "manual", "fetch", session=session, own=session == OWN, **(defaults | bounds | options)
         )
 
     def complete(self, jobs: Any, session: int = OWN) -> None:
-        self.run("settling", "complete", jobs, None, session=session, own=session == OWN)
+        self.run("manual", "complete", jobs, None, session=session, own=session == OWN)
 
     def fail(self, jobs: Any, session: int = OWN) -> None:
-        self.run("settling", "fail", jobs, "an error", session=session, own=session == OWN)
+        self.run("manual", "fail", jobs, "an error", session=session, own=session == OWN)
 
     def touch(self, jobs: Any, session: int = OWN) -> None:
         self.run("leases", "touch", jobs, session=session, own=session == OWN)

@@ -23,9 +23,9 @@ WHOLE_JOBS = [
     "find_newest_live_jobs",
     "get_job",
 ]
-# Columns of a live job that the archive does not need: how it waited, and the terms of a lease that is over.
+# Columns of a live job that the archive does not need: how it waited, its size, and the terms of a lease that is over.
 NOT_ARCHIVED = {
-    *("rank", "readiness", "backlog", "slot", "owner"),
+    *("rank", "readiness", "backlog", "slot", "owner", "size"),
     *("expires_on", "heartbeat", "heartbeat_on", "extensions"),
 }
 IN_NOTES = {"once"}

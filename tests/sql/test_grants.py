@@ -35,7 +35,9 @@ GRANTS = {
     "rules": (
         "GRANT EXECUTE ON FUNCTION trioboss.check_job_options(jsonb), trioboss.check_job_notes(jsonb),"
         " trioboss.make_id(),"
-        " trioboss.find_problem(jsonb, jsonb, timestamptz, double precision, timestamptz, timestamptz),"
+        " trioboss.find_problem(jsonb, jsonb, jsonb, timestamptz, double precision, timestamptz, timestamptz),"
+        " trioboss.text_size(jsonb), trioboss.readable(jsonb),"
+        " trioboss.answer_size(integer, jsonb, jsonb, jsonb),"
         " trioboss.take_throttle_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),"
         " trioboss.return_throttle_slot(text, timestamptz, uuid),"
         " trioboss.queued_readiness(timestamptz, timestamptz, text), trioboss.queued_slot(text, text, integer),"
@@ -47,7 +49,7 @@ GRANTS = {
     "ids": "GRANT EXECUTE ON FUNCTION trioboss.drop_if_ended(text, uuid[]), trioboss.drop_sent(text, uuid[]) TO app",
     "own tables": (
         "GRANT EXECUTE ON FUNCTION trioboss.add_job_table(text, text), trioboss.drop_job_table(text),"
-        " trioboss.delete_queue(text) TO app"
+        " trioboss.set_up_queue(text, text), trioboss.delete_queue(text) TO app"
     ),
     "days": (
         "GRANT EXECUTE ON FUNCTION trioboss.add_days(date, integer), trioboss.drop_day(text, date) TO app"

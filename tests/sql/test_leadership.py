@@ -6,7 +6,7 @@ import attrs
 import psycopg
 import pytest
 
-from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.blocking import execute_blocking
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.sql import Catalog
 from trioboss.store import Context, make_store

@@ -12,7 +12,7 @@ import pytest
 from plan_cases import ADMIT, BATCH, CASES, CLAIM, KEYED_CLAIM, Case, run
 from plan_helpers import LOAD, MANY, PREPARE, TABLES, Planner
 
-from trioboss.model.job import make_id
+from trioboss.model.ids import make_id
 from trioboss.testing import temporary_database
 
 pytestmark = pytest.mark.xdist_group("plans")  # to fill the tables takes longer than all these tests

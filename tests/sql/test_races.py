@@ -65,7 +65,7 @@ def test_a_heartbeat_under_way_does_not_spoil_a_failure(race, caller):
     race.send()
     (job,) = race.claim()
     race.touch(job, CALLER)
-    with race.while_waiting("settling", "fail", job, "an error", own=True):
+    with race.while_waiting("manual", "fail", job, "an error", own=True):
         caller.commit()
 
     assert race.rows() == [("retry", 1, 1)]
@@ -76,7 +76,7 @@ def test_a_heartbeat_under_way_does_not_double_a_job_that_fails_for_good(session
     race.send()
     (job,) = race.claim()
     race.touch(job, CALLER)
-    with race.while_waiting("settling", "fail", job, "an error", own=True):
+    with race.while_waiting("manual", "fail", job, "an error", own=True):
         caller.commit()
 
     assert race.rows() == [("failed", 1, 0)]
@@ -112,7 +112,7 @@ def test_of_two_ends_the_first_to_commit_counts(race, caller, early, late):
         race.change(early, job, CALLER)
     else:
         getattr(race, early)(job, CALLER)
-    with pytest.raises(LeaseLost), race.while_waiting("settling", late, job, None, own=True):
+    with pytest.raises(LeaseLost), race.while_waiting("manual", late, job, None, own=True):
         caller.commit()
 
     after = {
@@ -129,7 +129,7 @@ def test_an_end_that_is_rolled_back_never_was(race, caller, late):
     race.send()
     (job,) = race.claim()
     race.change("cancel", job, CALLER)
-    with race.while_waiting("settling", late, job, None, own=True):
+    with race.while_waiting("manual", late, job, None, own=True):
         caller.rollback()
 
     assert race.rows() == [{"complete": ("completed", 1, 0), "fail": ("retry", 1, 1)}[late]]
@@ -140,7 +140,7 @@ def test_a_job_that_is_claimed_again_meanwhile_is_not_ended_by_its_earlier_worke
     (old,) = race.claim()
     race.fail(old, CALLER)
     (new,) = race.claim(1, CALLER)
-    with pytest.raises(LeaseLost), race.while_waiting("settling", "complete", old, None, own=True):
+    with pytest.raises(LeaseLost), race.while_waiting("manual", "complete", old, None, own=True):
         caller.commit()
 
     assert (new.attempt, race.rows()) == (2, [("active", 2, 1)])
@@ -183,7 +183,7 @@ def test_a_stately_retry_that_comes_second_fails_for_good(sessions, caller):
     race.send("k")
     (second,) = race.claim()
     race.change("retry", first, CALLER)  # takes the one slot for a retry
-    with race.while_waiting("settling", "fail", second, None, own=True):
+    with race.while_waiting("manual", "fail", second, None, own=True):
         caller.commit()
 
     assert race.states() == ["retry", "failed"]

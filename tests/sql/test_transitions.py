@@ -25,7 +25,7 @@ from trioboss.model.states import (
     state_of,
 )
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.store.parameters import uuid_array
+from trioboss.store.context import uuid_array
 
 NEVER = datetime(2000, 1, 1, tzinfo=UTC)
 KEYED = [policy for policy in Policy if policy.is_keyed]
@@ -92,11 +92,11 @@ class Subject:
             case Action.CLAIM:
                 self.run(self.sessions.store.claiming.claim, ClaimRequest(10))
             case Action.COMPLETE:
-                self.run(settling.complete, self.id, None, own=True)
+                self.run(self.sessions.store.manual.complete, self.id, None, own=True)
             case Action.COMPLETE_QUEUED:
                 self.execute("complete_queued", ids=uuid_array([self.id]))
             case Action.FAIL:
-                self.run(settling.fail, self.id, "an error", own=True)
+                self.run(self.sessions.store.manual.fail, self.id, "an error", own=True)
             case Action.EXHAUST:
                 self.fail(dead=True)
             case Action.RELEASE:
@@ -245,7 +245,7 @@ def run_event(subject: Subject, event: ReadinessEvent, delay: float) -> None:
         case ReadinessEvent.RELEASE:
             subject.run(settling.release_leases, [subject.lease])
         case ReadinessEvent.COMPLETE:
-            subject.run(settling.complete, subject.id, None, own=True)
+            subject.run(subject.sessions.store.manual.complete, subject.id, None, own=True)
         case ReadinessEvent.COMPLETE_QUEUED:
             subject.execute("complete_queued", ids=uuid_array([subject.id]))
         case ReadinessEvent.HASTEN:

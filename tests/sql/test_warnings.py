@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 import trioboss
-from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.blocking import execute_blocking
 from trioboss.sql import Catalog
 from trioboss.store import Context, make_store
 

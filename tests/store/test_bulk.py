@@ -10,7 +10,7 @@ from store_helpers import open_quiet_boss, take_all
 
 import trioboss
 from trioboss import NewJob, Policy
-from trioboss.model.job import make_id
+from trioboss.model.ids import make_id
 from trioboss.store import loading
 from trioboss.store.copying import blocks
 from trioboss.testing import temporary_database

@@ -11,7 +11,7 @@ import trio
 from store_helpers import fail_for_good, receive, take_all, until_blocked
 
 import trioboss
-from trioboss.model.job import make_id
+from trioboss.model.ids import make_id
 
 
 class Changes:

@@ -7,7 +7,7 @@ from store_helpers import fail_for_good, take, take_all
 
 import trioboss
 from trioboss import Settled
-from trioboss.model.job import make_id
+from trioboss.model.ids import make_id
 
 BY_ID = {"cancel": "created", "resume": "cancelled", "retry": "failed", "delete_job": "created"}
 

@@ -10,7 +10,7 @@ from psycopg import IsolationLevel
 from test_caller_transactions import Changes
 
 import trioboss
-from trioboss.model.job import make_id
+from trioboss.model.ids import make_id
 
 LEVELS = [IsolationLevel.READ_COMMITTED, IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE]
 OLD = LEVELS[1:]

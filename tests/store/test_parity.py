@@ -1,14 +1,18 @@
 """What users of pg-boss ask for: requests, patterns, updates, completing queued jobs, defaults, plain SQL queues."""
 
+import contextlib
 from datetime import timedelta
 from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg.rows import dict_row
 from store_helpers import open_quiet_boss, take
 
 import trioboss
 from trioboss import JobState, NewJob, UnknownQueue, UsageError
+from trioboss.postgres.blocking import is_connected
+from trioboss.testing import temporary_database
 
 
 @pytest.fixture
@@ -252,6 +256,95 @@ async def test_a_function_that_opens_nothing_is_named(dsn, broken, problem):
     with pytest.raises(trioboss.TriobossError, match=f"connect: .*{problem}"):
         async with open_quiet_boss(dsn, connect=connect, connect_wait=timedelta(milliseconds=50)):
             pass
+
+
+@pytest.mark.parametrize(
+    ("connect", "problem"),
+    [
+        (5, "5 is not a function that opens a connection"),
+        (lambda conninfo: None, "got an unexpected keyword argument 'autocommit'"),
+        (lambda **arguments: None, "too many positional arguments"),
+    ],
+)
+async def test_a_function_that_cannot_open_a_connection_is_refused(dsn, connect, problem):
+    with pytest.raises(UsageError, match=f"^connect: {problem}"):
+        async with open_quiet_boss(dsn, connect=connect):
+            pass
+    with pytest.raises(UsageError, match=f"^connect: {problem}"):
+        trioboss.SyncBoss(dsn, connect=connect)
+
+
+def test_a_sync_boss_opens_connections_by_the_function_of_the_program(dsn):
+    opened = []
+
+    def connect(conninfo, **arguments):
+        opened.append(conninfo)
+        return psycopg.connect(conninfo, application_name="mine", row_factory=dict_row, **arguments)
+
+    with trioboss.SyncBoss(dsn, connect=connect) as boss:
+        boss.create_queue("q")
+        with boss.transaction() as conn:
+            assert conn.execute("show application_name").fetchone() == {"application_name": "mine"}
+        before = len(opened)
+        with psycopg.connect(dsn, autocommit=True) as other:
+            other.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'mine'"
+            )
+        while all(map(is_connected, boss._idle)):
+            pass  # until the end of the session has arrived here
+        boss.send("q", 1)
+
+        assert len(opened) == before + 1
+        assert [job.data for job in boss.fetch("q")] == [1]
+
+
+@pytest.mark.parametrize(
+    ("broken", "error", "problem"),
+    [
+        (lambda: 5, UsageError, "connect: returned int, not a psycopg.Connection"),
+        (lambda: 1 // 0, trioboss.DatabaseUnavailable, "connect: ZeroDivisionError"),
+    ],
+)
+def test_a_function_of_a_sync_boss_that_opens_nothing_is_named(dsn, broken, error, problem):
+    with pytest.raises(error, match=problem):
+        trioboss.SyncBoss(dsn, connect=lambda conninfo, **arguments: broken()).send("q")
+
+
+def test_a_sync_boss_needs_connections_in_autocommit(dsn):
+    boss = trioboss.SyncBoss(dsn, connect=lambda conninfo, **arguments: psycopg.connect(conninfo))
+
+    with pytest.raises(UsageError, match="connect: the connection is not in autocommit"):
+        boss.send("q")
+
+
+@pytest.mark.parametrize("migrate", [True, False])
+def test_a_sync_boss_that_could_not_be_opened_is_opened_by_the_next_call(dsn, migrate):
+    is_up = False
+
+    def connect(conninfo, **arguments):
+        if not is_up:
+            raise ConnectionError("the server does not run yet")
+        return psycopg.connect(conninfo, **arguments)
+
+    with contextlib.closing(trioboss.SyncBoss(dsn, migrate=migrate, connect=connect)) as boss:
+        for _ in range(2):
+            with pytest.raises(trioboss.DatabaseUnavailable):
+                boss.create_queue("q")
+        is_up = True
+        boss.create_queue("q")
+        assert boss.send("q") is not None
+
+
+def test_a_sync_boss_can_be_used_once_the_schema_is_there(server_dsn):
+    with (
+        temporary_database(server_dsn) as dsn,
+        contextlib.closing(trioboss.SyncBoss(dsn, migrate=False)) as boss,
+    ):
+        with pytest.raises(trioboss.SchemaOutOfDate):
+            boss.create_queue("q")
+        with trioboss.SyncBoss(dsn):
+            pass
+        boss.create_queue("q")
 
 
 async def test_parameters_of_libpq_override_the_dsn(dsn):

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 import trioboss
 from trioboss.events import ActorRestarted, JobCompleted, QueueWarning
-from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.blocking import execute_blocking
 from trioboss.testing import record, temporary_database
 
 EXAMPLES = settings(

@@ -16,7 +16,11 @@ async def find_warnings(boss):
 
 
 async def register_worker(boss, queue):
-    await boss._execute(boss._store.presence.register(uuid4(), uuid4(), "worker", queue, None))
+    await boss._execute(
+        boss._store.presence.register(
+            lambda: None, worker=uuid4(), boss=uuid4(), name="worker", queue=queue, lock=None, info="{}"
+        )
+    )
 
 
 @pytest.mark.parametrize("partition", [False, True])

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import date
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -61,7 +62,7 @@ async def test_a_queue_gets_its_table_between_the_statements_of_others(boss, dsn
     await boss.create_queue("busy", retry_limit=0)
     with psycopg.connect(dsn) as caller:
         await boss.send("busy", "left open", conn=caller)
-        create = waiting(database, "add_job_table", lambda: boss.create_queue("new", partition=True))
+        create = waiting(database, "set_up_queue", lambda: boss.create_queue("new", partition=True))
         async with create:
             await work_as_usual(boss)
             caller.rollback()
@@ -78,6 +79,88 @@ async def test_a_queue_with_its_own_table_is_deleted_between_the_statements_of_o
             await work_as_usual(boss)
             caller.rollback()
     assert await boss.get_queue("old") is None
+
+
+async def until_waiting_for_row(database: psycopg.Connection[Any]) -> None:
+    """Return when a session waits for the row of a queue, which is a wait for the transaction that wrote it."""
+    waiters = (
+        "select from pg_stat_activity where datname = current_database() and wait_event = 'transactionid' "
+        "and query not like '%delete_queue%'"
+    )
+    with trio.fail_after(60):
+        while not database.execute(waiters).fetchall():  # noqa: ASYNC110
+            await trio.sleep(0.01)
+
+
+async def until_trying(database: psycopg.Connection[Any], sessions: int) -> None:
+    """Return when so many sessions pause between their tries to lock a table."""
+    pauses = "select from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'"
+    with trio.fail_after(60):
+        while len(database.execute(pauses).fetchall()) < sessions:  # noqa: ASYNC110
+            await trio.sleep(0.01)
+
+
+@asynccontextmanager
+async def create_at_once(boss: trioboss.Boss, dsn: str, *names: str) -> AsyncIterator[None]:
+    """Have several create queues while an open transaction keeps them from getting their tables."""
+    with psycopg.connect(dsn) as caller, trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            await boss.send("busy", "left open", conn=caller)
+            for name in names:
+                nursery.start_soon(partial(boss.create_queue, name, partition=True))
+            yield
+            caller.rollback()
+    assert {queue.name for queue in await boss.get_queues()} == {"busy", *names}
+
+
+async def test_all_who_create_the_same_queue_with_its_own_table_succeed(boss, dsn, database):
+    """Those that wait for the first one hold no table for which that one waits."""
+    await boss.create_queue("busy")
+    async with create_at_once(boss, dsn, "new", "new", "new"):
+        await until_waiting_for_row(database)
+
+
+async def test_two_queues_get_their_own_tables_at_the_same_time(boss, dsn, database):
+    """Neither keeps a lock on the common table, which both need, from one try to the next."""
+    await boss.create_queue("busy")
+    async with create_at_once(boss, dsn, "one", "two"):
+        await until_trying(database, 2)
+
+
+async def test_a_queue_is_deleted_beside_a_subscription_to_its_completions(boss, dsn, database):
+    """The subscriber waits for the row of the queue, and holds no table that is to be dropped."""
+    await boss.create_queue("old", partition=True)
+
+    async def subscribe() -> None:
+        with pytest.raises(trioboss.UnknownQueue):
+            await boss.fetch_completed("old")
+
+    with psycopg.connect(dsn) as caller:
+        await boss.send("old", "left open", conn=caller)
+        delete = waiting(database, "delete_queue", lambda: boss.delete_queue("old"))
+        async with delete, trio.open_nursery() as nursery:
+            await until_trying(database, 1)
+            nursery.start_soon(subscribe)
+            await until_waiting_for_row(database)
+            caller.rollback()
+    assert await boss.get_queue("old") is None
+
+
+async def test_two_queues_with_completions_are_deleted_at_the_same_time(boss, dsn, database):
+    """Their tables are dropped before anything is deleted from the common table, which dropping locks, too."""
+    for name in ("one", "two"):
+        await boss.create_queue(name, partition=True)
+        await boss.fetch_completed(name)
+        await boss.complete(name, await boss.send(name), include_queued=True)
+    with psycopg.connect(dsn) as caller, trio.fail_after(60):
+        await boss.send("one", "left open", conn=caller)
+        await boss.send("two", "left open", conn=caller)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(boss.delete_queue, "one")
+            nursery.start_soon(boss.delete_queue, "two")
+            await until_trying(database, 2)
+            caller.rollback()
+    assert await boss.get_queues() == []
 
 
 @pytest.mark.parametrize("method", ["create_queue", "delete_queue"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from store_helpers import open_quiet_boss, take, take_all
 
 import trioboss
-from trioboss.model.job import make_id
+from trioboss.model.ids import make_id
 
 
 async def test_a_job_comes_back_as_it_was_sent(boss):

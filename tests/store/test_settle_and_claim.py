@@ -8,7 +8,8 @@ import pytest
 import trio
 from store_helpers import open_quiet_boss, until_blocked
 
-from trioboss.model.job import Lease, make_id
+from trioboss.model.ids import make_id
+from trioboss.model.job import Lease
 from trioboss.model.settle_and_claim import ClaimRequest, Failure, Settlements
 from trioboss.postgres.executor import execute
 from trioboss.postgres.operation import InParallel

@@ -8,7 +8,7 @@ from store_helpers import fail_for_good, open_quiet_boss, take
 
 import trioboss
 from trioboss import Settled
-from trioboss.model.job import make_id
+from trioboss.model.ids import make_id
 
 BY_LEASE = ["complete", "fail", "touch"]
 BY_ID = ["cancel", "resume", "retry", "delete_job"]

@@ -10,7 +10,7 @@ import pytest
 
 import trioboss
 from trioboss import JobState, Settled
-from trioboss.model.job import make_id
+from trioboss.model.ids import make_id
 
 METHODS = [
     *("create_queue", "update_queue", "delete_queue", "get_queue", "get_queues", "get_queue_stats"),

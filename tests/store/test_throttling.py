@@ -7,7 +7,7 @@ import trio
 from store_helpers import take, take_all
 
 import trioboss
-from trioboss.model.job import make_id
+from trioboss.model.ids import make_id
 
 
 async def slots(boss, database):

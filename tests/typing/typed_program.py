@@ -17,6 +17,8 @@ import trioboss
 from trioboss import (
     AsyncioJob,
     Boss,
+    BossStatistics,
+    CallerConnection,
     CallNext,
     Handler,
     Job,
@@ -30,6 +32,7 @@ from trioboss import (
     Task,
     ThreadJob,
     Worker,
+    WorkerStatistics,
 )
 
 
@@ -106,6 +109,31 @@ async def add(job: AsyncioJob[list[int]]) -> int:
     return sum(job.data)
 
 
+@app.worker("models", data=Model, batch_size=10, thread=True)
+def print_models(jobs: list[ThreadJob[Model]]) -> None:
+    assert_type(jobs[0].data, Model)
+
+
+@app.worker("sums", data=list[int], batch_size=10, asyncio=True)
+async def add_all(jobs: list[AsyncioJob[list[int]]]) -> None:
+    assert_type(jobs[0].data, list[int])
+
+
+@app.worker("wrong", data=Model, batch_size=10, thread=True)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+def takes_one_of_a_batch(job: ThreadJob[Model]) -> None: ...
+
+
+@app.schedule("@daily", data=Email("ann"))
+@app.schedule("@hourly", data={"to": "ann"})
+@app.worker("reminder", data=Email)
+async def remind(job: RunningJob[Email]) -> None: ...
+
+
+@app.schedule("@daily", data=Order(5))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+@app.worker("wrong", data=Email)
+async def is_scheduled_with_another_type(job: RunningJob[Email]) -> None: ...
+
+
 @app.worker("untyped")
 async def untyped(job: RunningJob) -> None:
     assert_type(job.data, Any)
@@ -137,6 +165,11 @@ async def send(boss: Boss, connection: "psycopg.Connection[Any]") -> None:
     texts: Mapping[str, Sequence[str]] = {"a": ["b"]}
     await boss.send("q", numbers)
     await boss.send("q", {"numbers": numbers, "texts": texts}, conn=connection)
+    limits: Options = {"limit": 5}
+    await boss.send("q", limits)
+    await boss.send("q", {"options": limits, "list": [limits]})
+    await boss.send("q", {"order": Order(5)})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
+    await boss.send("q", Email("ann"))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     await boss.send("q", object())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     await boss.send("q", None, priorty=5)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     options: SendOptions = {"priority": 5, "start_after": 60}
@@ -192,3 +225,18 @@ async def work(boss: Boss) -> None:
     await boss.work("q", handle, data=Order)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType,reportCallIssue]
     await boss.work("q", handle, concurency=5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
     boss.use(middleware)
+
+    def handle_batch(jobs: list[ThreadJob[Email]]) -> None: ...
+
+    async def handle_batch_in_asyncio(jobs: list[AsyncioJob[Email]]) -> None: ...
+
+    await boss.work("q", handle_batch, data=Email, batch_size=10, thread=True)
+    await boss.work("q", handle_batch_in_asyncio, data=Email, batch_size=10, asyncio=True)
+    await boss.work("q", handle_batch, data=Order, batch_size=10, thread=True)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType,reportCallIssue]
+    statistics: BossStatistics = boss.statistics()
+    workers: tuple[WorkerStatistics, ...] = statistics.workers
+    assert workers
+
+
+async def send_in(boss: Boss, conn: CallerConnection) -> None:
+    await boss.send("q", None, conn=conn)

@@ -18,6 +18,26 @@ CONTROL_C = "\x03"
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
+def rows_of(raw, columns):
+    """The rows of a terminal after this was written: long lines wrap, and only the row of the cursor is cleared."""
+    rows, column = [""], 0
+    for part in re.findall(rf"{_ESCAPE.pattern}|.", raw, re.DOTALL):
+        if part == "\x1b[2K":
+            rows[-1] = " " * column
+        elif part == "\r":
+            column = 0
+        elif part == "\n":
+            rows.append("")
+            column = 0
+        elif not part.startswith("\x1b"):
+            if column == columns:
+                rows.append("")
+                column = 0
+            rows[-1] = rows[-1][:column] + part + rows[-1][column + 1 :]
+            column += 1
+    return [row.rstrip() for row in rows]
+
+
 class Terminal:
     """What is on the screen, in the order in which it was written."""
 

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from trioboss.cli.times import parse_instant, parse_seconds, show_seconds
+from trioboss.cli.times import parse_instant, parse_seconds
+from trioboss.model.texts import show_seconds
 
 # -- where options come from
 

@@ -13,7 +13,7 @@ import trio
 from worker_helpers import TIMEOUT, first_to_say
 
 import trioboss
-from trioboss.cli.worker import keep_process
+from trioboss.cli.processes import keep_process
 from trioboss.postgres.embedded import EmbeddedPostgres
 
 

@@ -7,7 +7,7 @@ import trio
 from worker_helpers import TIMEOUT
 
 import trioboss
-from trioboss.model.job import make_id
+from trioboss.model.ids import make_id
 
 ID = "00000000-0000-7000-8000-000000000000"
 

@@ -3,13 +3,18 @@
 import io
 import json
 import logging
+import os
+import platform
 import re
 from datetime import UTC, datetime
 
 import pytest
+import trio
+from worker_helpers import TIMEOUT, next_of
 
 import trioboss
 from trioboss import events
+from trioboss.actors.reporter import Reporter
 from trioboss.cli.logs import LogHandler, set_up_logging
 from trioboss.events import JobCompleted, JobFailed
 
@@ -57,6 +62,7 @@ async def test_lines_in_threads_in_asyncio_and_of_batches_have_it_too(boss, kind
 
     (record,) = [record for record in caplog.records if record.name == "mine"]
     assert (record.queue, record.job_id, record.attempt) == ("q", str(id), 1)
+    assert record.worker == f"{platform.node()}:{os.getpid()}"
 
 
 async def test_a_line_outside_of_handlers_has_empty_fields(caplog):
@@ -65,7 +71,59 @@ async def test_a_line_outside_of_handlers_has_empty_fields(caplog):
     logging.getLogger("mine").warning("outside")
 
     (record,) = caplog.records
-    assert (record.queue, record.job_id, record.attempt) == ("", "", "")
+    assert (record.queue, record.job_id, record.attempt, record.worker) == ("", "", "", "")
+
+
+async def test_a_field_that_a_handler_gives_itself_is_left_as_it_is(boss, caplog):
+    caplog.handler.addFilter(trioboss.JobLogFilter())
+
+    async def note(job):
+        logging.getLogger("mine").warning("here", extra={"queue": "another"})
+
+    await boss.create_queue("q")
+    await boss.work("q", note)
+    id = await boss.send("q")
+    await boss.wait_for("q", id)
+
+    (record,) = [record for record in caplog.records if record.name == "mine"]
+    assert (record.queue, record.job_id) == ("another", str(id))
+
+
+# -- programs with open_boss, whose log has a format of its own
+
+
+async def test_a_program_logs_the_same_texts_with_worker_queue_id_and_attempt(dsn, caplog):
+    caplog.set_level("INFO", "trioboss")
+
+    async def end(job):
+        pass
+
+    async with trioboss.open_boss(dsn, migrate=False, worker_name="web-1") as boss:
+        await boss.create_queue("q")
+        await boss.work("q", end)
+        id = await boss.send("q")
+        await boss.wait_for("q", id)
+
+    (record,) = [r for r in caplog.records if isinstance(getattr(r, "event", None), JobCompleted)]
+    assert re.fullmatch(rf"web-1 q {id} #1 completed, waited .* m?s, ran .* m?s", record.getMessage())
+    assert (record.worker, record.queue, record.job_id, record.attempt) == ("web-1", "q", str(id), 1)
+
+
+async def test_a_program_logs_a_failure_with_its_stack(boss, caplog):
+    async def fail(job):
+        raise ValueError("it went wrong")
+
+    await boss.create_queue("q", retry_limit=0)
+    await boss.work("q", fail)
+    async with boss.events(JobFailed) as failures:
+        id = await boss.send("q")
+        with trio.fail_after(TIMEOUT):
+            await next_of(JobFailed, failures)
+
+    assert f"q {id} #1 failed: ValueError: it went wrong, waited " in caplog.text
+    assert 'raise ValueError("it went wrong")' in caplog.text
+    assert "JobFailed" not in caplog.text
+    assert "None" not in caplog.text
 
 
 async def test_a_cancelled_job_has_a_line(boss, workers):
@@ -121,9 +179,12 @@ def log(capsys):
     root = logging.getLogger()
     before = root.handlers[:], root.level
 
-    def log(as_json, *arguments, **options):
-        set_up_logging("info", as_json=as_json)
-        logging.getLogger("trioboss").warning(*arguments, **options)
+    def log(as_json, what, **options):
+        set_up_logging("debug", as_json=as_json)
+        if isinstance(what, events.Event):
+            Reporter("host:1").report(what)
+        else:
+            logging.getLogger("trioboss").warning(what, **options)
         return capsys.readouterr().err
 
     yield log
@@ -150,28 +211,28 @@ ID = "01920000-0000-7000-8000-000000000001"
 def test_times_are_in_human_units(log):
     event = JobCompleted("q", ID, 1, 239.9402, 0.0123)
 
-    assert "#1 completed, waited 4 min, ran 12 ms" in log(False, "x", extra={"event": event})
+    assert "#1 completed, waited 4 min, ran 12 ms" in log(False, event)
 
 
 def test_every_kind_of_event_has_a_line(log):
     for event in EVENTS:
-        text = log(False, "%s", type(event).__name__, extra={"event": event})
-        assert json.loads(log(True, "x", extra={"event": event}))["event"] == type(event).__name__
+        text = log(False, event)
+        assert json.loads(log(True, event))["event"] == type(event).__name__
         assert len(text.splitlines()) == 1
 
 
 def test_an_error_stays_on_its_line_and_is_readable(log):
     event = JobFailed("q", ID, 2, 1, 1, "ValueError: it\nwent\x1b wrong", "retry")
 
-    (line,) = log(False, "x", extra={"event": event}).splitlines()
+    (line,) = log(False, event).splitlines()
     assert "failed, will be retried: ValueError: it went ? wrong" in line or "it went? wrong" in line
 
 
 def test_a_failure_that_blocks_its_key_tells_so(log):
     event = JobFailed("q", ID, 2, 1, 1, "ValueError: no", "failed", blocked_key="k")
 
-    assert "s; it blocks key 'k' until it is retried or deleted\n" in log(False, "x", extra={"event": event})
-    assert json.loads(log(True, "x", extra={"event": event}))["blocked_key"] == "k"
+    assert "s; it blocks key 'k' until it is retried or deleted\n" in log(False, event)
+    assert json.loads(log(True, event))["blocked_key"] == "k"
 
 
 def test_a_stack_follows_the_line_and_is_a_field_in_json(log):
@@ -187,6 +248,20 @@ def test_a_stack_follows_the_line_and_is_a_field_in_json(log):
     assert stack[-1] == "    ValueError: it went wrong"
     assert line["stack"].endswith("ValueError: it went wrong")
     assert line["level"] == "warning"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_stack_controls_no_terminal(log, as_json):
+    try:
+        raise ValueError("ring\a and \x1b]0;title\a\x1b[2J\n\x1b[31mred")
+    except ValueError as error:
+        event = JobFailed("q", ID, 1, 1, 1, "ValueError", "failed", exception=error)
+        texts = [log(as_json, event), log(as_json, "it failed", exc_info=True)]
+
+    for text in texts:
+        shown = json.loads(text)["stack"] if as_json else text
+        assert "red" in shown
+        assert all(line.isprintable() for line in shown.splitlines())
 
 
 def test_a_log_that_cannot_be_written_is_ignored(monkeypatch, log):

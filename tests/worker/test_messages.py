@@ -2,7 +2,8 @@
 
 import pytest
 
-from trioboss.cli.output import print_error, printable
+from trioboss.cli.output import print_error
+from trioboss.model.texts import printable
 
 
 @pytest.mark.parametrize(

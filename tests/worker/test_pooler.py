@@ -18,6 +18,7 @@ from worker_helpers import TIMEOUT
 import trioboss
 from trioboss.cli import main
 from trioboss.cli.health import Metrics
+from trioboss.postgres.blocking import is_pooled
 from trioboss.testing import temporary_database, temporary_server
 
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
@@ -115,7 +116,8 @@ async def test_a_worker_behind_a_pooler_logs_that_it_polls(pooled_dsn, workers, 
     await worker.prints("through a transaction pooler: polling mode")
 
 
-async def test_metrics_and_messages_agree_behind_a_pooler(pooled_dsn):
+async def test_metrics_and_messages_agree_behind_a_pooler(pooled_dsn, caplog):
+    caplog.set_level("INFO", "trioboss")
     async with trioboss.open_boss(pooled_dsn, migrate=False) as boss:
         await boss.wait_listening()
         started = trio.Event()
@@ -126,6 +128,9 @@ async def test_metrics_and_messages_agree_behind_a_pooler(pooled_dsn):
 
     assert objection is None
     assert {"trioboss_listening 0", "trioboss_polling 1"} <= set(lines)
+    assert "LISTEN does not work on this connection" in caplog.text
+    assert "listener: polling, notifications do not arrive" in caplog.text
+    assert "listener: up" not in caplog.text
 
 
 def test_a_one_shot_command_is_silent_about_the_pooler(pooled_dsn, capsys):
@@ -171,4 +176,4 @@ def test_blocking_bosses_share_sessions_and_leave_nothing_in_them(pooled_dsn, ds
     with trioboss.SyncBoss(dsn, migrate=False) as direct:
         direct.get_queues()
         (own,) = direct._idle
-        assert not own.is_pooled
+        assert not is_pooled(own)

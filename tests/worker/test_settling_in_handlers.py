@@ -1,11 +1,12 @@
 """Handlers that settle their own jobs with methods of a boss, also in a transaction of their own."""
 
 import psycopg
+import pytest
 import trio
 from worker_helpers import TIMEOUT, next_of
 
 import trioboss
-from trioboss.events import JobCompleted, JobFailed
+from trioboss.events import JobCancelled, JobCompleted, JobFailed, LateError, LeaseLostEvent
 
 
 async def test_the_job_that_a_handler_gets_can_be_completed_in_its_transaction(boss, dsn, run_job):
@@ -183,3 +184,77 @@ async def test_nothing_of_a_worker_or_of_a_payload_gets_into_messages(boss, run_
     assert "input" not in seen[0]
     assert str(worker.id) in repr(worker)
     assert max(len(seen[0]), len(repr(worker)), len(job.output["message"])) < 300
+
+
+# -- exceptions that come too late
+
+
+async def complete_in_its_transaction(boss, job):
+    async with job.transaction():
+        pass
+
+
+async def complete_at_once(boss, job):
+    await job.complete("by hand")
+
+
+async def complete_in_a_transaction_of_its_own(boss, job):
+    async with boss.transaction() as conn:
+        await boss.complete("q", job, "by hand", conn=conn)
+
+
+@pytest.mark.parametrize(
+    "settle", [complete_in_its_transaction, complete_at_once, complete_in_a_transaction_of_its_own]
+)
+async def test_an_exception_after_the_job_was_completed_is_logged_with_its_stack(
+    boss, run_job, settle, caplog
+):
+    async def handle(job):
+        await settle(boss, job)
+        raise ValueError("too late")
+
+    job, counted = await run_job(handle)
+
+    assert (job.state, counted) == ("completed", (1, 0, 0))
+    (record,) = [record for record in caplog.records if isinstance(getattr(record, "event", None), LateError)]
+    assert (record.levelname, record.queue, record.job_id) == ("WARNING", "q", str(job.id))
+    assert record.getMessage().endswith("settled or cancelled, which has no effect: ValueError: too late")
+    assert 'raise ValueError("too late")' in caplog.text
+
+
+async def test_an_exception_of_a_cancelled_handler_is_logged(boss, caplog):
+    began = trio.Event()
+
+    async def handle(job):
+        began.set()
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise ValueError("in the clean-up")
+
+    await boss.create_queue("q")
+    await boss.work("q", handle)
+    async with boss.events(LateError) as events:
+        id = await boss.send("q")
+        with trio.fail_after(TIMEOUT):
+            await began.wait()
+            await boss.cancel("q", id)
+            await next_of(LateError, events)
+
+    assert 'raise ValueError("in the clean-up")' in caplog.text
+
+
+async def test_a_handler_that_learns_of_its_lost_lease_logs_no_late_error(boss, caplog):
+    async def handle(job):
+        await boss.delete_job("q", job.id)
+        await job.touch()
+
+    await boss.create_queue("q")
+    worker = await boss.work("q", handle)
+    async with boss.events(LeaseLostEvent, JobCancelled) as events:
+        await boss.send("q")
+        with trio.fail_after(TIMEOUT):
+            await next_of((LeaseLostEvent, JobCancelled), events)
+            await boss.off_work(worker)
+
+    assert "which has no effect" not in caplog.text

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import trio
-from terminal_helpers import CONTROL_C, on_terminal
+from terminal_helpers import CONTROL_C, on_terminal, rows_of
 
 import trioboss
 
@@ -37,16 +37,43 @@ def test_control_c_shows_what_it_waits_for_and_keeps_it_up_to_date(dsn, long_job
     with on_terminal("worker", "worker_apps:app", "-q", "long", "--grace", "3600", "--dsn", dsn) as terminal:
         terminal.reads("began")
         terminal.types(CONTROL_C)
-        text = terminal.reads(
-            f"stopping: waiting for 1 job, the longest (long {long_job}) has run for", times=4
-        )
-        assert "1 h left; Ctrl-C again to stop now" in text
-        assert len(set(re.findall(r"has run for ([^;]+);", text))) > 1
+        waiting = f"waiting for 1 job, the longest (long {long_job}) has run for"
+        text = terminal.reads(f"left, Ctrl-C again to stop now; {waiting}", times=4)
+        assert len(set(re.findall(r"has run for ([\d.]+)", text))) > 1
         terminal.types(CONTROL_C)
         assert terminal.ends() == 0
 
     assert terminal.raw.count("\r\x1b[2Kstopping: ") >= 3  # the line is rewritten in place
     assert "released: it is queued again" in terminal.text
+
+
+def test_the_line_of_a_stop_takes_one_row_of_a_narrow_terminal(dsn, long_job):
+    arguments = ("-q", "long", "--grace", "3600", "--dsn", dsn)
+    with on_terminal("worker", "worker_apps:app", *arguments, columns=80) as terminal:
+        terminal.reads("began")
+        terminal.types(CONTROL_C)
+        terminal.reads("left, Ctrl-C again to stop now; waiting for 1 job", times=5)
+        rows = rows_of(terminal.raw, 80)
+        terminal.types(CONTROL_C)
+        assert terminal.ends() == 0
+
+    assert [row for row in rows if row.startswith("stopping: ")] == rows[-1:]
+    assert not rows_of(terminal.raw, 80)[-1].startswith("stopping: ")
+
+
+def test_the_supervisor_keeps_one_line_about_the_jobs_of_all_processes(dsn, sync_boss, long_job):
+    sync_boss.send("long")
+    arguments = ("-q", "long", "-p", "2", "-c", "1", "--grace", "3600", "--dsn", dsn)
+    with on_terminal("worker", "worker_apps:app", *arguments, columns=80) as terminal:
+        terminal.reads("began", times=2)
+        terminal.types(CONTROL_C)
+        terminal.reads("left, Ctrl-C again to stop now; waiting for 2 jobs", times=4)
+        rows = rows_of(terminal.raw, 80)
+        terminal.types(CONTROL_C)
+        assert terminal.ends() == 0
+
+    assert [row for row in rows if row.startswith("stopping: ")] == rows[-1:]
+    assert not rows_of(terminal.raw, 80)[-1].startswith("stopping: ")
 
 
 def test_a_question_is_asked_and_answered(dsn, sync_boss, queue):

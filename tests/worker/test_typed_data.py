@@ -1,6 +1,7 @@
 """Workers that declare the type of their data, and functions that send data of that type."""
 
 import asyncio
+from datetime import UTC, datetime
 
 import attrs
 import pytest
@@ -35,6 +36,29 @@ async def test_the_data_of_a_job_is_of_the_declared_type(app, dsn):
             job = await boss.wait_for("email", id)
 
     assert (job.data, job.output, job.priority) == ({"to": "ann", "copies": 1}, ["ann", 1], 5)
+
+
+async def test_a_strict_pydantic_model_with_an_alias_survives_its_own_send(app, dsn):
+    pydantic = pytest.importorskip("pydantic")
+
+    class Order(pydantic.BaseModel, strict=True):
+        number: int = pydantic.Field(alias="orderNumber")
+        placed: datetime
+
+    seen = []
+
+    @app.worker("orders", data=Order)
+    async def handle(job):
+        seen.append(job.data)
+
+    order = Order(orderNumber=7, placed=datetime(2026, 1, 2, tzinfo=UTC))
+    async with trioboss.open_boss(dsn, migrate=False, app=app) as boss:
+        id = await handle.send(order)
+        with trio.fail_after(TIMEOUT):
+            job = await boss.wait_for("orders", id)
+
+    assert seen == [order]
+    assert job.data == {"orderNumber": 7, "placed": "2026-01-02T00:00:00Z"}
 
 
 async def test_data_that_does_not_fit_goes_to_the_dead_letter_queue_without_a_retry(app, boss):
@@ -193,6 +217,52 @@ def test_an_async_generator_is_refused_by_its_name(app):
         @app.worker("email")
         async def send_email(job):
             yield
+
+
+@pytest.mark.parametrize("data", [Email("ann"), {"to": "ann", "copies": 1}])
+async def test_a_schedule_takes_a_value_of_the_declared_type_or_its_json(app, boss, data):
+    @app.schedule("0 3 * * *", data=data)
+    @app.worker("email", data=Email)
+    async def send_email(job):
+        pass
+
+    await app.start(boss)
+
+    (schedule,) = await boss.get_schedules()
+    assert schedule.data == {"to": "ann", "copies": 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({}, "None is not Email"),
+        ({"data": {"to": 5}}, r"\{'to': 5\} is not Email"),
+        ({"data": 5}, "5 is not Email"),
+    ],
+)
+def test_a_schedule_whose_jobs_would_all_fail_is_refused_at_declaration(app, options, problem):
+    with pytest.raises(trioboss.UsageError, match=rf"schedule: every job would fail, .*'email'.*{problem}"):
+
+        @app.schedule("0 3 * * *", **options)
+        @app.worker("email", data=Email)
+        async def send_email(job):
+            pass
+
+
+def test_a_schedule_may_have_no_data_if_its_worker_can_read_none(app):
+    @app.schedule("0 3 * * *")
+    @app.worker("email", data=Email | None)
+    async def send_email(job):
+        pass
+
+
+def test_data_of_a_schedule_that_is_not_json_is_refused_at_declaration(app):
+    with pytest.raises(trioboss.PayloadError, match=r"^data"):
+
+        @app.schedule("0 3 * * *", data=Email("ann"))
+        @app.worker("email")
+        async def send_email(job):
+            pass
 
 
 def test_an_unknown_option_is_answered_with_the_nearest_and_all_others(app):

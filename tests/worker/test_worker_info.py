@@ -2,13 +2,14 @@
 
 import os
 import platform
+from uuid import uuid4
 
 import psycopg
 import trio
 
 import trioboss
+from trioboss.actors import lag_monitor
 from trioboss.events import LoopBlocked
-from trioboss.runtime import runtime
 
 
 async def handle(job):
@@ -33,8 +34,15 @@ async def test_a_worker_tells_where_it_runs(boss):
     }
 
 
+async def test_the_slots_of_a_worker_with_batches_are_the_jobs_that_it_runs_at_once(boss):
+    await boss.create_queue("q")
+    await boss.work("q", handle, concurrency=3, batch_size=5, prefetch=4)
+
+    assert read_info(boss.dsn)["slots"] == 15
+
+
 async def test_a_blocked_event_loop_is_written_to_the_rows_of_its_workers(boss, monkeypatch):
-    monkeypatch.setattr(runtime, "_LAG_INTERVAL", 0.05)
+    monkeypatch.setattr(lag_monitor, "_INTERVAL", 0.05)
     await boss.create_queue("q")
     await boss.work("q", handle)
     for seconds in (1.5, 2.5, 1.25):
@@ -46,3 +54,12 @@ async def test_a_blocked_event_loop_is_written_to_the_rows_of_its_workers(boss, 
             await trio.sleep(0.05)
 
     assert read_info(boss.dsn)["lag"] == 2.5
+
+
+async def test_a_worker_that_registers_while_its_boss_reconnects_is_found_by_the_new_session(boss):
+    sessions = iter([11, 12, 12, 12])
+    about = {"worker": uuid4(), "boss": uuid4(), "name": "worker", "queue": "q", "lock": 7, "info": "{}"}
+    await boss._execute(boss._store.presence.register(lambda: next(sessions), **about))
+
+    with psycopg.connect(boss.dsn) as connection:
+        assert connection.execute("select pid from trioboss.worker").fetchall() == [(12,)]

@@ -7,8 +7,8 @@ from uuid import UUID
 import attrs
 import trio
 
+from trioboss.actors.actor import Doorbell
 from trioboss.actors.dispatcher import Dispatcher
-from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
 from trioboss.errors import DatabaseUnavailable

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import attrs
 import trio
 
-from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.actor import Doorbell
 
 __all__ = ["DatabaseClock"]
 

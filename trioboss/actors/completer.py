@@ -8,10 +8,19 @@ from uuid import UUID
 
 import attrs
 
-from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.actor import Doorbell
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.running import Running, superseded
-from trioboss.events import JobCancelled, JobCompleted, JobFailed, JobReleased, LeaseLostEvent, QueueWarning
+from trioboss.errors import LeaseLost
+from trioboss.events import (
+    JobCancelled,
+    JobCompleted,
+    JobFailed,
+    JobReleased,
+    LateError,
+    LeaseLostEvent,
+    QueueWarning,
+)
 from trioboss.machines.attempt import Action, Completed, Failed, Released
 from trioboss.machines.dispatch_commands import Pending
 from trioboss.model.job import Lease
@@ -204,8 +213,18 @@ class Completer:
                 job = running.job
                 ran = running.ran if running.started_at else None
                 self._reporter.report(JobCancelled(job.queue, job.id, job.attempt, ran))
+        if action in (Action.REPORT_MANUAL, Action.REPORT_REFUSED) and isinstance(running.outcome, Failed):
+            # It was sent to the database, which had another end of the attempt.
+            self.report_late(running, running.outcome)
         if action in (Action.RECOVER, Action.REPORT_LOST_AND_RECOVER):
             self._leases_to_recover += 1
+
+    def report_late(self, running: Running, failed: Failed) -> None:
+        """Report that a handler has failed after the end of its attempt was decided."""
+        job = running.job
+        # A lost lease has an event of its own, and each call of the handler raises it.
+        if failed.exception is not None and not isinstance(failed.exception, LeaseLost):
+            self._reporter.report(LateError(job.queue, job.id, job.attempt, failed.error, failed.exception))
 
     def _report_settled(self, running: Running, state: JobState | None) -> None:
         job, outcome = running.job, running.outcome

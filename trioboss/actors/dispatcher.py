@@ -12,8 +12,8 @@ import attrs
 import trio
 from trio.lowlevel import checkpoint
 
+from trioboss.actors.actor import Doorbell
 from trioboss.actors.completer import Completer
-from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.followers import Followers
 from trioboss.actors.lease_checker import LeaseChecker
 from trioboss.actors.ports import WorkPort

@@ -11,7 +11,7 @@ from uuid import UUID
 import attrs
 import trio
 
-from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.actor import Doorbell
 from trioboss.actors.reporter import Reporter
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent

@@ -28,17 +28,32 @@ def check_handler(handler: object, *, thread: bool, asyncio: bool) -> None:
         raise UsageError("thread, asyncio: a handler runs in a thread or in asyncio, not in both")
     if not callable(handler):
         raise UsageError(f"handler: {shown(handler)} cannot be called")
-    meant: Any = handler
-    while isinstance(meant, partial):
-        meant = meant.func
+    meant = _unwrap(handler)
+    name = getattr(meant, "__qualname__", None) or f"{type(meant).__qualname__}.__call__"
+    if isinstance(meant, type):
+        raise UsageError(f"handler: {name} is a class: pass an instance of it, or a function")
     is_async = inspect.iscoroutinefunction(meant) or inspect.iscoroutinefunction(meant.__call__)
-    name = getattr(meant, "__qualname__", None) or shown(meant)
     if thread and is_async:
         raise UsageError(f"handler: {name} is an async function: thread=True is for plain functions")
-    if inspect.isasyncgenfunction(meant):
+    if inspect.isasyncgenfunction(meant) or inspect.isasyncgenfunction(meant.__call__):
         raise UsageError(f"handler: {name} is an async generator: a handler returns its output")
-    if not thread and not is_async and inspect.isroutine(meant):
+    if not thread and not is_async:
         raise UsageError(f"handler: {name} is not an async function: pass thread=True to run it in a thread")
+
+
+def _unwrap(handler: Any) -> Any:
+    """The function or object that is called in the end: not a partial, nor an object around a function (Task)."""
+    while True:
+        if isinstance(handler, partial):
+            handler = handler.func
+        elif (
+            not inspect.isroutine(handler)
+            and not isinstance(handler, type)
+            and hasattr(handler, "__wrapped__")
+        ):
+            handler = handler.__wrapped__
+        else:
+            return handler
 
 
 @attrs.frozen

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import attrs
 import trio
 
-from trioboss.actors.doorbell import PACE, Doorbell
+from trioboss.actors.actor import PACE, Doorbell
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.running import Running, by_queue, superseded

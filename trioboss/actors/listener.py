@@ -1,6 +1,6 @@
 """Receives notifications, keeps the presence of this boss, and polls now and then in case one was lost.
 
-machines/listening.py decides when, and says how lost notifications are noticed; runtime/listening.py has the connection
+machines/listening.py decides when, and says how lost notifications are noticed; runtime/adapter.py has the connection
 itself. router.py passes notifications on.
 """
 
@@ -11,14 +11,14 @@ import secrets
 import attrs
 import trio
 
+from trioboss.actors.actor import Doorbell
 from trioboss.actors.clock import DatabaseClock
-from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.ports import ListeningConnection, ListenPort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.router import NotificationRouter
 from trioboss.errors import DatabaseUnavailable, ServerDown
 from trioboss.events import LeaderChanged, ListenerDown, ListenerUp, QueueWarning
-from trioboss.machines.listening import POLLING_INTERVAL, PROBE_TIMEOUT, ListenMachine
+from trioboss.machines.listening import POLLING_INTERVAL, PROBE_TIMEOUT, ListenMachine, OutageReports
 
 __all__ = ["Listener", "ListenerStatistics"]
 
@@ -68,6 +68,7 @@ class Listener:
     leads: bool = attrs.field(default=False, init=False)
     leads_changed: Doorbell = attrs.field(factory=Doorbell, init=False)
     _machine: ListenMachine = attrs.field(init=False)
+    _outage_reports: OutageReports = attrs.field(factory=OutageReports, init=False)
     _listening: trio.Event = attrs.field(factory=trio.Event, init=False)
     _listening_since: float = attrs.field(default=math.inf, init=False)
     _unseen_since: float = attrs.field(default=-math.inf, init=False)
@@ -189,7 +190,8 @@ class Listener:
             self._listening.set()
             self._listening_since = trio.current_time()
             self._router.reconnected()
-            self._reporter.report(ListenerUp())
+            after = self._outage_reports.ended(trio.current_time())
+            self._reporter.report(ListenerUp(self._machine.polling, after))
 
     def _miss_probe(self) -> None:
         """The connection works, but the probe has not arrived. A first connection on which none ever arrives goes
@@ -214,7 +216,9 @@ class Listener:
             # While no server runs, no leader is connected either, and a leader has to be connected for the grace before
             # it takes jobs of other bosses: the grace begins anew.
             self._unseen_since = trio.current_time()
-        self._reporter.report(ListenerDown(reason))
+        seconds = self._outage_reports.failed(trio.current_time(), reason)
+        if seconds is not None:
+            self._reporter.report(ListenerDown(reason, seconds))
 
     def _set_leads(self, leads: bool) -> None:
         if leads != self.leads:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import attrs
 import trio
 
+from trioboss.actors.actor import Doorbell
 from trioboss.actors.dispatcher import BusyNotifier
-from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.listener import Listener
 from trioboss.actors.ports import MaintenancePort
 from trioboss.actors.reporter import Reporter

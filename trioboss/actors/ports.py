@@ -127,9 +127,11 @@ class ListenPort(Protocol):
 class MaintenancePort(Protocol):
     """What maintenance needs."""
 
-    async def rescue_leases(self, grace: float, margin: float, *, warnings: bool, certain: bool) -> Rescue:
+    async def rescue_leases(
+        self, grace: float, margin: float, *, warnings: bool, certain: bool, queue: str | None = None
+    ) -> Rescue:
         """End leases that expired ``margin`` seconds ago, or, if ``certain``, whose worker is gone for ``grace``
-        seconds. ``warnings``: also find problems for operators.
+        seconds; of all queues, or of one. ``warnings``: also find problems for operators.
         """
 
     async def find_long_queues(self) -> Sequence[tuple[str | None, str, str]] | None:
@@ -141,18 +143,23 @@ class MaintenancePort(Protocol):
     async def keep_warnings(self, warnings: Sequence[tuple[str | None, str, str]]) -> None:
         """Keep warnings for operators: the queue, the kind, and the message of each."""
 
-    async def prune(self) -> None:
-        """Retention: drop old jobs and history, make the partitions of the next days. This may take long."""
+    async def prune(self, queue: str | None = None) -> None:
+        """Retention: drop old jobs and history, make the partitions of the next days; or drop old jobs of one queue.
+        This may take long.
+        """
 
     async def notify(self, message: str) -> None:
         """Send a notification to all bosses."""
 
 
 class MonitorPort(Protocol):
-    """What the monitor needs."""
+    """What the monitors need."""
 
     async def count_states(self) -> dict[str, dict[str, int]]:
         """How many jobs of each queue are in each state."""
+
+    async def keep_lag(self, lag: float) -> None:
+        """Keep for operators for how many seconds the event loop of this boss stood still."""
 
 
 class SchedulePort(Protocol):

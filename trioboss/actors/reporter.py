@@ -9,7 +9,9 @@ import attrs
 import trio
 
 from trioboss import events
+from trioboss.event_texts import describe_event
 from trioboss.events import Event
+from trioboss.model.described_error import stack_text
 
 __all__ = ["Reporter"]
 
@@ -19,6 +21,7 @@ _LEVELS: Final[dict[type[Event], int]] = {
     events.JobStarted: logging.DEBUG,
     events.JobCompleted: logging.INFO,
     events.JobFailed: logging.WARNING,
+    events.LateError: logging.WARNING,
     events.JobReleased: logging.INFO,
     events.JobCancelled: logging.INFO,
     events.LeaseLostEvent: logging.WARNING,
@@ -50,6 +53,8 @@ class _Subscriber:
 class Reporter:
     """Takes events from the actors, and never makes them wait: a subscriber that is too slow loses events."""
 
+    worker: str = ""
+    """The name of the boss, for its log lines and those of its handlers."""
     logger: logging.Logger = attrs.field(factory=lambda: logging.getLogger("trioboss"))
     wants_created: bool = attrs.field(default=False, init=False)
     """Whether JobCreated has a reader. An attribute, because every send asks."""
@@ -80,13 +85,33 @@ class Reporter:
         for callback, kinds in self._listeners:
             if type(event) in kinds:
                 callback(event)
-        level = _LEVELS.get(type(event), logging.DEBUG)
-        if self.logger.isEnabledFor(level):
-            self.logger.log(level, "%s", describe(event), extra={"event": event})
+        if self.logger.isEnabledFor(_LEVELS.get(type(event), logging.DEBUG)):
+            self._log(event)
         for subscriber in self._subscribers:
             if subscriber.wants(type(event)):
                 with suppress(trio.WouldBlock):
                     subscriber.channel.send_nowait(event)
+
+    def _log(self, event: Event) -> None:
+        """Log an event: a line that is complete in any format, the same as fields, and the stack of a failure."""
+        job = _job_fields(event)
+        attempt = f"#{job['attempt']}" if job["attempt"] else ""
+        parts = (self.worker, job["queue"], job["job_id"], attempt, describe_event(event))
+        error = getattr(event, "exception", None)
+        record = self.logger.makeRecord(
+            self.logger.name,
+            _LEVELS.get(type(event), logging.DEBUG),
+            __file__,
+            0,
+            "%s",
+            (" ".join(str(part) for part in parts if part),),
+            None if error is None else (type(error), error, error.__traceback__),
+            extra={"event": event, "worker": self.worker, **job},
+        )
+        if error is not None:
+            # Formatters use it as it is. They would not limit what a handler raises, nor survive all of it.
+            record.exc_text = stack_text(error)
+        self.logger.handle(record)
 
     @asynccontextmanager
     async def subscribe(self, *kinds: type[Event]) -> AsyncIterator[trio.MemoryReceiveChannel[Event]]:
@@ -116,15 +141,11 @@ class Reporter:
             subscriber.channel.close()
 
 
-def describe(event: Event) -> str:
-    """An event as one line for people: no payload, no line breaks."""
-    fields = [field.name for field in attrs.fields(type(event)) if field.repr]
-    shown = " ".join(f"{name}={_show(getattr(event, name))}" for name in fields)
-    return f"{type(event).__name__} {shown}".rstrip()
-
-
-def _show(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value * 1000:.1f}ms" if value < 10 else f"{value:.1f}s"
-    text = str(value)
-    return repr(text) if not text.isprintable() or " " in text else text
+def _job_fields(event: Event) -> dict[str, object]:
+    """The job that an event is about, as fields of a record: those of JobLogFilter."""
+    id, attempt = getattr(event, "id", None), getattr(event, "attempt", None)
+    return {
+        "queue": getattr(event, "queue", None) or "",
+        "job_id": "" if id is None else str(id),
+        "attempt": "" if attempt is None else attempt,
+    }

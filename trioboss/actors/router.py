@@ -4,7 +4,7 @@ from uuid import UUID
 
 import attrs
 
-from trioboss.actors.doorbell import PACE, Doorbell
+from trioboss.actors.actor import PACE, Doorbell
 from trioboss.actors.followers import Followers
 from trioboss.actors.ports import Registration
 from trioboss.actors.worker import Worker

@@ -8,8 +8,8 @@ from uuid import UUID
 import attrs
 import trio
 
+from trioboss.actors.actor import Doorbell
 from trioboss.actors.clock import DatabaseClock
-from trioboss.actors.doorbell import Doorbell
 from trioboss.actors.ports import SchedulePort
 from trioboss.actors.reporter import Reporter
 from trioboss.errors import DatabaseUnavailable

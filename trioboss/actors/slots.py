@@ -8,17 +8,16 @@ import attrs
 import trio
 from trio.lowlevel import ParkingLot, Task, checkpoint, current_task, enable_ki_protection
 
-from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.actor import Doorbell
 from trioboss.actors.handlers import HandlerStack
-from trioboss.actors.heartbeat import LeaseWatchers
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import Call, fail_leaked, is_cancelled, run_batch, run_job
-from trioboss.actors.running import ClaimedBatch, Running
+from trioboss.actors.running import ClaimedBatch, LeaseWatchers, Running
 from trioboss.events import JobStarted
 from trioboss.machines.attempt import AttemptState, CancelReason, Outcome
 from trioboss.machines.room import RoomWaiters
 from trioboss.model.job import Job
-from trioboss.model.job_context import current_jobs
+from trioboss.model.job_context import current_jobs, current_worker
 
 __all__ = ["SlotSettings", "Slots"]
 
@@ -40,9 +39,14 @@ class SlotSettings:
     """The largest output, as JSON text."""
 
     @property
+    def most(self) -> int:
+        """Jobs that can run at once."""
+        return self.concurrency * (self.batch_size or 1)
+
+    @property
     def capacity(self) -> int:
         """Jobs that can be leased at once."""
-        return self.concurrency * (self.batch_size or 1) + self.prefetch
+        return self.most + self.prefetch
 
 
 @attrs.define(eq=False)
@@ -177,6 +181,7 @@ class Slots:
     @enable_ki_protection
     async def run(self) -> None:
         """One slot. The main task gets the KeyboardInterrupt of the terminal; one raised here is the handler's."""
+        current_worker.set(self._reporter.worker)
         while True:
             batch: list[Running] = []
             current_jobs.set(batch)

@@ -9,17 +9,17 @@ from uuid import UUID
 import attrs
 import trio
 
+from trioboss.actors.actor import Supervisor
 from trioboss.actors.bulk_poller import BULK_THRESHOLD, BulkPoller
 from trioboss.actors.dispatcher import BusyNotifier, Dispatcher, DispatcherStatistics
 from trioboss.actors.followers import Followers
 from trioboss.actors.handlers import HandlerStack, make_stack, open_asyncio
-from trioboss.actors.heartbeat import LeaseWatchers, Renewer
 from trioboss.actors.lease_checker import LeaseChecker
 from trioboss.actors.leased_job import CallSettings, LeasedJob
 from trioboss.actors.ports import Registration, WorkPort
 from trioboss.actors.reporter import Reporter
+from trioboss.actors.running import LeaseWatchers, Renewer
 from trioboss.actors.slots import Slots
-from trioboss.actors.supervisor import Supervisor
 from trioboss.actors.worker_settings import WorkerSettings as WorkerSettings
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, QueueWarning, WorkerWip
@@ -65,6 +65,7 @@ class Worker:
     is_registered: bool = attrs.field(default=False, init=False)
     """Whether other bosses have to see it in the database."""
     stopped: trio.Event = attrs.field(factory=trio.Event, init=False)
+    """Set when the worker has ended."""
     _created_at: float = attrs.field(factory=trio.current_time, init=False)
     _created_on: Mapping[str, datetime] = attrs.field(factory=dict, init=False)
     """When the queue of each dispatcher was created."""
@@ -116,7 +117,7 @@ class Worker:
     @property
     def registration(self) -> Registration:
         """The worker, as other bosses see it."""
-        return Registration(self.id, self.settings.name, self.settings.queue, self.settings.slots.concurrency)
+        return Registration(self.id, self.settings.name, self.settings.queue, self.settings.slots.most)
 
     # -- messages
 

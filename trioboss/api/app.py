@@ -19,6 +19,8 @@ from trioboss.errors import UsageError
 from trioboss.model.check import check_known, check_name, shown
 from trioboss.model.decoding import Decoder, make_decoder
 from trioboss.model.deployment import Declaration, DeclaredQueue, DeclaredSchedule
+from trioboss.model.job import SendOptions
+from trioboss.model.payload import JsonInput
 from trioboss.model.queue import QueueOptions, QueueSettings, make_settings
 from trioboss.model.schedule import ScheduleOptions
 
@@ -66,7 +68,7 @@ class App:
     after the last; what it yields is `job.context`. ``middleware``: async functions ``(job, call_next)`` around every
     handler of the app, the first one outermost.
 
-    ``label``: the name under which the database remembers what belongs to the app, by default `module:name`. An app
+    ``label``: the name under which the database remembers what belongs to the app, by default ``module:name``. An app
     creates, changes and prunes what has its label, and nothing else. All versions of an app need the same label.
     """
 
@@ -139,6 +141,28 @@ class App:
         self,
         queue: str,
         *,
+        data: type[D] | Decoder[D],
+        batch_size: int,
+        thread: Literal[True],
+        **options: Unpack[WorkerOptions],
+    ) -> Callable[[Callable[[list[ThreadJob[D]]], object]], Task[D]]: ...
+
+    @overload
+    def worker(
+        self,
+        queue: str,
+        *,
+        data: type[D] | Decoder[D],
+        batch_size: int,
+        asyncio: Literal[True],
+        **options: Unpack[WorkerOptions],
+    ) -> Callable[[Callable[[list[AsyncioJob[D]]], Awaitable[object]]], Task[D]]: ...
+
+    @overload
+    def worker(
+        self,
+        queue: str,
+        *,
         data: None = None,
         batch_size: int | None = None,
         thread: bool = False,
@@ -170,20 +194,46 @@ class App:
 
         return declare
 
-    def schedule(self, cron: str, **options: Unpack[ScheduleOptions]) -> Callable[[Task[D]], Task[D]]:
+    @overload
+    def schedule(
+        self,
+        cron: str,
+        *,
+        data: JsonInput = None,
+        tz: str = "UTC",
+        key: str = "",
+        missed: Literal["skip", "latest", "all"] = "skip",
+        **options: Unpack[SendOptions],
+    ) -> Callable[[Task[D]], Task[D]]: ...
+
+    @overload
+    def schedule(
+        self,
+        cron: str,
+        *,
+        data: D,
+        tz: str = "UTC",
+        key: str = "",
+        missed: Literal["skip", "latest", "all"] = "skip",
+        **options: Unpack[SendOptions],
+    ) -> Callable[[Task[D]], Task[D]]: ...
+
+    def schedule(self, cron: str, *, data: object = None, **options: Any) -> Callable[[Task[Any]], Task[Any]]:
         """Declare that a job is sent to the queue of a worker at every tick. The decorator belongs above `worker`.
 
-        Takes the options of `boss.schedule`: data, tz, key, missed, and those of `send`.
+        Takes the options of `boss.schedule`: data, tz, key, missed, and those of `send`. If the worker declares a type
+        for its data, ``data`` is a value of that type, or its JSON.
         """
         check_known("schedule", options, ScheduleOptions.__annotations__)
 
-        def declare(task: Task[D]) -> Task[D]:
-            queues = [worker.queue for worker in self.workers if task in (worker.task, worker.handler)]
-            if not queues:
+        def declare(task: Task[Any]) -> Task[Any]:
+            found = [worker for worker in self.workers if task in (worker.task, worker.handler)]
+            if not found:
                 raise UsageError(
                     f"schedule: {shown(task)} is not declared as a worker: put @app.schedule above @app.worker"
                 )
-            self.schedules.append(ScheduleDeclaration(queues[-1], cron, options))
+            given = {**options, "data": found[-1].task.encode_scheduled(data)}
+            self.schedules.append(ScheduleDeclaration(found[-1].queue, cron, given))
             return task
 
         return declare
@@ -198,7 +248,7 @@ class App:
     ) -> None:
         """Create the declared queues and schedules, and start the workers, or those of some queues.
 
-        Nothing is created or changed for an app that `trioboss migrate` has deployed, in any version, nor with
+        Nothing is created or changed for an app that ``trioboss migrate`` has deployed, in any version, nor with
         ``declare=False``: differences are logged.
         """
         starting = [worker for worker in self.workers if queues is None or worker.queue in queues]
@@ -226,7 +276,7 @@ class App:
 
     @property
     def path(self) -> str:
-        """How the command line finds the app: `module:name`; only the module, if no variable of it is the app."""
+        """How the command line finds the app: ``module:name``; only the module, if no variable of it is the app."""
         module = sys.modules.get(self._module)
         names = [name for name, value in vars(module).items() if value is self] if module else []
         shown = self._module

@@ -9,9 +9,9 @@ import trio
 
 from trioboss.errors import BossClosed, UsageError
 from trioboss.postgres import Connection, Pool
+from trioboss.postgres.caller import CallerConnection, unwrap
 from trioboss.postgres.errors import refuse_aborted, translate_errors
 from trioboss.postgres.executor import execute, execute_in
-from trioboss.postgres.foreign import CallerConnection, unwrap
 from trioboss.postgres.operation import Operation
 from trioboss.postgres.settings import OWN_SETTINGS
 from trioboss.store import Store

@@ -2,25 +2,27 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Self, TypeVar, Unpack
 
-from trioboss.api.connecting import ConnectionOptions, make_context, make_dsn
+from trioboss.api.connecting import ConnectionOptions, check_connect, make_context, make_dsn
 from trioboss.errors import BossClosed
 from trioboss.model.described_error import Redact
 from trioboss.model.payload import MAX_BYTES
 from trioboss.model.queue import QueueOptions
 from trioboss.postgres.blocking import (
     BlockingConnection,
+    ConnectBlocking,
+    ForeignConnection,
     ensure_transaction_blocking,
+    execute_blocking,
     is_connected,
     open_blocking,
+    unwrap_blocking,
 )
-from trioboss.postgres.blocking_executor import execute_blocking
 from trioboss.postgres.dsn import hide_password
 from trioboss.postgres.embedded import resolve_dsn
 from trioboss.postgres.errors import refuse_aborted, translate_errors, wrap_driver_errors
-from trioboss.postgres.foreign_blocking import ForeignConnection, unwrap_blocking
 from trioboss.postgres.migrate import check_version
 from trioboss.postgres.migrate import migrate as migrate_schema
 from trioboss.postgres.operation import Operation
@@ -31,10 +33,13 @@ __all__ = ["AnyConn", "BlockingBase"]
 
 T = TypeVar("T")
 AnyConn = BlockingConnection | ForeignConnection | None
+"""The ``conn`` of a call of `SyncBoss`: a blocking connection of psycopg, one of Django or SQLAlchemy on psycopg, or
+None: then the call is a transaction of its own."""
 
 
 class BlockingBase:
-    """Executes operations of a store by blocking. Opens with the first operation, if not before, and only once.
+    """Executes operations of a store by blocking. Opens with the first operation, if not before; an opening that
+    fails is tried again by the next one.
 
     Keeps a connection for each thread that executes something at the same time, and replaces broken ones. One
     connection with a lock could deadlock: the operation of one thread may wait for a row lock that another thread
@@ -51,10 +56,13 @@ class BlockingBase:
         max_payload: int = MAX_BYTES,
         redact: Redact | None = None,
         defaults: QueueOptions | None = None,
+        connect: ConnectBlocking | None = None,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         self._store: Store = make_store(make_context(schema, max_payload, redact, defaults))
-        self._share: AbstractContextManager[str] = resolve_dsn(make_dsn("SyncBoss", dsn, connection))
+        self._named_dsn = make_dsn("SyncBoss", dsn, connection)
+        self._connect = check_connect(connect, autocommit=True)
+        self._share = ExitStack()
         self._migrate = migrate
         self._create_schema = create_schema
         self._is_checked = False
@@ -70,13 +78,12 @@ class BlockingBase:
                 raise BossClosed("this SyncBoss is closed: make another one")
             if self._is_open:
                 return self
-            self.dsn = self._share.__enter__()
-            self._is_open = True
-            try:
+            # A failed opening leaves nothing behind, and the next call tries again: the database may be up by then.
+            with ExitStack() as stack:
+                self.dsn = stack.enter_context(resolve_dsn(self._named_dsn))
                 self._prepare_schema()
-            except BaseException:
-                self.close()
-                raise
+                self._share = stack.pop_all()
+            self._is_open = True
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -93,21 +100,24 @@ class BlockingBase:
     def close(self) -> None:
         """Close the connections, and leave the embedded server if there is one. It cannot be opened again."""
         with self._opening:
-            was_open, self._is_open, self._is_closed = self._is_open, False, True
+            self._is_open, self._is_closed = False, True
             for connection in (*self._idle, *self._spare):
                 connection.close()
             self._idle.clear()
             self._spare.clear()
-            if was_open:
-                self._share.__exit__(None, None, None)
+            self._share.close()
 
     def _prepare_schema(self) -> None:
         """Migrate the schema if asked to. Otherwise the first operation checks it, so that `is_installed` can tell."""
         if not self._migrate:
             return
         catalog = self._store.context.catalog
-        with wrap_driver_errors(), self._borrow(self._spare, {}) as conn, conn.transaction():
-            execute_blocking(conn, migrate_schema(catalog, create_schema=self._create_schema), conn)
+        with wrap_driver_errors(), ExitStack() as stack:
+            conn = stack.enter_context(closing(open_blocking(self.dsn, {}, self._connect)))
+            with conn.transaction():
+                execute_blocking(conn, migrate_schema(catalog, create_schema=self._create_schema), conn)
+            stack.pop_all()
+        self._spare.append(conn)
         self._is_checked = True
 
     def _check_schema(self) -> None:
@@ -154,7 +164,7 @@ class BlockingBase:
                 break
             connection = candidate if is_connected(candidate) else None
         if connection is None:
-            connection = open_blocking(self.dsn, settings)
+            connection = open_blocking(self.dsn, settings, self._connect)
         try:
             yield connection
         finally:

@@ -8,13 +8,13 @@ from typing import Any, Protocol, Unpack
 
 import attrs
 
-from trioboss.api.connecting import ConnectionOptions, make_context, make_dsn
+from trioboss.api.connecting import ConnectionOptions, check_connect, make_context, make_dsn
 from trioboss.api.jobs import JobsMixin
 from trioboss.api.queues import QueuesMixin
 from trioboss.api.sending import SendingMixin
 from trioboss.api.waiting import WaitingMixin
 from trioboss.api.working import WorkingMixin
-from trioboss.model.check import check_count, check_duration
+from trioboss.model.check import check_count, check_duration, check_key
 from trioboss.model.described_error import Redact
 from trioboss.model.job import Duration
 from trioboss.model.payload import MAX_BYTES
@@ -22,8 +22,8 @@ from trioboss.model.queue import QueueOptions
 from trioboss.postgres import Pool
 from trioboss.postgres.connection import Connect
 from trioboss.postgres.dsn import hide_password
+from trioboss.runtime.lifecycle import RuntimeSettings
 from trioboss.runtime.opening import Opened, OpenSettings, open_runtime
-from trioboss.runtime.runtime import RuntimeSettings
 from trioboss.store import Store, make_store
 
 __all__ = ["Boss", "Startable", "open_boss"]
@@ -132,11 +132,12 @@ async def open_boss(
     times: dict[str, Any] = {"grace": grace, "presence_grace": presence_grace}  # made seconds by their fields
     times |= {"monitor_interval": monitor_interval, "warning_interval": warning_interval}
     times |= {"maintenance_interval": maintenance_interval, "prune_interval": prune_interval}
-    name = worker_name or f"{platform.node()}:{os.getpid()}"
+    name = check_key("worker_name", worker_name or f"{platform.node()}:{os.getpid()}")
     settings = RuntimeSettings(supervise=supervise, schedule=schedule, worker_name=name, **times)
     size = check_count("pool_size", pool_size, low=1)
     wait = check_duration("connect_wait", connect_wait)
-    opening = OpenSettings(size, migrate, create_schema, wait, connect)
+    checked = check_connect(connect, autocommit=True, prepare_threshold=None, prepare=True)
+    opening = OpenSettings(size, migrate, create_schema, wait, checked)
     store = make_store(make_context(schema, max_payload, redact, defaults))
     found = make_dsn("open_boss", dsn, connection)
     async with _open(open_runtime(found, store, settings, opening), store) as boss:

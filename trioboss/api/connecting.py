@@ -1,16 +1,20 @@
 """The parameters that `open_boss` and `SyncBoss` share, and names of options that other versions of pg-boss have."""
 
-from collections.abc import Mapping
-from typing import Any
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-from trioboss.model.check import check_count, check_known
+from trioboss.errors import UsageError
+from trioboss.model.check import check_count, check_known, shown
 from trioboss.model.described_error import Redact
 from trioboss.model.queue import QueueOptions, check_defaults
 from trioboss.postgres.dsn import ConnectionOptions, with_parameters
 from trioboss.sql import Catalog, check_schema
 from trioboss.store import Context
 
-__all__ = ["ConnectionOptions", "make_context", "make_dsn"]
+__all__ = ["ConnectionOptions", "check_connect", "make_context", "make_dsn"]
+
+C = TypeVar("C", bound=Callable[..., object])
 
 # What pg-boss calls it, or called it, and what it is here.
 _OTHER_NAMES = {
@@ -44,6 +48,24 @@ def make_dsn(call: str, dsn: str | None, options: Mapping[str, Any]) -> str | No
             raise TypeError(f"{call}: unexpected option {name!r}: it is for queues: defaults={{{name!r}: …}}")
     check_known(call, options, ConnectionOptions.__annotations__)
     return with_parameters(dsn, options)
+
+
+def check_connect(connect: C | None, **arguments: object) -> C | None:
+    """A function that can be called with the text of a connection, and with these arguments."""
+    if connect is None:
+        return None
+    if not callable(connect):
+        raise UsageError(f"connect: {shown(connect)} is not a function that opens a connection")
+    try:
+        inspect.signature(connect).bind("", **arguments)
+    except ValueError:
+        pass  # a function of C without a signature
+    except TypeError as error:
+        raise UsageError(
+            f"connect: {error}: it is called with the text of a connection and {', '.join(arguments)}; "
+            "take **arguments, and pass them on"
+        ) from None
+    return connect
 
 
 def make_context(

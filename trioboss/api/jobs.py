@@ -11,8 +11,8 @@ from trioboss.model.explanation import Explanation
 from trioboss.model.handed_job import HandedJob
 from trioboss.model.job import FetchOptions, FindOptions, Job, Redriven, Settled, UpdateOptions
 from trioboss.model.payload import JsonInput
-from trioboss.postgres.foreign import CallerConnection
-from trioboss.runtime.runtime import Runtime
+from trioboss.postgres.caller import CallerConnection
+from trioboss.runtime.lifecycle import Runtime
 from trioboss.store import Targets
 
 __all__ = ["JobsMixin"]
@@ -44,7 +44,7 @@ class JobsMixin(ApiBase):
         too. ``min_priority`` and ``max_priority``: only jobs of such a priority.
         """
         return await self._execute_with(
-            lambda own: self._store.claiming.fetch(
+            lambda own: self._store.manual.fetch(
                 queue,
                 own=own,
                 batch_size=batch_size,
@@ -91,7 +91,7 @@ class JobsMixin(ApiBase):
         A handler that runs such a job elsewhere is cancelled. A handler may pass the job it was given: it goes on, and
         its return value or exception is ignored, unless it did so in a transaction (``conn``) that was rolled back.
         """
-        complete = self._store.settling.complete
+        complete = self._store.manual.complete
         handled = self._find_handled()
         return await self._execute_with(
             lambda own: complete(
@@ -107,7 +107,7 @@ class JobsMixin(ApiBase):
 
         Handlers that run them elsewhere are cancelled, as with `complete`.
         """
-        fail = self._store.settling.fail
+        fail = self._store.manual.fail
         handled = self._find_handled()
         return await self._execute_with(
             lambda own: fail(queue, job_or_id, error, own=own, handled=handled), conn

@@ -10,7 +10,7 @@ from trioboss.model.payload import JsonInput
 from trioboss.model.queue import Queue, QueueOptions, QueueStats
 from trioboss.model.schedule import Schedule
 from trioboss.model.statistics import KeptWarning, QueueSample
-from trioboss.postgres.foreign import CallerConnection
+from trioboss.postgres.caller import CallerConnection
 from trioboss.postgres.migrate import read_version
 
 __all__ = ["QueuesMixin"]
@@ -120,8 +120,8 @@ class QueuesMixin(ApiBase):
 
         The schedule of the same queue and key is replaced. ``tz``: the time zone of the expression, as
         ``"Europe/Berlin"``. ``missed``: which ticks are fired that were due while no boss was running: none ("skip"),
-        the "latest", or "all". Further options are those of `send`, for the job of each tick, except ``id`` and
-        ``start_after``.
+        the "latest", or "all", at most the last 1,000. Further options are those of `send`, for the job of each tick,
+        except ``id`` and ``start_after``.
         """
         operation = self._store.schedules.schedule(queue, cron, data, tz, key, missed, send_options)
         await self._execute(operation, conn)

@@ -14,7 +14,7 @@ from trioboss.model.handed_job import D_co
 from trioboss.model.payload import JsonInput
 from trioboss.model.states import JobState
 from trioboss.postgres import Connection
-from trioboss.postgres.foreign import CallerConnection
+from trioboss.postgres.caller import CallerConnection
 
 if TYPE_CHECKING:
     # For the annotation only: a boss runs jobs, and a job names its boss.
@@ -60,7 +60,7 @@ class RunningJob(LeasedJob[D_co]):
         raised and nothing is committed. If the block raises, everything is rolled back, and the job is not completed.
 
         For an output, call ``await job.complete(output, conn=conn)`` within the block. The handler may go on after the
-        block; what it returns or raises then does not count.
+        block; what it returns then does not count, and an exception is logged (`LateError`).
         """
         async with self.boss.transaction() as conn:
             before = self._running.manual
@@ -71,7 +71,7 @@ class RunningJob(LeasedJob[D_co]):
         self.settled_manually(JobState.COMPLETED, "", committed=True)
 
     async def complete(self, output: JsonInput = None, *, conn: CallerConnection | None = None) -> None:
-        """Settle the job now; what the handler returns afterwards does not count.
+        """Settle the job now; what the handler returns afterwards does not count, and an exception is logged.
 
         With ``conn`` the completion is part of your transaction. If that is rolled back, the job is not completed, and
         the handler's end counts.

@@ -19,11 +19,10 @@ from trioboss.api.new_jobs import (
 from trioboss.events import JobCreated
 from trioboss.model.job import Duration, NewJob, SendOptions, Start
 from trioboss.model.payload import JsonInput
-from trioboss.postgres.caller import ensure_transaction
+from trioboss.postgres.caller import CallerConnection, ensure_transaction, unwrap
 from trioboss.postgres.errors import wrap_driver_errors
 from trioboss.postgres.executor import execute_in
-from trioboss.postgres.foreign import CallerConnection, unwrap
-from trioboss.runtime.runtime import Runtime
+from trioboss.runtime.lifecycle import Runtime
 from trioboss.runtime.send_batching import SendBatcher
 from trioboss.store.loading import Loaded
 

@@ -43,6 +43,10 @@ class SyncBoss(BlockingBase):
 
     Use it as a context manager, or call `close` at the end; any number of threads may share it. Each method is
     described in full at the method of `Boss` that has the same name.
+
+    The arguments are those of `open_boss` with the same names. ``connect`` is a blocking function here: it opens each
+    connection instead of ``psycopg.Connection.connect``, with the same arguments. The database is opened by the first
+    call; if that fails, the next call tries again.
     """
 
     # -- queues
@@ -260,7 +264,7 @@ class SyncBoss(BlockingBase):
     ) -> list[Job]:
         """Claim jobs."""
         return self._execute_with(
-            lambda own: self._store.claiming.fetch(
+            lambda own: self._store.manual.fetch(
                 queue,
                 own=own,
                 batch_size=batch_size,
@@ -289,14 +293,14 @@ class SyncBoss(BlockingBase):
         conn: AnyConn = None,
     ) -> Settled:
         """Complete active jobs."""
-        complete = self._store.settling.complete
+        complete = self._store.manual.complete
         return self._execute_with(
             lambda own: complete(queue, job_or_id, output, own=own, include_queued=include_queued), conn
         )
 
     def fail(self, queue: str, job_or_id: Targets, error: object = None, *, conn: AnyConn = None) -> Settled:
         """Fail active jobs."""
-        fail = self._store.settling.fail
+        fail = self._store.manual.fail
         return self._execute_with(lambda own: fail(queue, job_or_id, error, own=own), conn)
 
     def touch(self, queue: str, job_or_id: Targets, *, conn: AnyConn = None) -> Settled:

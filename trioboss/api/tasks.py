@@ -10,7 +10,8 @@ from trioboss.errors import UsageError
 from trioboss.model.decoding import Decoder
 from trioboss.model.job import SendOptions
 from trioboss.model.payload import Json
-from trioboss.postgres.foreign import CallerConnection
+from trioboss.model.payload import encode as check_encodable
+from trioboss.postgres.caller import CallerConnection
 
 if TYPE_CHECKING:
     # For the annotation only: a boss starts apps, and a task of an app sends with a boss.
@@ -45,6 +46,30 @@ class Task(Generic[D]):
     def encode(self, data: D) -> Json:
         """The data as JSON, for ``boss.send(task.queue, task.encode(data))`` and for `SyncBoss`."""
         return cast("Json", data) if self._decoder is None else self._decoder.encode(data)
+
+    def encode_scheduled(self, data: object) -> Json:
+        """The data of a schedule as JSON: it is given as a value of the declared type, or as the JSON of one.
+
+        Data that does not fit is refused here: every job of the schedule would fail.
+        """
+        try:
+            encoded = self.encode(cast("D", data))
+        except Exception as error:  # a decoder of the program raises what it likes
+            if not self._can_read(data):
+                raise UsageError(
+                    f"schedule: every job would fail, because the worker of queue {self.queue!r} cannot read its "
+                    f"data: {error}; pass data= of the type that the worker declares"
+                ) from None
+            encoded = cast("Json", data)
+        check_encodable(encoded)
+        return encoded
+
+    def _can_read(self, data: object) -> bool:
+        try:
+            cast("Decoder[D]", self._decoder).decode(cast("Json", data))
+        except Exception:
+            return False
+        return True
 
     async def send(
         self,

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import attrs
 import trio
 
-from trioboss.actors.doorbell import Doorbell
+from trioboss.actors.actor import Doorbell
 from trioboss.api.base import ApiBase
 from trioboss.errors import DatabaseUnavailable, JobNotFound, UsageError
 from trioboss.events import Event
@@ -17,7 +17,7 @@ from trioboss.model.check import check_duration, check_name, check_uuid
 from trioboss.model.job import Duration, Job, JobUpdate
 from trioboss.postgres.executor import execute
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.runtime.runtime import Runtime
+from trioboss.runtime.lifecycle import Runtime
 
 __all__ = ["WaitingMixin"]
 

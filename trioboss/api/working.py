@@ -27,7 +27,7 @@ from trioboss.model.check import check_count, check_duration, check_known, check
 from trioboss.model.decoding import Decoder
 from trioboss.model.job import Duration
 from trioboss.model.settle_and_claim import ClaimRequest
-from trioboss.runtime.runtime import BossStatistics, Runtime
+from trioboss.runtime.lifecycle import BossStatistics, Runtime
 
 if TYPE_CHECKING:
     # For the annotation only: this is a part of Boss.
@@ -95,6 +95,30 @@ class WorkingMixin(ApiBase):
         handler: Callable[[AsyncioJob[D]], Awaitable[object]],
         *,
         data: type[D] | Decoder[D],
+        asyncio: Literal[True],
+        **options: Unpack[WorkOptions],
+    ) -> Worker: ...
+
+    @overload
+    async def work(
+        self,
+        queue: str,
+        handler: Callable[[list[ThreadJob[D]]], object],
+        *,
+        data: type[D] | Decoder[D],
+        batch_size: int,
+        thread: Literal[True],
+        **options: Unpack[WorkOptions],
+    ) -> Worker: ...
+
+    @overload
+    async def work(
+        self,
+        queue: str,
+        handler: Callable[[list[AsyncioJob[D]]], Awaitable[object]],
+        *,
+        data: type[D] | Decoder[D],
+        batch_size: int,
         asyncio: Literal[True],
         **options: Unpack[WorkOptions],
     ) -> Worker: ...

@@ -16,8 +16,10 @@ psql           `trioboss psql`
 schema         migrate, version, rollback, uninstall
 plans          `trioboss plans`
 deploying      `trioboss migrate MODULE:APP`
-worker         `trioboss worker`: signals, and several processes
+worker         `trioboss worker`: signals
+processes      `trioboss worker --processes`
 banner         the first lines of a worker
+signals        the signals that stop a command
 stopping       what a stopping worker waits for
 health         `trioboss worker --health`: probes and metrics over HTTP
 database_metrics  metrics that the database has to be asked for
@@ -28,6 +30,8 @@ dashboard      `trioboss dashboard`, and the dashboard beside a worker
 doctor         `trioboss doctor`
 findings       the checks of the doctor
 drift          where a schema differs from what the migrations make
+drift_rights   where its rights differ
+repairs        the statements that repair it
 grants         `trioboss grants`
 pipeline       `trioboss pipeline`
 """

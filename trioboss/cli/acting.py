@@ -10,8 +10,9 @@ import attrs
 from trioboss.api.sync import SyncBoss
 from trioboss.cli.admin import parse_filters, parse_json, parse_options
 from trioboss.cli.opening import with_boss
-from trioboss.cli.output import confirm, count, print_error, print_json
+from trioboss.cli.output import confirm, print_error, print_json
 from trioboss.errors import JobNotFound, UnknownQueue, UsageError
+from trioboss.model.texts import count
 
 __all__ = ["act", "redrive", "update_job"]
 

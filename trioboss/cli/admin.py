@@ -9,11 +9,12 @@ import attrs
 
 from trioboss.api.sync import SyncBoss
 from trioboss.cli.opening import with_boss
-from trioboss.cli.output import print_error, print_json, print_rows, printable
+from trioboss.cli.output import print_error, print_json, print_rows
 from trioboss.cli.times import parse_instant
 from trioboss.errors import UnknownQueue, UsageError
 from trioboss.model.explanation import Reason
 from trioboss.model.job import NewJob
+from trioboss.model.texts import printable
 
 __all__ = [
     "jobs",

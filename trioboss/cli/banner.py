@@ -8,6 +8,7 @@ from trioboss._version import __version__
 from trioboss.api.app import App
 from trioboss.api.boss import Boss
 from trioboss.cli.output import format_table
+from trioboss.errors import TriobossError
 
 __all__ = ["log_banner"]
 
@@ -15,8 +16,15 @@ _logger = logging.getLogger("trioboss.worker")
 
 
 async def log_banner(boss: Boss, app: App, queues: list[str] | None, concurrency: int | None) -> None:
-    """Log what the worker does, and on which database. Never a password."""
-    fields = await _collect(boss, app, queues, concurrency)
+    """Log what the worker does, and on which database. Never a password.
+
+    The jobs are running already: a server that restarts at this moment does not end the worker.
+    """
+    try:
+        fields = await _collect(boss, app, queues, concurrency)
+    except TriobossError as error:
+        _logger.warning("trioboss %s works; its settings cannot be shown now: %s", __version__, error)
+        return
     _logger.info("%s", "\n".join(_describe(fields)), extra={"fields": {"event": "WorkerStarted", **fields}})
 
 

@@ -1,6 +1,7 @@
 """`trioboss dashboard`, and the dashboard beside a worker or the demo."""
 
 import argparse
+import math
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ import trio
 from trioboss.cli.health import parse_address
 from trioboss.cli.opening import explain, open_sync
 from trioboss.cli.output import print_error
+from trioboss.cli.signals import is_stopped_within, receive_stop_signals
 from trioboss.errors import DatabaseUnavailable, SchemaOutOfDate, StatementFailed, UsageError
 from trioboss.postgres.embedded import find_dsn
 
@@ -42,9 +44,11 @@ async def dashboard(args: argparse.Namespace) -> int:
     if args.act and act_dsn is None:
         raise UsageError("act: needs the address of a database: --dsn, TRIOBOSS_DSN or --act-dsn")
     address = f"{args.host}:{args.port}"
-    async with open_dashboard(args.dsn, args.schema, address, act_dsn=act_dsn, redact=args.redact) as found:
-        print(f"The dashboard is at {found} {'' if act_dsn else '(it only reads)'}", flush=True)
-        await trio.sleep_forever()
+    opening = open_dashboard(args.dsn, args.schema, address, act_dsn=act_dsn, redact=args.redact)
+    with receive_stop_signals() as signals:
+        async with opening as found:
+            print(f"The dashboard is at {found} {'' if act_dsn else '(it only reads)'}", flush=True)
+            await is_stopped_within(math.inf, signals)
     return 0
 
 

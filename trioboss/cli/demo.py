@@ -13,6 +13,7 @@ import trio
 
 from trioboss.api.boss import Boss, open_boss
 from trioboss.cli.dashboard import open_dashboard
+from trioboss.cli.signals import is_stopped_within, receive_stop_signals
 from trioboss.model.check import check_duration
 from trioboss.model.payload import Json
 from trioboss.postgres.dsn import hide_password
@@ -90,20 +91,21 @@ async def _show_dashboard(boss: Boss, args: argparse.Namespace) -> None:
             raise ConnectionError("the server of the shop does not answer")
         return f"hello, {job.data['name']}"
 
-    async with open_dashboard(boss.dsn, boss.schema, args.dashboard, act_dsn=boss.dsn) as address:
-        print(f"The dashboard is at {address}  Ctrl-C ends it.", flush=True)
-        for queue in ("demo/greetings", "demo/orders", "demo/failing"):
-            await boss.work(queue, run, concurrency=5)
-        number = 0
-        while True:
-            number += 1
-            data: Json = {"name": f"job {number}"}
-            await boss.send("demo/greetings", data)
-            if number % 3 == 0:
-                await boss.send("demo/orders", data, singleton_key=f"customer {number % 7}")
-            if number % 40 == 0:
-                await boss.send("demo/failing", data)
-            await trio.sleep(random.expovariate(10))
+    opening = open_dashboard(boss.dsn, boss.schema, args.dashboard, act_dsn=boss.dsn)
+    with receive_stop_signals() as signals:
+        async with opening as address:
+            print(f"The dashboard is at {address}  Ctrl-C ends it.", flush=True)
+            for queue in ("demo/greetings", "demo/orders", "demo/failing"):
+                await boss.work(queue, run, concurrency=5)
+            number = 0
+            while not await is_stopped_within(random.expovariate(10), signals):
+                number += 1
+                data: Json = {"name": f"job {number}"}
+                await boss.send("demo/greetings", data)
+                if number % 3 == 0:
+                    await boss.send("demo/orders", data, singleton_key=f"customer {number % 7}")
+                if number % 40 == 0:
+                    await boss.send("demo/failing", data)
 
 
 async def _show_latency(boss: Boss, seconds: float) -> _Times:

@@ -9,9 +9,10 @@ from trioboss.api.boss import open_boss
 from trioboss.api.deploying import apply_plan, make_plan
 from trioboss.cli.loading import load_app
 from trioboss.cli.opening import open_sync
-from trioboss.cli.output import count, print_error, printable
+from trioboss.cli.output import print_error
 from trioboss.cli.schema import advise_grants
 from trioboss.model.deployment import Action, Change, Declaration
+from trioboss.model.texts import count, printable
 from trioboss.sql.plans import LATEST
 
 __all__ = ["run_deploy"]

@@ -1,27 +1,32 @@
 """Finds where a schema differs from what the migrations make, with the statements that repair it.
 
 The migrations are applied to a schema that exists only within a transaction, which is rolled back: so the comparison is
-exact on every version of Postgres.
+exact on every version of Postgres. Tables that are made for one queue or day are compared with the table that holds
+what has no table of its own.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
 
 import attrs
 
 from trioboss.api.sync import SyncBoss
+from trioboss.cli.drift_rights import find_missing_rights, find_public, read_rights
+from trioboss.cli.repairs import Part, Properties, Repairs
 from trioboss.postgres.blocking import BlockingConnection
-from trioboss.sql import Catalog, qualify
-from trioboss.sql.grants import grant_text
-from trioboss.sql.parts import making_statement
+from trioboss.sql import Catalog, qualify, unqualify
 from trioboss.sql.plans import migrations
 
 __all__ = ["Drift", "find_drift"]
 
-_PUBLIC = "PUBLIC"
-_SIMILAR = 0.5  # the share of rights from which on a role is taken for one of a kind
-Objects = Mapping[tuple[str, str | None, str], str]
-Right = tuple[str, str, str | None, str]
+Objects = Mapping[Part, Properties]
+
+_COMMON = "live_job_common"
+_DAY = re.compile(r"(archive|attempt)_(\d{8})")
+_LAST = 10**6  # a position after all statements of the migrations
 
 
 @attrs.frozen
@@ -33,18 +38,18 @@ class Drift:
 
 
 def find_drift(boss: SyncBoss) -> list[Drift]:
-    """All differences. Needs the right to create a schema; nothing is changed."""
+    """All differences, in the order in which to repair them. Needs the right to create schemas; nothing changes."""
     scratch = f"trioboss_doctor_{os.getpid()}"
     with boss.unchecked_transaction() as conn, conn.transaction(force_rollback=True):
         _execute(conn, f"SET LOCAL lock_timeout = '5s';\nCREATE SCHEMA \"{scratch}\";")
         for migration in migrations():
             _execute(conn, migration.apply_text(scratch))
-        made, found = _describe(conn, scratch), _describe(conn, boss.schema)
-        rights = _read_rights(conn, boss.schema)
-        drift = list(_compare(made, found, boss.schema))
-        drift += _find_public(rights, _read_rights(conn, scratch), boss.schema)
-        for role in sorted(rights.keys() - {_PUBLIC}):
-            drift += _find_missing_rights(conn, scratch, role, rights[role])
+        _execute(conn, "SET LOCAL search_path = ''; SET LOCAL timezone = 'UTC'")
+        comparison = _Comparison(_describe(conn, scratch), _describe(conn, boss.schema), boss.schema)
+        drift = comparison.run(*_read_contents(conn, boss.schema, comparison.found))
+        rights, public = read_rights(conn, boss.schema), read_rights(conn, scratch)
+        drift += [Drift(*each) for each in find_public(rights, public, boss.schema)]
+        drift += [Drift(*each) for each in find_missing_rights(conn, scratch, rights)]
     return drift
 
 
@@ -52,115 +57,95 @@ def _execute(conn: BlockingConnection, text: str) -> None:
     conn.execute(text.encode())
 
 
+def _read(conn: BlockingConnection, schema: str, statement: str) -> list[tuple[Any, ...]]:
+    return conn.execute(Catalog(schema).get(statement).text.encode()).fetchall()
+
+
 def _describe(conn: BlockingConnection, schema: str) -> Objects:
-    """The definitions of all objects, by kind, table and name, without the name of the schema."""
-    _execute(conn, f'SET LOCAL search_path = "{schema}", pg_catalog')
-    rows = conn.execute(Catalog(schema).get("describe_schema").text.encode()).fetchall()
-    return {(kind, of, _neutral(name, schema)): _neutral(text or "", schema) for kind, of, name, text in rows}
+    """The properties of all objects, with the names of the schema trioboss."""
+    return {
+        Part(kind, of, _rename(name, schema)): {
+            key: _rename(value, schema) for key, value in properties.items()
+        }
+        for statement in ("describe_tables", "describe_schema")
+        for kind, of, name, properties in _read(conn, schema, statement)
+    }
 
 
-def _neutral(text: str, schema: str) -> str:
-    for mention in (f'"{schema}".', f"{schema}."):
-        text = text.replace(mention, "trioboss.")
-    return text.replace(f"'{schema}'", "'trioboss'")
+def _rename(value: Any, schema: str) -> Any:
+    """A definition as it would be in the schema trioboss."""
+    if isinstance(value, list):
+        return [_rename(each, schema) for each in value]
+    return unqualify(value, schema) if isinstance(value, str) else value
 
 
-def _compare(made: Objects, found: Objects, schema: str) -> Iterator[Drift]:
-    missing_tables = {name for kind, _, name in made.keys() - found.keys() if kind == "table"}
-    for (kind, of, name), definition in made.items():
-        if of in missing_tables:
-            continue  # the statement that makes the table makes them, too, or they follow it
-        where = f"{kind} {name}" if of is None else f"{kind} {name} of {of}"
-        if (kind, of, name) not in found:
-            yield Drift(f"{where} is missing", _make(kind, of, name, definition, schema))
-        elif found[kind, of, name] != definition:
-            yield Drift(f"{where} was changed", _change(kind, of, name, definition, schema))
-    ours = {name for kind, _, name in made if kind == "table"}
-    for kind, of, name in found.keys() - made.keys():
-        if kind == "trigger" and of in ours:
-            text = f"trigger {name} of {of} is not one of trioboss: it runs in every statement"
-            yield Drift(text, qualify(f'DROP TRIGGER "{name}" ON trioboss."{of}";', schema))
+def _read_contents(
+    conn: BlockingConnection, schema: str, found: Objects
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """The queues with a table of their own, and the tables without a row that they need, as far as they can be read."""
+    queues, empty = [], []
+    if all(Part("column", "queue", column) in found for column in ("name", "partition", "table_name")):
+        queues = [(name, table) for name, table in _read(conn, schema, "get_own_tables")]
+    if all(Part("table", None, table) in found for table in ("lock_seed", "sampling")):
+        empty = [table for (table,) in _read(conn, schema, "find_empty")]
+    return queues, empty
 
 
-def _make(kind: str, of: str | None, name: str, definition: str, schema: str) -> str:
-    if kind == "column":
-        return qualify(f"ALTER TABLE trioboss.{of} ADD COLUMN {name} {definition};", schema)
-    if kind == "constraint":
-        return qualify(f"ALTER TABLE trioboss.{of} ADD CONSTRAINT {name} {definition};", schema)
-    made = making_statement(kind, name.partition("(")[0], schema)
-    return made or f"-- trioboss migrate cannot repair this: install into a new schema ({kind} {name})"
+@attrs.define
+class _Comparison:
+    """The objects as the migrations make them, beside those of the schema."""
 
+    made: Objects
+    found: Objects
+    _schema: str
+    _drift: list[tuple[int, Drift]] = attrs.field(factory=list, init=False)
 
-def _change(kind: str, of: str | None, name: str, definition: str, schema: str) -> str:
-    if kind == "column":
-        return _change_column(str(of), name, definition, schema)
-    again = _make(kind, of, name, definition, schema)
-    if kind in ("function", "view"):
-        return again.replace(f"CREATE {kind.upper()}", f"CREATE OR REPLACE {kind.upper()}", 1)
-    if kind == "constraint":
-        return qualify(f"ALTER TABLE trioboss.{of} DROP CONSTRAINT {name};\n", schema) + again
-    if kind in ("index", "trigger"):
-        place = f"trioboss.{name}" if kind == "index" else f"{name} ON trioboss.{of}"
-        return qualify(f"DROP {kind.upper()} {place};\n", schema) + again
-    return f"-- compare with this, and change what differs:\n{again}"
+    def run(self, queues: Iterable[tuple[str, str]], empty: Iterable[str]) -> list[Drift]:
+        """The differences, in the order of the statements that make the objects.
 
+        ``queues``: those that have a table of their own, with its name. ``empty``: tables that lack their row.
+        """
+        expected = {**self.made, **dict(self._expect_partitions(dict(queues)))}
+        repairs = Repairs(expected, self.found)
+        for part, properties in expected.items():
+            if part not in self.found:
+                if repairs.is_separate(part):
+                    self._add(part, f"{part} is missing", repairs.make(part))
+            elif changed := self._find_changed(part, properties):
+                self._add(part, f"{part} was changed: {', '.join(changed)}", repairs.change(part, changed))
+        for table in empty:
+            self._add(Part("table", None, table), f"table {table} is empty", repairs.fill(table))
+        for part in self.found.keys() - expected.keys():
+            if removal := repairs.remove(part):
+                self._add(part, *removal)
+        return [drift for _, drift in sorted(self._drift, key=lambda each: (each[0], each[1].text))]
 
-def _change_column(table: str, name: str, definition: str, schema: str) -> str:
-    text, _, default = definition.partition(" DEFAULT ")
-    kind, not_null, _ = text.partition(" NOT NULL")
-    changes = [
-        f"ALTER COLUMN {name} DROP DEFAULT",
-        f"ALTER COLUMN {name} TYPE {kind}",
-        f"ALTER COLUMN {name} {'SET' if not_null else 'DROP'} NOT NULL",
-    ]
-    if default:
-        changes.append(f"ALTER COLUMN {name} SET DEFAULT {default}")
-    return qualify(f"ALTER TABLE trioboss.{table} {', '.join(changes)};", schema)
+    def _add(self, part: Part, text: str, repair: str) -> None:
+        # A table of a queue is made by what the migrations make for it.
+        number = _LAST if part.model is not None and part not in self.found else part.position
+        self._drift.append((number, Drift(text, qualify(repair, self._schema))))
 
-
-# -- rights
-
-
-def _read_rights(conn: BlockingConnection, schema: str) -> dict[str, set[Right]]:
-    _execute(conn, f'SET LOCAL search_path = "{schema}", pg_catalog')
-    rights: dict[str, set[Right]] = {}
-    for role, kind, name, column, right in conn.execute(
-        Catalog(schema).get("describe_rights").text.encode()
-    ).fetchall():
-        rights.setdefault(role, set()).add((kind, _neutral(name, schema), column, right))
-    return rights
-
-
-def _find_public(
-    found: Mapping[str, set[Right]], made: Mapping[str, set[Right]], schema: str
-) -> Iterator[Drift]:
-    extra = found.get(_PUBLIC, set()) - made.get(_PUBLIC, set())
-    for kind, name, column, right in sorted(extra, key=str):
-        place = (
-            f'SCHEMA "{schema}"' if kind == "schema" else qualify(f"{kind.upper()} trioboss.{name}", schema)
-        )
-        what = right if column is None else f"{right} ({column})"
-        yield Drift(
-            f"everybody has {what} on {kind} {name}".rstrip(), f"REVOKE {what} ON {place} FROM PUBLIC;"
+    def _find_changed(self, part: Part, properties: Properties) -> list[str]:
+        """The names of the properties that differ; of a value of a type its place among the others may."""
+        if part.kind == "value":
+            return []
+        found = self.found[part]
+        # A short name of a schema may also be that of a table within a query: both sides are renamed alike.
+        return sorted(
+            name for name, value in properties.items() if _rename(value, self._schema) != found.get(name)
         )
 
-
-def _find_missing_rights(
-    conn: BlockingConnection, scratch: str, role: str, has: set[Right]
-) -> Iterator[Drift]:
-    """Rights that a role lacks of the kind that it is: the kind whose rights are most like its own."""
-    best, needed = "", set[Right]()
-    similarity = _SIMILAR
-    for kind in ("producer", "worker", "reader"):
-        with conn.transaction(force_rollback=True):
-            _execute(conn, grant_text(scratch, {kind: role}))
-            wanted = _read_rights(conn, scratch).get(role, set())
-        score = len(wanted & has) / len(wanted | has)
-        if score >= similarity:
-            best, needed, similarity = kind, wanted, score
-    whole = {(kind, name, right) for kind, name, column, right in has if column is None}
-    missing = [each for each in needed - has if (each[0], each[1], each[3]) not in whole or each[2] is None]
-    if missing:
-        names = sorted({f"{right} on {name or 'the schema'}" for _, name, _, right in missing})
-        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        yield Drift(f"role {role!r}, a {best}, lacks {shown}", f"trioboss grants --{best} {role!r} --apply")
+    def _expect_partitions(self, queues: Mapping[str, str]) -> Iterator[tuple[Part, Properties]]:
+        """The tables of queues and days, with their parts, as they should be."""
+        bounds = {table: (_COMMON, f"FOR VALUES IN ('{queue}')") for queue, table in queues.items()}
+        for part in self.found:
+            if part.kind == "table" and (match := _DAY.fullmatch(part.name)):
+                day = datetime.strptime(match[2], "%Y%m%d")
+                first, last = (f"'{each:%Y-%m-%d} 00:00:00+00'" for each in (day, day + timedelta(days=1)))
+                bounds[part.name] = (f"{match[1]}_default", f"FOR VALUES FROM ({first}) TO ({last})")
+        for table, (model, bound) in bounds.items():
+            for part, properties in self.made.items():
+                if part == Part("table", None, model):
+                    yield Part("table", None, table, model), {**properties, "bound": bound}
+                elif part.of == model:
+                    yield Part(part.kind, table, part.name, model), properties

@@ -6,9 +6,8 @@ from typing import Literal
 
 import attrs
 
-from trioboss.cli.output import count
-from trioboss.cli.times import show_seconds
 from trioboss.errors import DatabaseUnavailable, SchemaOutOfDate
+from trioboss.model.texts import count, show_seconds
 from trioboss.postgres.errors import Refusal, classify_refusal
 
 __all__ = [

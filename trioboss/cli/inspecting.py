@@ -11,13 +11,14 @@ import attrs
 from trioboss.api.observing import get_attempts, get_backlog, get_workers, list_blocked
 from trioboss.api.sync import SyncBoss
 from trioboss.cli.opening import with_boss
-from trioboss.cli.output import print_json, print_rows, printable, show_value
-from trioboss.cli.times import show_ago, show_seconds
+from trioboss.cli.output import print_json, print_rows, show_value
+from trioboss.cli.times import show_ago
 from trioboss.errors import JobNotFound, UnknownQueue
 from trioboss.model.check import check_uuid
 from trioboss.model.job import Job
 from trioboss.model.observation import Attempt, BlockedBacklog
 from trioboss.model.policy import Policy
+from trioboss.model.texts import printable, printable_stack, show_seconds
 
 __all__ = ["blocked", "show", "workers"]
 
@@ -166,9 +167,4 @@ def _describe_attempts(attempts: list[Attempt]) -> Iterator[str]:
         error = each.error if isinstance(each.error, dict) else {"message": each.error}
         text = error.get("stack") or error.get("message")
         if text:
-            yield from (_indent(line) for line in str(text).rstrip().splitlines())
-
-
-def _indent(text: str) -> str:
-    stripped = text.lstrip(" ")
-    return " " * (6 + len(text) - len(stripped)) + printable(stripped) if stripped else ""
+            yield from (f"      {line}" for line in printable_stack(str(text).rstrip()).splitlines())

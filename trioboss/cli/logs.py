@@ -9,18 +9,16 @@ import logging
 import os
 import platform
 import sys
-import traceback
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TextIO
 
 import attrs
 
-from trioboss import events
-from trioboss.cli.output import printable
-from trioboss.cli.times import show_seconds
+from trioboss.event_texts import describe_event
 from trioboss.events import Event
+from trioboss.model.described_error import stack_text
 from trioboss.model.job_context import JobLogFilter
+from trioboss.model.texts import printable
 
 __all__ = ["LogHandler", "set_up_logging"]
 
@@ -28,65 +26,20 @@ _COLORS = {"DEBUG": "2", "INFO": "32", "WARNING": "33", "ERROR": "31", "CRITICAL
 _CLEAR = "\r\x1b[2K"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")
-
-
-_TEXTS: dict[type[Event], Callable[..., str]] = {
-    events.JobStarted: lambda e: f"started, waited {show_seconds(e.waited)}",
-    events.JobCompleted: lambda e: f"completed, waited {show_seconds(e.waited)}, ran {show_seconds(e.ran)}",
-    events.JobFailed: lambda e: (
-        f"{'failed' if e.state == 'failed' else 'failed, will be retried'}: {e.error}, "
-        f"waited {show_seconds(e.waited)}, ran {show_seconds(e.ran)}"
-        + (
-            ""
-            if e.blocked_key is None
-            else f"; it blocks key {e.blocked_key!r} until it is retried or deleted"
-        )
-    ),
-    events.JobCancelled: lambda e: "cancelled" if e.ran is None else f"cancelled, ran {show_seconds(e.ran)}",
-    events.LeaseExtended: lambda e: f"lease extended: it expires {show_seconds(e.expire_in)} after its start",
-    events.JobReleased: lambda e: "released: it is queued again, no retry is spent",
-    events.LeaseLostEvent: lambda e: f"lost: {e.reason}",
-    events.JobStuck: lambda e: "stuck: its handler was cancelled and does not end",
-    events.JobsRecovered: lambda e: (
-        f"{_count(len(e.ids), 'job')} recovered: {'expired' if e.outcome == 'expired' else 'the worker is gone'}"
-    ),
-    events.TickFired: lambda e: f"schedule {e.key or '-'} fired for {e.due:%Y-%m-%d %H:%M:%S} UTC",
-    events.QueueWarning: lambda e: f"{e.warning}: {e.message}",
-    events.ListenerUp: lambda e: "listener: up",
-    events.ListenerDown: lambda e: f"listener: connection lost, reconnecting: {e.reason}",
-    events.LeaderChanged: lambda e: (
-        f"maintenance: this worker {'does it' if e.leads else 'no longer does it'}"
-    ),
-    events.LoopBlocked: lambda e: f"a handler blocked the event loop for {show_seconds(e.seconds)}",
-    events.ActorRestarted: lambda e: f"{e.actor}: crashed and was restarted: {e.error}",
-    events.ErrorEvent: lambda e: f"{e.actor}: {e.error}",
-    events.Stopped: lambda e: "stopped",
-}
-
-
 def _describe(record: logging.LogRecord) -> str:
     event = getattr(record, "event", None)
-    text = _TEXTS.get(type(event)) if isinstance(event, Event) else None
-    return printable(text(event)) if text else record.getMessage()
+    return describe_event(event) if isinstance(event, Event) else record.getMessage()
 
 
 def _job_of(record: logging.LogRecord) -> tuple[str, str, object]:
     """The queue, the id and the attempt that a record is about; empty if there is none."""
-    source: object = getattr(record, "event", None)
-    if not isinstance(source, Event):
-        return getattr(record, "queue", ""), getattr(record, "job_id", ""), getattr(record, "attempt", "")
-    id = getattr(source, "id", None) or getattr(source, "job_id", None) or ""
-    return getattr(source, "queue", None) or "", str(id), getattr(source, "attempt", "")
+    queue, id = (printable(str(getattr(record, name, ""))) for name in ("queue", "job_id"))
+    return queue, id, getattr(record, "attempt", "")
 
 
 def _stack_of(record: logging.LogRecord) -> str:
     if record.exc_info and record.exc_info[1] is not None:
-        return "".join(traceback.format_exception(record.exc_info[1])).rstrip()
-    exception = getattr(getattr(record, "event", None), "exception", None)
-    if isinstance(exception, BaseException):
-        return "".join(traceback.format_exception(exception)).rstrip()
+        return stack_text(record.exc_info[1])
     return ""
 
 
@@ -138,7 +91,9 @@ class _LineFormatter(logging.Formatter):
         queue, id, attempt = _job_of(record)
         if id:
             self._width = min(30, max(self._width, len(queue)))
-            head += f" {self._paint(f'{queue:<{self._width}}', '36')} {id} #{attempt or '?'}"
+            head += f" {self._paint(f'{queue:<{self._width}}', '36')} {id}" + (
+                f" #{attempt}" if attempt else ""
+            )
         elif queue:
             head += f" {self._paint(queue, '36')}"
         stack = "".join("\n    " + line for line in _stack_of(record).splitlines())
@@ -154,7 +109,10 @@ class LogHandler(logging.StreamHandler[TextIO]):
     Errors are ignored: a log that cannot be written, to a closed pipe or a full disk, must not stop the work.
     """
 
-    status: str = ""
+    shares_terminal: bool = False
+    """Whether another process keeps a line on the terminal: each record then replaces it, until it is shown again."""
+
+    _status: str = ""
 
     @property
     def is_terminal(self) -> bool:
@@ -165,9 +123,10 @@ class LogHandler(logging.StreamHandler[TextIO]):
         """Replace the line; an empty text removes it."""
         self.acquire()
         try:
-            self.status = text
-            self.stream.write(_CLEAR + text)
-            self.flush()
+            if text or self._status:
+                self._status = text
+                self.stream.write(_CLEAR + self._cut(text))
+                self.flush()
         except (OSError, ValueError):
             return
         finally:
@@ -177,10 +136,25 @@ class LogHandler(logging.StreamHandler[TextIO]):
         """Write a record above the line."""
         try:
             line = self.format(record) + self.terminator
-            self.stream.write(_CLEAR + line + self.status if self.status else line)
+            clear = _CLEAR if self._status or self.shares_terminal else ""
+            self.stream.write(clear + line + self._cut(self._status))
             self.flush()
         except Exception:
             self.handleError(record)
+
+    def _cut(self, text: str) -> str:
+        """The part of a text that fits on one row: only the last row of a text that wraps could be cleared."""
+        if not text:
+            return text
+        # The terminal's echo of Ctrl-C, ^C, has to fit, too.
+        room = self._columns() - len("^C") - 1
+        return text if len(text) <= room else text[: max(0, room - 1)] + "…"
+
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self.stream.fileno()).columns or 80
+        except (OSError, ValueError):  # not a terminal, or one without a size
+            return 80
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Ignore it."""

@@ -6,17 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from trioboss.cli.times import show_seconds
 from trioboss.errors import UsageError
+from trioboss.model.texts import printable, show_seconds
 
 __all__ = [
     "confirm",
-    "count",
     "format_table",
     "print_error",
     "print_json",
     "print_rows",
-    "printable",
     "show_value",
 ]
 
@@ -27,13 +25,6 @@ _PAYLOADS = ("data", "output")  # columns of JSON
 def print_error(message: str) -> None:
     """Print a message on standard error: one line, whatever is in it."""
     print(f"trioboss: {printable(message)}", file=sys.stderr)
-
-
-def printable(text: str) -> str:
-    """The text in one line, without characters that would control the terminal."""
-    # A message of the server has several lines, with indentation: one space is as readable, and stays one line.
-    joined = " ".join(text.split()) if not text.isprintable() else text
-    return "".join(c if c.isprintable() else "?" for c in joined)
 
 
 def print_json(value: object) -> None:
@@ -61,11 +52,6 @@ def format_table(lines: Sequence[Sequence[str]]) -> list[str]:
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     ]
-
-
-def count(number: int, noun: str, one: str = "", many: str = "") -> str:
-    """A number of things, and a verb for one or for several: `1 job stays`, `2 jobs stay`."""
-    return f"{number} {noun}{'' if number == 1 else 's'} {one if number == 1 else many}".rstrip()
 
 
 def show_value(value: object, column: str = "") -> str:

@@ -149,7 +149,7 @@ def _add_watching(add: Add) -> None:
         metavar="[HOST:]PORT",
         nargs="?",
         const="8020",
-        help="serve the dashboard, and go on until Ctrl-C",
+        help="serve the dashboard, at port 8020 unless given, and go on until Ctrl-C",
     )
     _add_dashboard(add)
     parser = add("top", "show queues, running jobs, failures and workers, live on a terminal", "top:run_top")
@@ -298,7 +298,7 @@ def _add_queues(add: Add) -> None:
         "--missed",
         default="skip",
         choices=("skip", "latest", "all"),
-        help="ticks that were due while no worker ran",
+        help="which ticks to fire that were due while no worker ran; all: at most the last 1,000 (default: skip)",
     )
     _add_send_options(parser)
     parser = add("unschedule", "remove a schedule", "queue_admin:unschedule")

@@ -5,9 +5,10 @@ import argparse
 from trioboss.api.sync import SyncBoss
 from trioboss.cli.admin import parse_json, parse_options
 from trioboss.cli.opening import with_boss
-from trioboss.cli.output import confirm, count, print_error
+from trioboss.cli.output import confirm, print_error
 from trioboss.cli.queue_options import given_options
 from trioboss.errors import UnknownQueue, UsageError
+from trioboss.model.texts import count
 
 __all__ = ["create_queue", "delete_queue", "schedule", "unschedule", "update_queue"]
 

@@ -4,7 +4,9 @@ import math
 import re
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["parse_instant", "parse_seconds", "show_ago", "show_seconds"]
+from trioboss.model.texts import show_seconds
+
+__all__ = ["parse_instant", "parse_seconds", "show_ago"]
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|m|h|d|w)")
@@ -36,24 +38,6 @@ def parse_instant(field: str, text: str, now: datetime | None = None) -> datetim
         raise ValueError(
             f"{field}: {text!r} is neither a time like 2026-11-17T08:00Z nor a duration like 15m, 1h or 2d"
         ) from None
-
-
-def show_seconds(seconds: float) -> str:
-    """A duration for people: 0.4 ms, 35 ms, 4.2 s, 4 min 10 s, 3 h 20 min, 2 d 4 h."""
-    if seconds < 0.01:
-        return f"{seconds * 1000:.1f} ms"
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    for big, small, name, below in ((60, 1, "min", "s"), (3600, 60, "h", "min"), (86400, 3600, "d", "h")):
-        if whole < big * (60 if big < 3600 else 24) or big == 86400:
-            first, rest = divmod(whole, big)
-            return f"{first} {name}" + (f" {rest // small} {below}" if rest // small and first < 100 else "")
-    raise AssertionError
 
 
 def show_ago(instant: datetime | None, now: datetime) -> str:

@@ -19,11 +19,12 @@ import attrs
 from trioboss.api.observing import observe
 from trioboss.api.sync import SyncBoss
 from trioboss.cli.opening import open_sync
-from trioboss.cli.output import format_table, printable
-from trioboss.cli.times import show_ago, show_seconds
+from trioboss.cli.output import format_table
+from trioboss.cli.times import show_ago
 from trioboss.errors import DatabaseUnavailable
 from trioboss.model.check import check_duration
 from trioboss.model.observation import Observation, QueueView
+from trioboss.model.texts import printable, show_seconds
 from trioboss.postgres.dsn import describe_database
 
 __all__ = ["run_top"]

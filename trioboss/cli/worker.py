@@ -3,11 +3,7 @@
 import argparse
 import logging
 import os
-import signal
-import subprocess
 import sys
-from collections.abc import Awaitable, Callable
-from functools import partial
 
 import trio
 
@@ -20,17 +16,17 @@ from trioboss.cli.loading import load_app
 from trioboss.cli.logs import LogHandler, set_up_logging
 from trioboss.cli.opening import exit_code, explain
 from trioboss.cli.output import print_error
-from trioboss.cli.stopping import show_stopping
+from trioboss.cli.processes import supervise_processes
+from trioboss.cli.signals import receive_stop_signals
+from trioboss.cli.stopping import Show, report_stopping, report_to_supervisor, show_on
 from trioboss.errors import UsageError
-from trioboss.machines.restart import RestartMachine
 from trioboss.model.check import check_duration
 from trioboss.postgres.embedded import find_dsn
 
-__all__ = ["keep_process", "run_worker"]
+__all__ = ["run_worker"]
 
 _logger = logging.getLogger("trioboss.worker")
 
-_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _EXIT_AFTER_GRACE = 7.0  # seconds after the grace until the process exits although a handler still runs
 _EXIT_AFTER_SIGNAL = 3.0  # the same, after the second signal
 
@@ -38,11 +34,12 @@ _EXIT_AFTER_SIGNAL = 3.0  # the same, after the second signal
 def run_worker(args: argparse.Namespace) -> int:
     """Run one worker process, or several."""
     log = set_up_logging(args.log_level, as_json=args.json_logs, color=args.color)
+    log.shares_terminal = args.exit_with_parent and log.is_terminal
     app = load_app(args.app)
     _check(args, app)
     _check_database(args)
     if args.processes > 1:
-        return trio.run(_supervise_processes, args)
+        return trio.run(supervise_processes, args, log)
     code = trio.run(_work, args, app, log)
     # os._exit: a thread that a cancelled handler has left running must not keep the process alive.
     sys.stderr.flush()
@@ -139,14 +136,21 @@ async def _run_app(
                 started.set()
                 await log_banner(boss, app, args.queue, args.concurrency)
                 await stopping.wait()
-                # The processes of a supervisor share one terminal: none of them may own its last line.
-                live = log.is_terminal and not args.json_logs and not args.exit_with_parent
-                nursery.start_soon(partial(show_stopping, boss, log, args.grace, live=live))
+                nursery.start_soon(report_stopping, boss, args.grace, log, _find_display(args, log))
         except Exception as error:
             failure = error
         nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure
+
+
+def _find_display(args: argparse.Namespace, log: LogHandler) -> Show | None:
+    """Where the progress of a stop is kept up to date, if anywhere. The processes of a supervisor share one terminal:
+    its last line belongs to the supervisor.
+    """
+    if args.json_logs or not log.is_terminal:
+        return None
+    return report_to_supervisor() if args.exit_with_parent else show_on(log)
 
 
 async def _start_health(nursery: trio.Nursery, metrics: Metrics, address: str) -> None:
@@ -164,7 +168,7 @@ async def _obey_signals(
     task_status: trio.TaskStatus[None],
 ) -> None:
     """The first signal stops gracefully, the second at once. In both cases jobs that still run are released."""
-    with trio.open_signal_receiver(*_stop_signals()) as signals:
+    with receive_stop_signals() as signals:
         task_status.started()
         async for _ in signals:
             if stopping.is_set():
@@ -175,98 +179,8 @@ async def _obey_signals(
                 trio.lowlevel.spawn_system_task(_exit_after, grace + _EXIT_AFTER_GRACE)
 
 
-def _stop_signals() -> list[signal.Signals]:
-    """The signals that stop a worker. A signal that is ignored, as `nohup` makes it, stays ignored."""
-    return [number for number in _STOP if signal.getsignal(number) is not signal.SIG_IGN]
-
-
 async def _exit_after(seconds: float) -> None:
     """Exit although a handler still runs: one that ignores its cancellation must not keep the process for ever."""
     await trio.sleep(seconds)
-    print_error("a handler ignores its cancellation: exiting without it")
+    _logger.error("a handler ignores its cancellation: exiting without it")
     os._exit(1)
-
-
-# -- several processes
-
-
-async def _supervise_processes(args: argparse.Namespace) -> int:
-    """Start worker processes, restart those that die, forward signals, and wait for all of them."""
-    stopping = trio.Event()
-    codes: list[int] = []
-    processes: set[trio.Process] = set()
-    async with trio.open_nursery() as nursery:
-        await nursery.start(_forward_signals, processes, stopping)
-        async with trio.open_nursery() as children:
-            for number in range(args.processes):
-                child = partial(
-                    trio.lowlevel.open_process,
-                    _child_command(args, number),
-                    env=_child_environment(args),
-                    stdin=subprocess.PIPE,
-                    start_new_session=True,
-                )
-                children.start_soon(keep_process, child, processes, stopping, codes)
-        nursery.cancel_scope.cancel()
-    return max(codes, default=0)
-
-
-def _child_environment(args: argparse.Namespace) -> dict[str, str]:
-    """The dsn is in the environment: it may contain a password, and every user can read the process list."""
-    return {**os.environ} if args.dsn is None else {**os.environ, "TRIOBOSS_DSN": args.dsn}
-
-
-def _child_command(args: argparse.Namespace, number: int) -> list[str]:
-    command = [sys.executable, "-m", "trioboss", "worker", args.app, "--exit-with-parent"]
-    for name in ("schema", "concurrency", "grace", "wait", "presence_grace", "log_level", "color"):
-        if (value := getattr(args, name)) is not None:
-            command += [f"--{name.replace('_', '-')}", str(value)]
-    for queue in args.queue or ():
-        command += ["--queue", queue]
-    if args.dashboard and number == 0:
-        command += ["--dashboard", args.dashboard]
-    if args.health:
-        host, port = parse_address(args.health)
-        command += ["--health", f"{host}:{port + number if port else 0}"]
-    command += ["--json-logs"] if args.json_logs else []
-    command += ["--embedded"] if args.embedded else []
-    return command + (["--no-migrate"] if args.no_migrate else [])
-
-
-async def keep_process(
-    start: Callable[[], Awaitable[trio.Process]],
-    processes: set[trio.Process],
-    stopping: trio.Event,
-    codes: list[int],
-) -> None:
-    """Run a process, restart it when it dies, until it is stopped; append its last exit code to ``codes``."""
-    machine = RestartMachine()
-    while True:
-        process = await start()
-        processes.add(process)
-        if stopping.is_set():
-            process.terminate()
-        code = await process.wait()
-        processes.discard(process)
-        if stopping.is_set():
-            # A process that our signal ended before it could handle signals has not failed.
-            codes.append(0 if -code in _STOP else abs(code))
-            return
-        _logger.error("worker process %d exited with code %d, restarting it", process.pid, code)
-        if not machine.crashed(trio.current_time()):
-            _logger.error("worker processes exit too often: giving up; see their own messages for the cause")
-            codes.append(1)
-            return
-
-
-async def _forward_signals(
-    processes: set[trio.Process], stopping: trio.Event, *, task_status: trio.TaskStatus[None]
-) -> None:
-    with trio.open_signal_receiver(*_stop_signals()) as signals:
-        task_status.started()
-        async for number in signals:
-            again = "" if stopping.is_set() else "; Ctrl-C again to stop now"
-            _logger.info("stopping %d worker processes%s", len(processes), again)
-            stopping.set()
-            for process in processes:
-                process.send_signal(number)

@@ -22,11 +22,15 @@ from trioboss.dashboard.pages import Dashboard, LoadPage, Page
 from trioboss.dashboard.rendering import own_path, render_page, render_parts
 from trioboss.dashboard.security import HEADERS, Authorize, check_origin, find_user
 from trioboss.errors import TriobossError, UsageError
-from trioboss.postgres.errors import is_database_error
+from trioboss.postgres.errors import is_database_error, is_lock_not_available
 
 __all__ = ["make_app"]
 
 _INSUFFICIENT_PRIVILEGE = "42501"
+_LOCKED = (
+    "Another transaction holds these jobs, or their queue, for more than two seconds: nothing was changed. "
+    "Try again in a moment, or end that transaction."
+)
 
 _PAGES: dict[str, tuple[LoadPage, str]] = {
     "/": (pages.overview, "queues"),
@@ -65,7 +69,7 @@ def make_app(
 ) -> ASGIApp:
     """The dashboard as an ASGI application, for trio and asyncio servers, by itself or mounted in another application.
 
-    It reads as the role of ``dsn``, for which the rights of a reader are enough (see `trioboss grants`). It shows
+    It reads as the role of ``dsn``, for which the rights of a reader are enough (see ``trioboss grants``). It shows
     buttons only with an ``act_dsn``, whose role does what they say. ``prefix`` is the path below which a server or
     another framework hands requests over without saying so; Starlette's Mount needs none.
 
@@ -193,6 +197,8 @@ class _App:
             status, text, headers = error.status_code, error.detail, error.headers
         elif isinstance(error, UsageError):
             status, text = 400, str(error)
+        elif is_lock_not_available(error):
+            status, text = 503, _LOCKED
         elif isinstance(error, TriobossError):
             status, text = 503, str(error)
         else:

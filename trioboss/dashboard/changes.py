@@ -1,7 +1,8 @@
 """What the buttons do: each is one transaction, with the row of the audit in it."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -9,12 +10,11 @@ import attrs
 
 from trioboss.api.sync import SyncBoss
 from trioboss.errors import JobNotFound, UsageError
-from trioboss.postgres.blocking import BlockingConnection
-from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.blocking import BlockingConnection, execute_blocking
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.postgres.wire.results import read_rows
+from trioboss.postgres.wire import read_rows
 from trioboss.store import Store
-from trioboss.store.parameters import uuid_array
+from trioboss.store.context import uuid_array
 from trioboss.store.rows import read_first
 
 __all__ = [
@@ -50,6 +50,14 @@ class Change:
     id: UUID | None = None
 
 
+@contextmanager
+def _transaction(boss: SyncBoss, store: Store) -> Iterator[BlockingConnection]:
+    """A transaction that neither waits for locks nor runs for long."""
+    with boss.transaction() as conn:
+        execute_blocking(conn, _run(store.context.bind("limit_action")), conn)
+        yield conn
+
+
 def change_jobs(
     store: Store, change: Change, ids: Sequence[UUID], priority: int | None
 ) -> Callable[[SyncBoss], tuple[UUID, int]]:
@@ -57,7 +65,7 @@ def change_jobs(
 
     def run(boss: SyncBoss) -> tuple[UUID, int]:
         queue = str(change.queue)
-        with boss.transaction() as conn:
+        with _transaction(boss, store) as conn:
             try:
                 affected = _change(boss, store, conn, change.action, queue, ids, priority) if ids else 0
             except JobNotFound:
@@ -99,7 +107,7 @@ def change_queue(store: Store, change: Change, *, paused: bool) -> Callable[[Syn
     """Pause or unpause a queue."""
 
     def run(boss: SyncBoss) -> None:
-        with boss.transaction() as conn:
+        with _transaction(boss, store) as conn:
             (boss.pause if paused else boss.resume_queue)(str(change.queue), conn=conn)
             _audit(store, conn, change, 1, 1)
 
@@ -110,7 +118,7 @@ def pause_schedule(store: Store, change: Change, key: str, *, paused: bool) -> C
     """Pause or unpause a schedule; whether there is one."""
 
     def run(boss: SyncBoss) -> bool:
-        with boss.transaction() as conn:
+        with _transaction(boss, store) as conn:
             pause = store.context.bind("pause_schedule", queue=change.queue, key=key, paused=paused)
             found = execute_blocking(conn, _run(pause), conn)
             if found:
@@ -126,7 +134,7 @@ def send(
     """Send a job; its id, or None if the policy refused it."""
 
     def run(boss: SyncBoss) -> UUID | None:
-        with boss.transaction() as conn:
+        with _transaction(boss, store) as conn:
             id = boss.send(str(change.queue), data, conn=conn, **options)
             _audit(store, conn, change, 1, int(id is not None))
             return id
@@ -153,7 +161,7 @@ def redrive(
     """Send dead letters to the queues they came from again: those after one id and up to another."""
 
     def run(boss: SyncBoss) -> RedriveChunk:
-        with boss.transaction() as conn:
+        with _transaction(boss, store) as conn:
             move = store.redriving.move(str(change.queue), None, source, after, last, limit)
             moved, end = execute_blocking(conn, move, conn)
             requested = moved.moved + moved.unroutable + moved.refused + moved.live

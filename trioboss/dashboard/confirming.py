@@ -120,8 +120,9 @@ async def _count(
         most = max(1, COUNT_LIMIT - number)
         page = yield from queries.list_jobs(store, queue.name, rest, most)
         found = min(number + len(page.jobs), COUNT_LIMIT)
-        is_over = not page.is_partial or found >= COUNT_LIMIT
-        return filter, _Count(found, begun_on, searched + queries.BUDGET, None if is_over else page.next)
+        is_over = page.searched is None or found >= COUNT_LIMIT
+        read = searched + (page.searched or 0)
+        return filter, _Count(found, begun_on, read, None if is_over else page.next)
 
     return await dashboard.read(read)
 

@@ -14,10 +14,9 @@ import attrs
 
 from trioboss.api.sync import SyncBoss
 from trioboss.errors import TriobossError, UsageError
-from trioboss.postgres.blocking import BlockingConnection, is_connected, open_blocking
+from trioboss.postgres.blocking import BlockingConnection, execute_blocking, is_connected, open_blocking
 from trioboss.postgres.embedded import resolve_dsn
 from trioboss.postgres.errors import is_database_error, translate_errors
-from trioboss.postgres.executor import execute_blocking
 from trioboss.postgres.migrate import check_version
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.postgres.settings import OWN_SETTINGS
@@ -130,6 +129,7 @@ class Actor:
     def __init__(self, dsn: str | None, schema: str) -> None:
         self.boss: SyncBoss | None = None if dsn is None else SyncBoss(dsn, schema=schema, migrate=False)
         self._rights: Rights | None = None
+        self._limiter: anyio.CapacityLimiter | None = None
 
     async def get_rights(self, store: Store) -> Rights:
         """The actions that the role may do. They are read once: a changed grant needs a restart."""
@@ -149,7 +149,11 @@ class Actor:
         """Run an action in a thread. It is not cut off when the person leaves: its transaction ends first."""
         if self.boss is None:
             raise UsageError("this dashboard only reads: start it with act_dsn to act")
-        return await anyio.to_thread.run_sync(action, self.boss)
+        if (
+            self._limiter is None
+        ):  # its own: actions that wait for locks take no thread of pages, nor of the program
+            self._limiter = anyio.CapacityLimiter(_CONNECTIONS)
+        return await anyio.to_thread.run_sync(action, self.boss, limiter=self._limiter)
 
     def close(self) -> None:
         """Close the connections."""

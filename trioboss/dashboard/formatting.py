@@ -27,6 +27,7 @@ __all__ = [
     "describe_result",
     "make_redactor",
     "read_payload",
+    "show_excerpt",
     "show_json",
     "show_time",
 ]
@@ -35,6 +36,7 @@ Redactor = Callable[[str, Any], Any]
 """Takes a queue and a value of one of its jobs (data, output, error or progress), and returns what may be shown."""
 
 _MOST_CHARACTERS = 100_000
+_MOST_OF_EXCERPT = 160
 _HIDDEN = "•••"
 _TOO_DEEP = "it is nested too deeply"
 _DIRECTIONS = {
@@ -78,6 +80,15 @@ def read_payload(text: str | None) -> Payload | None:
 
 def show_json(value: object) -> str:
     """JSON over several lines, cut off where it is too long. Numbers have all their digits."""
+    return _show_json(value, 2, _MOST_CHARACTERS, "\n… the rest is cut off")
+
+
+def show_excerpt(value: object) -> str:
+    """The beginning of JSON, for a list."""
+    return _show_json(value, None, _MOST_OF_EXCERPT, "…")
+
+
+def _show_json(value: object, indent: int | None, most: int, rest: str) -> str:
     if isinstance(value, Unreadable):
         return f"Python cannot read this value: {value.problem}. Read it with SQL."
     # json.dumps writes a Decimal only as text. The mark is random, so that no text in the value can contain it.
@@ -87,20 +98,18 @@ def show_json(value: object) -> str:
         return f"{mark}{value}{mark}" if isinstance(value, Decimal) else str(value)
 
     # Encoded only as far as it is shown: a live page does it every second, in the event loop.
-    encoder = json.JSONEncoder(indent=2, ensure_ascii=False, default=write)
+    encoder = json.JSONEncoder(indent=indent, ensure_ascii=False, default=write)
     parts, length = [], 0
     try:
         for part in encoder.iterencode(value):
             parts.append(part)
             length += len(part)
-            if length > _MOST_CHARACTERS + 2 * len(mark):
+            if length > most + 2 * len(mark):
                 break
     except RecursionError:
-        return show_json(Unreadable(_TOO_DEEP))
+        return _show_json(Unreadable(_TOO_DEEP), indent, most, rest)
     text = "".join(parts).replace(f'"{mark}', "").replace(f'{mark}"', "")
-    if len(text) > _MOST_CHARACTERS:
-        return clean(text[:_MOST_CHARACTERS]) + "\n… the rest is cut off"
-    return clean(text)
+    return clean(text) if len(text) <= most else clean(text[:most]) + rest
 
 
 def json_size(size: int) -> str:
@@ -231,6 +240,7 @@ def finalize(value: object) -> object:
 
 FILTERS: dict[str, Callable[..., object]] = {
     "json": show_json,
+    "excerpt": show_excerpt,
     "json_size": json_size,
     "count": count,
     "short": short_count,

@@ -16,9 +16,19 @@ from trioboss.dashboard.filters import STATES, JobFilter, list_actions
 from trioboss.dashboard.formatting import Redactor, at_least, cut, read_payload
 from trioboss.dashboard.history import draw_history, draw_spark, sum_history
 from trioboss.dashboard.rendering import decode_queue, queue_address
-from trioboss.dashboard.values import OVERVIEW_LIMIT, Attempt, JobPage, KeyPage, Payload, Rates
+from trioboss.dashboard.values import (
+    OVERVIEW_LIMIT,
+    Attempt,
+    BacklogJob,
+    JobPage,
+    JobRow,
+    KeyPage,
+    Payload,
+    Rates,
+)
 from trioboss.errors import UnknownQueue, UsageError
 from trioboss.model.check import check_uuid
+from trioboss.model.explanation import Explanation
 from trioboss.model.payload import Unreadable
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
@@ -125,7 +135,8 @@ async def overview(dashboard: Dashboard, request: Request) -> Page:
         "rates": rates,
         "sparks": {row.name: draw_spark(row.name, rates.get(row.name)) for row in shown},
         "warnings": warnings,
-        "workers": workers,
+        "workers": workers[0],
+        "connected": workers[1],
         "totals": totals,
         "hour": hour,
         "text": text,
@@ -220,12 +231,13 @@ async def jobs(dashboard: Dashboard, request: Request) -> Page:
     def read(store: Store) -> Operation[tuple[JobFilter, JobPage]]:
         now = yield from queries.get_clock(store)
         filter = JobFilter.parse(request.query_params, now)
-        return filter, (yield from queries.list_jobs(store, found.name, filter))
+        page = yield from queries.list_jobs(store, found.name, filter)
+        return filter, (yield from queries.add_excerpts(store, found.name, page))
 
     try:
         filter, page = await dashboard.read(read)
     except UsageError as error:  # the form is shown again, with what was typed
-        filter, page, problem = JobFilter(), JobPage([], None, False), str(error)
+        filter, page, problem = JobFilter(), JobPage([]), str(error)
     query = filter.query()
     values = {
         "queue": found,
@@ -234,7 +246,6 @@ async def jobs(dashboard: Dashboard, request: Request) -> Page:
         "page": _redact_page(dashboard, found.name, page),
         "states": STATES,
         "actions": list_actions(filter.state),
-        "budget": queries.BUDGET,
         "query": query,
         "here": queue_address("", found.name, "jobs") + (query and f"?{query}"),
         "next_query": None if page.next is None else filter.query(before=page.next),
@@ -252,9 +263,20 @@ def redact_message(dashboard: Dashboard, queue: str, message: str | None) -> str
     return str(shown.get("message", "")) if isinstance(shown, dict) else ""
 
 
+def redact_payload(dashboard: Dashboard, queue: str, payload: Payload | None) -> Payload | None:
+    """Data or output, as far as it may be shown."""
+    if payload is None or isinstance(payload.value, Unreadable):
+        return payload
+    return attrs.evolve(payload, value=dashboard.redact(queue, payload.value))
+
+
 def _redact_page(dashboard: Dashboard, queue: str, page: JobPage) -> JobPage:
-    rows = [attrs.evolve(job, message=redact_message(dashboard, queue, job.message)) for job in page.jobs]
-    return attrs.evolve(page, jobs=rows)
+    def redact(job: JobRow) -> JobRow:
+        data = redact_payload(dashboard, queue, read_payload(job.data))
+        message = redact_message(dashboard, queue, job.message)
+        return attrs.evolve(job, message=message, data=None if data is None else data.value)
+
+    return attrs.evolve(page, jobs=[redact(job) for job in page.jobs])
 
 
 async def job(dashboard: Dashboard, request: Request) -> Page:
@@ -281,8 +303,6 @@ async def job(dashboard: Dashboard, request: Request) -> Page:
     job, attempts, explanation, dead_letter, data, output = answer
 
     def redact(value: Any) -> Any:
-        if isinstance(value, Payload):
-            return attrs.evolve(value, value=redact(value.value))
         return value if isinstance(value, Unreadable) else dashboard.redact(found.name, value)
 
     values = {
@@ -291,8 +311,8 @@ async def job(dashboard: Dashboard, request: Request) -> Page:
         "why": explanation,
         "attempts": _cut_errors([attrs.evolve(each, error=redact(each.error)) for each in attempts]),
         "dead_letter": dead_letter,
-        "data": redact(data),
-        "output": redact(output),
+        "data": redact_payload(dashboard, found.name, data),
+        "output": redact_payload(dashboard, found.name, output),
         "progress": redact(job.progress),
         "waited": _waited(job),
     }
@@ -342,13 +362,22 @@ async def key(dashboard: Dashboard, request: Request) -> Page:
     """The backlog of one key."""
     found = await find_queue(dashboard, request.path_params["queue"])
     name = request.query_params.get("key", "")
-    rows = await dashboard.read(lambda store: queries.list_backlog(store, found.name, name))
+
+    def read(store: Store) -> Operation[tuple[list[BacklogJob], Explanation | None]]:
+        rows = yield from queries.list_backlog(store, found.name, name)
+        # The owner, or the first job of a key that is free: what it waits for, all jobs of the key wait for.
+        why = (yield from store.reading.why(found.name, rows[0].id)) if rows else None
+        return rows, why
+
+    rows, why = await dashboard.read(read)
     rows = [attrs.evolve(each, message=redact_message(dashboard, found.name, each.message)) for each in rows]
     owner = next((each for each in rows if each.is_owner), None)
     values = {
         "queue": found,
         "key": name,
         "owner": owner,
+        "first": rows[0] if rows else None,
+        "why": why,
         "waiting": [each for each in rows if not each.is_owner],
         "is_strict": found.policy is Policy.KEY_STRICT_FIFO,
     }

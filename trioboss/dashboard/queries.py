@@ -5,6 +5,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import attrs
+
 from trioboss.dashboard.filters import LAST_ID, JobFilter
 from trioboss.dashboard.values import (
     COUNT_LIMIT,
@@ -29,12 +31,13 @@ from trioboss.dashboard.values import (
 from trioboss.model.job import Job
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.store import Store
-from trioboss.store.parameters import text_array
+from trioboss.store.context import text_array, uuid_array
 from trioboss.store.rows import read_first
 
 __all__ = [
     "BUDGET",
     "PAGE",
+    "add_excerpts",
     "count_workers",
     "find_dead_letter",
     "find_queue_of_job",
@@ -59,6 +62,8 @@ PAGE = 50
 """Jobs on a page."""
 BUDGET = 20_000
 """Jobs that a search reads at a time."""
+_NOTES = 4_000_000  # bytes of notes that it reads, as they are stored: compressed, mostly
+_DATA = 2_000  # bytes of data that a list shows the beginning of
 _BEFORE_ALL_KEYS = "key"  # a backlog is "key:" and the key
 
 
@@ -163,28 +168,49 @@ def list_backlog(store: Store, queue: str, key: str, limit: int = 100) -> Operat
 
 
 def list_jobs(store: Store, queue: str, filter: JobFilter, limit: int = PAGE) -> Operation[JobPage]:
-    """One page of the jobs that pass the filter, the newest first."""
-    values: dict[str, object] = {**filter.values(), "queue": queue, "limit": limit, "budget": BUDGET}
-    names = [f"show_{table}_jobs" for table in filter.tables]
-    if not names:
-        return JobPage([], None, False)
-    results = yield Batch(tuple(store.context.bind(name, **values) for name in names))
+    """One page of the jobs that pass the filter, the newest first, without what `add_excerpts` adds."""
+    values = {**filter.values(), "queue": queue, "limit": limit, "budget": BUDGET}
+    statements = [
+        store.context.bind(f"show_{table}_jobs", **values, **({"bytes": _NOTES} if table == "live" else {}))
+        for table in filter.tables
+    ]
+    if not statements:
+        return JobPage([])
+    results = yield Batch(tuple(statements))
     jobs: list[JobRow] = []
-    ends: list[UUID] = []  # the oldest id that was read of each table, where it was not read to its end
+    ends: list[tuple[UUID, int]] = []  # of each table not read to its end: the oldest id, and how many
     for result in results[0]:
-        for *fields, last in read_first([[result]]):
+        for *fields, last, searched in read_first([[result]]):
             if fields[0] is None:
-                ends.append(last)
+                ends.append((last, searched))
             else:
                 jobs.append(JobRow(*fields))
     # Older ids of a table that was not read to its end are unknown: jobs of the other table beyond it come later.
-    reached = max(ends, default=None)
+    reached, searched = max(ends, default=(None, None))
     jobs = sorted(
         (job for job in jobs if reached is None or job.id >= reached), key=lambda job: job.id, reverse=True
     )
     if len(jobs) >= limit:
-        return JobPage(jobs[:limit], jobs[limit - 1].id, False)
-    return JobPage(jobs, reached, reached is not None)
+        return JobPage(jobs[:limit], jobs[limit - 1].id)
+    return JobPage(jobs, reached, searched)
+
+
+def add_excerpts(store: Store, queue: str, page: JobPage) -> Operation[JobPage]:
+    """The page, with the errors of its jobs, and with their data where it is small."""
+    if not page.jobs:
+        return page
+    ended = [job.ended_on for job in page.jobs if job.ended_on is not None]
+    # Days without any of them are not read.
+    within = {"first": min(ended, default=None), "last": max(ended, default=None)}
+    ids = uuid_array([job.id for job in page.jobs])
+    rows = yield from read_rows(store, "show_excerpts", queue=queue, ids=ids, bytes=_DATA, **within)
+    found = {id: fields for id, *fields in rows}
+    jobs = []
+    for job in page.jobs:
+        error, message, failed_on, data = found.get(job.id, (None, None, None, None))
+        ended_on = job.ended_on or failed_on
+        jobs.append(attrs.evolve(job, error=error, message=message, ended_on=ended_on, data=data))
+    return attrs.evolve(page, jobs=jobs)
 
 
 def list_attempts(store: Store, job: Job) -> Operation[list[Attempt]]:
@@ -211,18 +237,23 @@ def find_dead_letter(store: Store, job: Job) -> Operation[tuple[str, UUID] | Non
     return (rows[0][0], rows[0][1]) if rows else None
 
 
-def count_workers(store: Store) -> Operation[int]:
-    """How many workers are not known to be gone, up to 10,001."""
-    ((number,),) = yield from read_rows(store, "show_worker_count", most=COUNT_LIMIT)
-    return number  # type: ignore[no-any-return]
+def count_workers(store: Store) -> Operation[tuple[int, int]]:
+    """How many workers are not known to be gone, and how many of these are connected, up to 10,001."""
+    ((number, connected),) = yield from read_rows(store, "show_worker_count", most=COUNT_LIMIT)
+    return number, connected
 
 
 def list_workers(
-    store: Store, after: tuple[str, str, UUID] | None = None, limit: int = 100
+    store: Store,
+    after: tuple[str, str, UUID] | None = None,
+    *,
+    queue: str | None = None,
+    worker: UUID | None = None,
+    limit: int = 100,
 ) -> Operation[WorkerPage]:
-    """One page of the workers with their jobs: those after a name, queue and id."""
-    name, queue, id = after or (None, None, None)
-    values = {"after_name": name, "after_queue": queue, "after_id": id}
+    """One page of the workers with their jobs: those after a name, queue and id; of a queue, or one."""
+    name, pattern, id = after or (None, None, None)
+    values = {"after_name": name, "after_queue": pattern, "after_id": id, "serving": queue, "worker": worker}
     found = yield from read_rows(store, "show_workers", **values, limit=limit + 1, most=COUNT_LIMIT)
     rows = [WorkerRow(*fields, _read_leases(jobs)) for *fields, jobs in found]  # type: ignore[call-arg]
     return WorkerPage(rows[:limit], rows[limit - 1] if len(rows) > limit else None)

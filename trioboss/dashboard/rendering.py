@@ -43,8 +43,7 @@ def _make_environment() -> Environment:
         loader=PackageLoader("trioboss.dashboard"),
         autoescape=True,
         finalize=finalize,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        lstrip_blocks=True,  # but no trim_blocks: it would join the words before and after a line that ends in a block
     )
     environment.filters.update(FILTERS)
     environment.globals.update(version=__version__)

@@ -33,7 +33,7 @@ _CLOSED = "This dashboard has no `authorize`: it answers only to browsers on thi
 
 
 def basic_auth(users: Mapping[str, str]) -> Authorize:
-    """An `authorize` for HTTP Basic: passwords by name. They are compared in constant time; use it over TLS."""
+    """An ``authorize`` for HTTP Basic: passwords by name. They are compared in constant time; use it over TLS."""
     known = {name.encode(): password.encode() for name, password in users.items()}
     if not known or not all(known.values()):
         raise ValueError("users: at least one is needed, and each with a password")

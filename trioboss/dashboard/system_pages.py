@@ -64,15 +64,25 @@ async def schedule(dashboard: Dashboard, request: Request) -> Page:
 
 
 async def workers(dashboard: Dashboard, request: Request) -> Page:
-    """All workers."""
+    """All workers, those that take jobs of one queue, or one of them."""
     given = request.query_params
     after = None
     if given.get("after"):
         after = given["after"], given.get("after_queue", ""), check_uuid("after_id", given.get("after_id"))
-    page = await dashboard.read(lambda store: queries.list_workers(store, after))
+    queue, worker = (
+        given.get("queue") or None,
+        check_uuid("worker", given["worker"]) if given.get("worker") else None,
+    )
+    page = await dashboard.read(lambda store: queries.list_workers(store, after, queue=queue, worker=worker))
     # Workers of one process, one for each queue, have one state.
     processes = groupby(page.rows, lambda row: (row.boss, row.connected, row.gone_since))
-    values = {"page": page, "processes": [list(rows) for _, rows in processes], "is_first": after is None}
+    values = {
+        "page": page,
+        "processes": [list(rows) for _, rows in processes],
+        "is_first": after is None,
+        "queue": queue,
+        "worker": worker,
+    }
     return Page("workers.html", "Workers", values)
 
 

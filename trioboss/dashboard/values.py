@@ -149,8 +149,10 @@ class JobRow:
     start_after: datetime
     started_on: datetime | None
     ended_on: datetime | None
-    error: str | None
-    message: str | None
+    error: str | None = None
+    message: str | None = None
+    data: Any = None
+    """As JSON text, if it is small."""
 
 
 @attrs.frozen
@@ -158,10 +160,10 @@ class JobPage:
     """One page of a list of jobs."""
 
     jobs: Sequence[JobRow]
-    next: UUID | None
+    next: UUID | None = None
     """Where the next page begins, if there may be one."""
-    is_partial: bool
-    """Whether the search ended before it had filled the page: it reads so many jobs at a time."""
+    searched: int | None = None
+    """How many jobs the search has read, if it ended before it had filled the page: it reads so many at a time."""
 
 
 @attrs.frozen
@@ -242,11 +244,12 @@ class WorkerRow:
     name: str
     queue: str
     started_on: datetime
-    seen_on: datetime | None
-    """None for a worker with a session lock that is not gone: it is connected now, or its session has just ended."""
+    seen_on: datetime
+    """The last sign of it: see show_workers.sql."""
     gone_since: datetime | None
-    connected: bool | None
-    """Whether its boss holds its session lock; None behind a transaction pooler, where there are none."""
+    connected: bool
+    pooled: bool
+    """Whether it is behind a transaction pooler, where no boss has a session of its own."""
     info: dict[str, Any] | None
     running: int
     oldest: datetime | None

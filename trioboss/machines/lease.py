@@ -1,6 +1,6 @@
 """Decides what the lease of a running job needs next: a renewal, or the end of the job.
 
-actors/heartbeat.py carries it out: `Heartbeat._act` chooses the cancellation when no renewal was confirmed in time. If
+actors/running.py carries it out: `Heartbeat._act` chooses the cancellation when no renewal was confirmed in time. If
 the worker itself is stuck, rescue_leases.sql ends the lease, in the leader.
 """
 

@@ -6,7 +6,7 @@ Notifications can stop without an error. So the listener asks itself, in three w
   arrive within 3 s, the connection is broken, and the listener connects again. If no probe ever arrived on the first
   connection, LISTEN has no effect there, as behind a transaction pooler: *polling mode* begins, with a poll every 2 s.
 - After 5 s in which the server has sent nothing, the listener pings it. The server has 4 s to answer a ping or a poll
-  (runtime/listening.py).
+  (runtime/adapter.py).
 - If a poll could not send its probe, because the server's queue of notifications is nearly full, polling mode begins as
   well; it ends when a probe arrives again.
 
@@ -19,7 +19,7 @@ import math
 
 import attrs
 
-__all__ = ["POLLING_INTERVAL", "PROBE_TIMEOUT", "ListenMachine"]
+__all__ = ["POLLING_INTERVAL", "PROBE_TIMEOUT", "ListenMachine", "OutageReports"]
 
 POLLING_INTERVAL = 2.0
 """Seconds between polls in polling mode."""
@@ -30,6 +30,8 @@ _PING_AFTER = 5.0  # seconds after which the connection is checked, if the serve
 _SAFETY_INTERVAL = 20.0  # seconds between polls, in case a notification was lost
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 5.0  # seconds between attempts to connect
 _LONGEST_DELAY_WHILE_DOWN = 0.5
+_FIRST_REPEAT, _LONGEST_REPEAT = 5.0, 60.0  # seconds between two reports of one outage
+_MOST_REASONS = 5  # reports of one outage for another reason
 
 
 @attrs.define
@@ -98,3 +100,34 @@ class ListenMachine:
         delay: float = min(_FIRST_DELAY * 2.0 ** min(self._failures, 10), longest)
         self._failures += 1
         return delay * (0.5 + chance / 2)
+
+
+@attrs.define
+class OutageReports:
+    """Which failures to connect are reported: the first of an outage, those for another reason, and then fewer and
+    fewer. An attempt every 0.4 s would fill a log.
+    """
+
+    _since: float | None = None
+    _repeat_at: float = math.inf
+    _pause: float = _FIRST_REPEAT
+    _reasons: set[str] = attrs.field(factory=set)
+
+    def failed(self, now: float, reason: str) -> float | None:
+        """There is no connection: for how many seconds, if that is to be reported."""
+        if self._since is None:
+            self._since = now
+        if now >= self._repeat_at:
+            self._pause = min(2 * self._pause, _LONGEST_REPEAT)
+        elif reason in self._reasons or len(self._reasons) == _MOST_REASONS:
+            return None
+        self._reasons.add(reason)
+        self._repeat_at = now + self._pause
+        return now - self._since
+
+    def ended(self, now: float) -> float | None:
+        """There is a connection: after how many seconds without one, if there was an outage."""
+        since = self._since
+        self._since, self._repeat_at, self._pause = None, math.inf, _FIRST_REPEAT
+        self._reasons.clear()
+        return None if since is None else now - since

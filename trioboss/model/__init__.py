@@ -1,6 +1,7 @@
 """The values of trioboss and the rules between them: frozen, without I/O, and with the time as an argument.
 
-job               a job as it is sent, and as it is read; its lease; ids
+job               a job as it is sent, and as it is read; its lease
+ids               new ids: UUIDv7
 job_context       the job whose handler is running, for log lines
 handed_job        a job as a handler gets it
 states            the states of a job, its readiness, and the tables of their transitions
@@ -15,6 +16,7 @@ ticks             the ticks of any schedule: which are due, and which come next
 payload           JSON that Postgres returns unchanged, or that is refused
 decoding          the types that workers declare for the data of their jobs
 structure         reads and writes JSON by annotations
+texts             durations, numbers and foreign texts for people
 described_error   errors as they are stored and logged
 check             checks of one field, with an error that names it
 settle_and_claim  requests and answers between a dispatcher and the store

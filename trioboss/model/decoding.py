@@ -42,17 +42,20 @@ class _StructureDecoder:
         return self._read(data)
 
     def encode(self, value: object) -> Json:
-        """The value as JSON. A value of another type is refused before it is sent."""
+        """The value as JSON. A value of another type, or that could not be read again, is refused before it is sent.
+
+        Only reading shows that a value fits: nothing checks the values of a TypedDict or of a field before, and a model
+        of pydantic writes itself.
+        """
         data = write_value(value)
-        if isinstance(self.type, type) and not is_typeddict(self.type):
-            if not isinstance(value, self.type):
-                raise UsageError(f"data: {shown(value)} is not {_name(self.type)}")
-            return cast("Json", data)
-        # The values of a TypedDict, or of a type like list[int], are only known to fit when they are read.
+        if isinstance(self.type, type) and not is_typeddict(self.type) and not isinstance(value, self.type):
+            raise UsageError(f"data: {shown(value)} is not {_name(self.type)}")
         try:
             self._read(data)
         except Misfit as misfit:
-            raise UsageError(f"data{misfit.where}: {misfit.problem}") from None
+            raise UsageError(
+                f"data{misfit.where}: {misfit.problem}; a worker could not read {_name(self.type)} from it"
+            ) from None
         return cast("Json", data)
 
 

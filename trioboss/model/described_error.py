@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 from trioboss.errors import HELP_NOTE, PayloadError
 from trioboss.model.payload import Json, encode
+from trioboss.model.texts import printable_stack
 
-__all__ = ["Redact", "describe_error", "error_line"]
+__all__ = ["Redact", "describe_error", "error_line", "stack_text"]
 
 Redact: TypeAlias = Callable[[dict[str, Json]], Mapping[str, Json]]
 """Gets the description of an error and returns the one that is stored: without secrets, for instance."""
@@ -118,6 +119,11 @@ def error_line(error: object) -> str:
         text = f"{_type_name(error)}: {text}" if text else _type_name(error)
         text = ": ".join([text.partition("\n")[0], *_notes(error)])
     return text.partition("\n")[0][:_LINE_CHARACTERS]
+
+
+def stack_text(error: BaseException) -> str:
+    """The stack of an error, for a log: lines that can be printed, and of a long one the beginning and the end."""
+    return printable_stack(_storable(_stack(error)).rstrip())
 
 
 def _message(error: object) -> str:

@@ -27,7 +27,9 @@ class Reason(enum.StrEnum):
     BEHIND = "behind"
     """Another job of its key goes first."""
     NO_WORKER = "no_worker"
-    """No worker takes jobs of its queue."""
+    """No worker takes jobs of its queue, or none of those that do is connected."""
+    BUSY = "busy"
+    """It is due, and all slots of the workers of its queue are busy."""
     QUEUED = "queued"
     """It is due, and other jobs of its queue go first."""
 
@@ -39,7 +41,7 @@ class Explanation:
     reason: Reason
     text: str
     until: datetime | None = None
-    """When a deferred job becomes due."""
+    """When a deferred job becomes due, or the deferred job that it is behind."""
     behind: UUID | None = None
     """The job of the same key that goes first."""
 

@@ -1,7 +1,5 @@
 """A job: as it is sent, and as it is read from the database."""
 
-import os
-import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, TypedDict
@@ -42,7 +40,6 @@ __all__ = [
     "Settled",
     "Start",
     "UpdateOptions",
-    "make_id",
 ]
 
 
@@ -51,19 +48,6 @@ Duration = float | timedelta
 
 Start = float | timedelta | datetime | str
 """When a job may start: seconds from now, a timedelta, an aware datetime, or ISO 8601 text."""
-
-
-def make_id() -> UUID:
-    """Return a new UUIDv7.
-
-    Ids that a process makes one after the other are nearly in order (within 244 ns they are not): find_jobs reads in
-    that order, and new index entries are next to each other.
-    """
-    millis, nanos = divmod(time.time_ns(), 1_000_000)
-    # The 12 bits after the version are a fraction of a millisecond, 244 ns each (RFC 9562, section 6.2, method 3).
-    fraction = nanos * 4096 // 1_000_000
-    random = int.from_bytes(os.urandom(8), "big") & (1 << 62) - 1
-    return UUID(int=(millis & (1 << 48) - 1) << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | random)
 
 
 class SendOptions(TypedDict, total=False):

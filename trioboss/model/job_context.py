@@ -7,7 +7,7 @@ from typing import Protocol
 
 from trioboss.model.job import Job
 
-__all__ = ["JobLogFilter", "current_jobs"]
+__all__ = ["JobLogFilter", "current_jobs", "current_worker"]
 
 
 class _HasJob(Protocol):
@@ -23,17 +23,28 @@ resets it would cost each job of each worker a further call, also where nothing 
 """
 
 
-class JobLogFilter(logging.Filter):
-    """Adds the job to records that are logged inside a handler: ``queue``, ``job_id`` and ``attempt``, else "".
+current_worker: ContextVar[str] = ContextVar("trioboss_worker", default="")
+"""The name of the boss whose handler this is; empty outside of handlers."""
 
-    Attach it to a handler of `logging`: ``handler.addFilter(trioboss.JobLogFilter())``. `trioboss worker` does so.
+
+class JobLogFilter(logging.Filter):
+    """Adds the job to records that are logged inside a handler: ``queue``, ``job_id``, ``attempt`` and ``worker`` (the
+    ``worker_name`` of the boss), else "". A field that the record has already, by ``extra=``, is left as it is.
+
+    Attach it to a handler of ``logging``: ``handler.addFilter(trioboss.JobLogFilter())``. ``trioboss worker`` does so.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Add the fields; every record passes."""
         jobs = current_jobs.get()
         job = jobs[0].job if jobs else None
-        record.queue = "" if job is None else job.queue
-        record.job_id = "" if job is None else str(job.id)
-        record.attempt = "" if job is None else job.attempt
+        fields = (
+            ("queue", "" if job is None else job.queue),
+            ("job_id", "" if job is None else str(job.id)),
+            ("attempt", "" if job is None else job.attempt),
+            ("worker", "" if job is None else current_worker.get()),
+        )
+        for name, value in fields:
+            if not hasattr(record, name):
+                setattr(record, name, value)
         return True

@@ -15,6 +15,7 @@ from trioboss.model.recurrence import check_rule, is_rule
 
 __all__ = ["Missed", "Schedule", "ScheduleOptions", "check_cron", "check_missed", "check_timezone"]
 
+_LONGEST = 1000  # characters of a cron expression
 
 ALIASES: Final = {
     "@yearly": "0 0 1 1 *",
@@ -46,8 +47,9 @@ class ScheduleOptions(SendOptions, total=False):
     key: str
     """Tells several schedules of one queue apart (empty)."""
     missed: Literal["skip", "latest", "all"]
-    """Which ticks are fired that were due while no boss was running (skip): none, the latest, or all of them. A tick
-    that is late by less than a minute was not missed: it is fired in any case, so that a restart skips nothing.
+    """Which ticks are fired that were due while no boss was running (skip): none, the latest, or all of them, at most
+    the last 1,000. A tick that is late by less than a minute was not missed: it is fired in any case, so that a restart
+    skips nothing.
     """
 
 
@@ -72,6 +74,8 @@ def check_cron(value: object) -> str:
     """
     if isinstance(value, str) and is_rule(value):
         return check_rule(value)
+    if isinstance(value, str) and len(value) > _LONGEST:
+        raise UsageError(f"cron: the expression has {len(value)} characters, {_LONGEST} are allowed")
     if isinstance(value, str) and value.startswith("@"):
         if value.lower() not in ALIASES:
             raise UsageError(f"cron: {shown(value)} is not one of {', '.join(ALIASES)}")

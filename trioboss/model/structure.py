@@ -6,6 +6,7 @@ which collects the path of the value on its way out, as PayloadError does when d
 
 import dataclasses
 import enum
+import json
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -162,11 +163,14 @@ _SCALARS: dict[Any, Read] = {
 
 
 def read_model(model: Any) -> Read:
-    """The reader of a pydantic model, by its own methods: pydantic itself is not imported here."""
+    """The reader of a pydantic model, by its own methods: pydantic itself is not imported here.
+
+    It reads JSON, and not the values that JSON was decoded to: a strict model refuses a time as text everywhere else.
+    """
 
     def read(value: Any) -> Any:
         try:
-            return model.model_validate(value)
+            return model.model_validate_json(json.dumps(value))
         except ValueError as error:
             raise _misfit_of(error) from error
 
@@ -323,7 +327,8 @@ def write_value(value: Any) -> Any:
     if is_record(type(value)):
         return {key: write_value(getattr(value, name)) for key, name in _stored(type(value))}
     if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
+        # By alias, because models read their fields by alias. Without fields that the model computes itself.
+        return value.model_dump(mode="json", by_alias=True, round_trip=True)
     if isinstance(value, Mapping):
         return {key: write_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple | Set):

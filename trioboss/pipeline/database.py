@@ -10,10 +10,10 @@ import attrs
 from trioboss.errors import SchemaOutOfDate
 from trioboss.postgres.blocking import BlockingConnection, open_blocking, run_blocking
 from trioboss.postgres.errors import is_lock_not_available, translate_errors
-from trioboss.postgres.wire.results import read_rows
+from trioboss.postgres.wire import read_rows
 from trioboss.sql import COMMON_LEAF, Catalog, Statement
 from trioboss.sql.plans import LATEST
-from trioboss.store.parameters import bind
+from trioboss.store.context import bind
 
 __all__ = ["Answer", "Database", "open_database"]
 

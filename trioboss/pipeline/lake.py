@@ -83,7 +83,7 @@ def read_lake(
     version: int | None = None,
     without: Collection[str] = (),
 ) -> DataFrame:
-    """The rows of a table that a lake has now, with the column `date`.
+    """The rows of a table that a lake has now, with the column ``date``.
 
     Reads the files that the manifest names, so a batch is there as a whole or not at all. A file that is missing is an
     error, unless it is among those ``without`` which the lake is to be read. ``version``: of a Delta lake, the rows of

@@ -1,7 +1,6 @@
 """Migrates an embedded server. Not part of `database`, which every task of Spark imports: this needs much more."""
 
-from trioboss.postgres.blocking import open_blocking
-from trioboss.postgres.executor import execute_blocking
+from trioboss.postgres.blocking import execute_blocking, open_blocking
 from trioboss.postgres.migrate import migrate
 from trioboss.sql import Catalog
 

@@ -28,7 +28,7 @@ def type_payload(rows: DataFrame, queue: str, schema: str | StructType, column: 
 
     A payload that does not fit is in the column ``data_rescued`` as it is: it has a field that the schema does not
     have, or a value of another type, which is null in its own column. Nothing is lost, and `count_payloads` counts
-    such rows. ``column`` is `data`, `output`, or another column that has JSON in it.
+    such rows. ``column`` is ``data``, ``output``, or another column that has JSON in it.
     """
     parsed_schema = StructType.fromDDL(schema) if isinstance(schema, str) else schema
     if not isinstance(parsed_schema, StructType):

@@ -37,7 +37,7 @@ class Load:
 
 
 class LoadRefused(TriobossError):
-    """Some rows of a load cannot be jobs, so none of them became one. The table `rejected` has them, with reasons."""
+    """Some rows of a load cannot be jobs, so none of them became one. The table ``rejected`` has them, with reasons."""
 
     def __init__(self, load: Load, examples: Sequence[tuple[int, str]]) -> None:
         listed = "".join(f"\n  row {position}: {problem}" for position, problem in examples)

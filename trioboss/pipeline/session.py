@@ -36,7 +36,7 @@ _ALWAYS = {"spark.sql.redaction.options.regex": "(?i)url|dsn|password|secret|tok
 def get_session(
     master: str | None = None, conf: Mapping[str, str] | None = None, name: str = "trioboss"
 ) -> SparkSession:
-    """The session that is active, else a new one; either way it has the data source `trioboss`.
+    """The session that is active, else a new one; either way it has the data source ``trioboss``.
 
     A notebook's own session is used as it is, also one of Spark Connect, with ``conf`` set on it. A new one is quiet,
     and without a master it runs on this machine, on all cores, reachable from nowhere else. In a script that

@@ -5,12 +5,9 @@ in the list or beside it:
 
 migrate     operations that bring the schema to the version this program needs
 executor    executes an operation under trio: on the pool, or on a caller's connection
-foreign     the connections that a call under trio accepts
 pool        Pool: our own connections
-caller      runs our transactions on a caller's connection, under trio
-foreign_blocking  the psycopg connection inside of a Django connection or an SQLAlchemy session
-blocking_executor  executes an operation on a blocking connection
-blocking    opens blocking connections, and runs our transactions on them
+caller      the connections that a call under trio accepts, and our transactions on them
+blocking    blocking connections: executes operations on them, and opens our own
 operation   what an operation can ask for: batches, savepoints, COPY
 connection  one connection under trio: transactions of prepared statements, notifications, cancellation
 settings    the run-time settings of our sessions, with the reason for each

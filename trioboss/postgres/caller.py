@@ -1,7 +1,7 @@
 """Runs our transactions on a caller's connection, as part of the caller's own transaction.
 
-The rule is that of `blocking.py`: a transaction that is open, or that psycopg would open, is joined; in autocommit,
-outside a transaction block, each of our transactions commits by itself.
+The rule is that of `blocking/session.py`: a transaction that is open, or that psycopg would open, is joined; in
+autocommit, outside a transaction block, each of our transactions commits by itself.
 
 The connection is one of ours or a blocking one of psycopg's. A blocking one is used in a thread, because a statement
 may wait for a lock that another task of this program holds. A cancellation does not interrupt it.
@@ -18,6 +18,7 @@ from psycopg import AsyncRawCursor
 from trioboss.errors import UsageError
 from trioboss.postgres.blocking import (
     BlockingConnection,
+    ForeignConnection,
     check_client_encoding,
     copy_in_blocking,
     get_result,
@@ -26,6 +27,7 @@ from trioboss.postgres.blocking import (
     run_blocking,
     run_script_blocking,
     text_values,
+    unwrap_foreign,
 )
 from trioboss.postgres.connection import Connection
 from trioboss.postgres.operation import Copy, Script
@@ -33,15 +35,26 @@ from trioboss.postgres.wire import BoundStatement, Results, Transactions
 
 __all__ = [
     "AnyConnection",
+    "CallerConnection",
     "check_connection",
     "copy_in",
     "ensure_transaction",
     "run_in_caller",
     "run_in_savepoint",
     "run_script",
+    "unwrap",
 ]
 
 AnyConnection: TypeAlias = Connection[Any] | BlockingConnection
+CallerConnection: TypeAlias = AnyConnection | ForeignConnection
+"""The ``conn`` of a call: one of ours, a blocking one of psycopg's, or one of Django or SQLAlchemy on psycopg."""
+
+
+def unwrap(connection: CallerConnection) -> AnyConnection:
+    """The connection of psycopg to use under trio."""
+    if isinstance(connection, Connection | psycopg.Connection):
+        return connection
+    return unwrap_foreign(connection)
 
 
 def check_connection(connection: object) -> None:

@@ -13,9 +13,8 @@ import psycopg
 import trio
 
 from trioboss.errors import DatabaseUnavailable
-from trioboss.postgres.blocking_executor import execute_blocking as execute_blocking
 from trioboss.postgres.caller import AnyConnection, copy_in, run_in_caller, run_in_savepoint, run_script
-from trioboss.postgres.errors import is_repeatable, wrap_driver_errors
+from trioboss.postgres.errors import is_repeatable, translate_errors, wrap_driver_errors
 from trioboss.postgres.operation import (
     Batch,
     Copy,
@@ -30,7 +29,7 @@ from trioboss.postgres.operation import (
 from trioboss.postgres.pool import Pool
 from trioboss.postgres.wire import BoundStatement, Results
 
-__all__ = ["execute", "execute_blocking", "execute_in"]
+__all__ = ["execute", "execute_in", "execute_in_transaction"]
 
 T = TypeVar("T")
 
@@ -131,7 +130,15 @@ async def execute_in(connection: AnyConnection, operation: Operation[T], pool: P
     return await _execute_operation(operation, run)
 
 
-# The same loop is written twice, here and in blocking_executor.py: one awaits, the other does not.
+async def execute_in_transaction(operation: Operation[T], pool: Pool) -> T:
+    """Execute an operation on one connection of the pool, all its requests in one transaction."""
+    async with pool.connection() as connection:
+        with wrap_driver_errors(), translate_errors(connection):
+            async with connection.transaction():
+                return await execute_in(connection, operation, pool)
+
+
+# The same loop is written twice, here and in blocking/executor.py: one awaits, the other does not.
 
 
 async def _execute_operation(operation: Operation[T], run: Callable[[Request], Awaitable[Results]]) -> T:

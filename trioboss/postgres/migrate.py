@@ -2,8 +2,7 @@
 
 from trioboss.errors import SchemaOutOfDate
 from trioboss.postgres.operation import Batch, Operation, Script
-from trioboss.postgres.wire import BoundStatement
-from trioboss.postgres.wire.results import read_rows
+from trioboss.postgres.wire import BoundStatement, read_rows
 from trioboss.sql import Catalog
 from trioboss.sql.plans import LATEST, lock_text, migrations
 

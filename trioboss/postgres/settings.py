@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import attrs
 from psycopg.abc import ConnDict
 
-from trioboss.postgres.wire.statements import BoundStatement
+from trioboss.postgres.wire import BoundStatement
 from trioboss.sql import Statement
 
 __all__ = [

@@ -19,9 +19,8 @@ from trioboss.postgres.executor import execute_in
 from trioboss.postgres.migrate import check_version
 from trioboss.postgres.migrate import migrate as migrate_schema
 from trioboss.postgres.settings import OWN_SETTINGS
-from trioboss.runtime.adapter import StoreAdapter
-from trioboss.runtime.listening import BossIdentity, ListenAdapter
-from trioboss.runtime.runtime import Runtime, RuntimeSettings, run_actors
+from trioboss.runtime.adapter import BossIdentity, ListenAdapter, StoreAdapter
+from trioboss.runtime.lifecycle import Runtime, RuntimeSettings, run_actors
 from trioboss.store import Store
 
 __all__ = ["OpenSettings", "Opened", "open_runtime"]

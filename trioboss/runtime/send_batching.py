@@ -17,7 +17,8 @@ import attrs
 import trio
 
 from trioboss.errors import DatabaseUnavailable
-from trioboss.model.job import NewJob, make_id
+from trioboss.model.ids import make_id
+from trioboss.model.job import NewJob
 from trioboss.model.payload import JsonInput
 from trioboss.postgres import Pool
 from trioboss.postgres.executor import execute

@@ -19,7 +19,7 @@ from importlib import resources
 
 import attrs
 
-__all__ = ["COMMON_LEAF", "Catalog", "Statement", "check_schema", "qualify", "read_source"]
+__all__ = ["COMMON_LEAF", "Catalog", "Statement", "check_schema", "qualify", "read_source", "unqualify"]
 
 COMMON_LEAF = "live_job_common"
 
@@ -60,6 +60,12 @@ def qualify(text: str, schema: str) -> str:
     text = re.sub(r"\btrioboss\.", f'"{schema}".', text)
     text = re.sub(r'"trioboss"', f'"{schema}"', text)
     return re.sub(r"'trioboss'", f"'{schema}'", text)
+
+
+def unqualify(text: str, schema: str) -> str:
+    """Rename the schema to ``trioboss`` in a definition that the catalog of Postgres shows with all schemas."""
+    text = re.sub(rf'(?<![\w."])("?){schema}\1\.', "trioboss.", text)
+    return text.replace(f"'{schema}'", "'trioboss'")
 
 
 def read_source(name: str) -> str:

@@ -1,19 +1,20 @@
 """The migrations as single statements, each found by the object that it makes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 
-from trioboss.sql import qualify
 from trioboss.sql.plans import migrations
 
-__all__ = ["making_statement", "split_statements"]
+__all__ = ["making_statement", "position", "split_statements"]
 
 # A part of a script that has no end of a statement in it: a comment, a body in dollar quotes, a text.
 _OPAQUE = re.compile(r"--[^\n]*\n?|(\$\w*\$).*?\1|'(?:[^']|'')*'|;", re.DOTALL)
 _MAKES = re.compile(
-    r"CREATE (?:UNLOGGED |UNIQUE )?(TABLE|VIEW|SEQUENCE|INDEX|TRIGGER|FUNCTION|TYPE|DOMAIN)\s+(?:trioboss\.)?(\w+)"
+    r"(?:CREATE (?:UNLOGGED |UNIQUE )?(TABLE|VIEW|SEQUENCE|INDEX|TRIGGER|FUNCTION|TYPE|DOMAIN)|INSERT INTO)"
+    r"\s+(?:trioboss\.)?(\w+)"
 )
-_KINDS = {"domain": "type"}
+_KINDS = {None: "row", "DOMAIN": "type"}
 
 
 def split_statements(script: str) -> Iterator[str]:
@@ -29,12 +30,27 @@ def split_statements(script: str) -> Iterator[str]:
             start = match.end()
 
 
-def making_statement(kind: str, name: str, schema: str) -> str | None:
-    """The statement that makes an object; None if no statement of its own makes it."""
-    for migration in migrations():
-        for statement in split_statements(migration.up):
-            if (match := _MAKES.match(statement)) and match[2] == name:
-                made = match[1].lower()
-                if _KINDS.get(made, made) == kind:
-                    return qualify(statement, schema) + ";"
-    return None
+@cache
+def _statements() -> Mapping[tuple[str, str], tuple[int, str]]:
+    """The position and the text of each statement, by the kind and the name of the object."""
+    made: dict[tuple[str, str], tuple[int, str]] = {}
+    texts = (text for migration in migrations() for text in split_statements(migration.up))
+    for number, text in enumerate(texts):
+        if match := _MAKES.match(text):
+            made[_KINDS.get(match[1]) or match[1].lower(), match[2]] = (number, text + ";")
+    return made
+
+
+def making_statement(kind: str, name: str) -> str | None:
+    """The statement that makes an object, in the schema trioboss; None if no statement of its own makes it.
+
+    Of the kind ``row``: the statement that fills the table of that name.
+    """
+    found = _statements().get((kind, name))
+    return None if found is None else found[1]
+
+
+def position(kind: str, name: str) -> int | None:
+    """The position of the statement that makes an object: an object never needs one with a later position."""
+    found = _statements().get((kind, name))
+    return None if found is None else found[0]

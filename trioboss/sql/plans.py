@@ -98,7 +98,7 @@ def migration_plans(schema: str = "trioboss", version: int = 0) -> str:
 def rollback_plans(schema: str = "trioboss", version: int = LATEST, to: int | None = None) -> str:
     """SQL that takes a schema from ``version`` back to the one before, or to ``to``: 0 removes it.
 
-    What only the removed versions hold is lost. Things of others in the schema stay, and the schema with them.
+    Data that only the removed versions have is lost. Things of others in the schema stay, and the schema with them.
     """
     return f"BEGIN;\n{lock_text(schema)}\n{rollback_text(schema, version, to)}\nCOMMIT;\n"
 

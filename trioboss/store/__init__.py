@@ -3,22 +3,22 @@
 Each is a generator (postgres/operation.py): it yields batches of statements and reads their results, but never waits.
 The function that executes it brings the connection, so each operation is written once, for trio and for blocking code.
 
-context           the statements of one schema, and a cache of its queues
-parameters        Python values as parameters of statements
+context           the statements of one schema, their parameters, and a cache of its queues
 rows              rows become model values
 targets           the jobs that a call is to settle
 sending           send one job, publish events
 loading           send many jobs
 copying           rows in the binary format of COPY
 claiming          lease jobs
-settle_plan       the statements that end attempts
 settling          complete, fail and release attempts
 settle_and_claim  both in one round trip, for the dispatchers
+manual            fetch, complete and fail jobs without a worker
 leases            heartbeats, extensions, progress
 changing          cancel, resume, retry, delete
 redriving         send jobs of a dead letter queue back
 queues            create, change and delete queues
-reading           find jobs, explain why one is not running
+reading           find jobs, and what one waits for
+explaining        why a job is not running, in words
 observing         workers, attempts, backlogs: what operators see
 schedules         create and remove schedules, fire their ticks
 deploying         bring queues and schedules to what an app declares
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from trioboss.store.leases import LeaseOperations
     from trioboss.store.loading import LoadOperations
     from trioboss.store.maintenance import MaintenanceOperations
+    from trioboss.store.manual import ManualOperations
     from trioboss.store.observing import ObserveOperations
     from trioboss.store.presence import PresenceOperations
     from trioboss.store.queues import QueueOperations
@@ -78,6 +79,7 @@ _SUBJECTS = {
     "claiming": "ClaimOperations",
     "settling": "SettleOperations",
     "settle_and_claim": "SettleAndClaimOperations",
+    "manual": "ManualOperations",
     "leases": "LeaseOperations",
     "changing": "ChangeOperations",
     "redriving": "RedriveOperations",
@@ -105,6 +107,7 @@ class Store:
     claiming: "ClaimOperations"
     settling: "SettleOperations"
     settle_and_claim: "SettleAndClaimOperations"
+    manual: "ManualOperations"
     leases: "LeaseOperations"
     changing: "ChangeOperations"
     redriving: "RedriveOperations"

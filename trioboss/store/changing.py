@@ -15,8 +15,7 @@ from trioboss.model.payload import encode
 from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.operation import Batch, InSavepoint, Operation
-from trioboss.store.context import Context
-from trioboss.store.parameters import uuid_array
+from trioboss.store.context import Context, uuid_array
 from trioboss.store.rows import read_first, read_jobs
 from trioboss.store.sending import overrides, start
 from trioboss.store.settling import once_more_if_taken

@@ -1,30 +1,166 @@
-"""Operations that lease jobs."""
+"""The statements that lease jobs, how to read their answers, and operations that lease jobs. The dispatchers claim by
+settle_and_claim.py, callers by manual.py.
+"""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, overload
+from uuid import UUID
 
 import attrs
 
-from trioboss.errors import PayloadError, UnknownQueue, UsageError
-from trioboss.model.check import check_count, check_flag, check_name, check_priority
-from trioboss.model.described_error import describe_error
-from trioboss.model.job import Job, Lease
-from trioboss.model.payload import Unreadable
+from trioboss.errors import UnknownQueue
+from trioboss.model.job import OPTIONS, Job
 from trioboss.model.queue import Queue
-from trioboss.model.settle_and_claim import ClaimRequest, ClaimResult, Failure
+from trioboss.model.settle_and_claim import ClaimRequest, ClaimResult
+from trioboss.model.states import JobState, Readiness
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_rejected
 from trioboss.postgres.operation import Batch, OnOwnConnection, Operation
-from trioboss.postgres.wire.results import PGresult, read_row
+from trioboss.postgres.wire import PGresult, read_row, read_rows
 from trioboss.store.context import Context
-from trioboss.store.rows import ClaimAnswer, read_claim, read_first, read_next_due, with_options
 from trioboss.store.settling import SettleOperations
 
-__all__ = ["ClaimOperations", "ClaimPlan"]
+__all__ = ["ClaimOperations", "ClaimPlan", "admission", "criteria", "read_claim"]
 
 _RETRY_ADMISSION = 0.05  # seconds until a backlog is tried again whose first job somebody was just changing
 _CHECKS = 20  # backlog checks that a claim reads at least
 _MOST_CHECKS = 5_000  # at most: about 10 ms under the admission lock
+
+
+# -- answers
+
+# Job is frozen: Job() sets each of its forty fields by a call. These two make one from a dict at once.
+_NEW = object.__new__
+_SET = object.__setattr__
+
+
+@attrs.frozen
+class ClaimAnswer:
+    """The answer of a claim, before its jobs are read."""
+
+    revision: int | None
+    """Of the queue; None if there is no such queue."""
+    again: bool
+    """A job was left, and may be claimed at once: another session was just changing it, or the data of the others was
+    enough for one answer.
+    """
+    more_after: str | None
+    """The position after which the same claim may find more; None if there is no more."""
+    left_seq: int | None
+    """The number of the last check that it has read of those whose owner left."""
+    took: float
+    """Seconds that the statement ran."""
+    _result: PGresult
+    _first: tuple[Any, ...]
+
+    def jobs(self, queue: Queue, worker: UUID | None) -> Sequence[Job]:
+        """The claimed jobs, with the options of that queue."""
+        if self._first[6] is None:
+            return []
+        return _ClaimedJobs(self._result, self._first, queue, worker)
+
+
+def read_claim(result: PGresult) -> ClaimAnswer:
+    """The answer of claim.sql and the other statements that lease jobs."""
+    first = read_row(result, 0)
+    revision, _, again, more_after, left_seq, took = first[:6]
+    return ClaimAnswer(revision, again, more_after, left_seq, took, result, first)
+
+
+def with_options(jobs: Sequence[Job], queue: Queue) -> Sequence[Job]:
+    """The jobs of one claim, with the options of that queue instead of the one that the claim was made for."""
+    return attrs.evolve(jobs, queue=queue) if isinstance(jobs, _ClaimedJobs) else jobs
+
+
+def read_next_due(result: PGresult) -> float | None:
+    """The answer of find_next_due.sql."""
+    return read_row(result, 0)[0] if result.ntuples else None
+
+
+@attrs.define(eq=False)
+class _ClaimedJobs(Sequence[Job]):
+    """The jobs of a claim, read at their first use; their number is there at once."""
+
+    _result: PGresult
+    _first: tuple[Any, ...]
+    _queue: Queue
+    _worker: UUID | None
+    _jobs: list[Job] = attrs.field(factory=list, init=False)
+
+    def __len__(self) -> int:
+        return self._result.ntuples
+
+    @overload
+    def __getitem__(self, index: int) -> Job: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Job]: ...
+    def __getitem__(self, index: int | slice) -> Job | list[Job]:
+        return self._read()[index]
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self._read())
+
+    def _read(self) -> list[Job]:
+        if not self._jobs:
+            # Jobs of one claim differ in a dozen fields: copying a template takes a quarter of the time of Job().
+            template = _claimed_template(self._queue, self._worker, self._first[1])
+            rows = (self._first, *read_rows(self._result, after=0))
+            self._jobs = [_claimed_job(template, row) for row in rows]
+        return self._jobs
+
+
+def _claimed_template(queue: Queue, worker: UUID | None, started_on: datetime) -> dict[str, Any]:
+    template: dict[str, Any] = dict.fromkeys(field.name for field in attrs.fields(Job))
+    template.update((name, getattr(queue, name)) for name in OPTIONS)
+    template.update(queue=queue.name, policy=queue.policy.value, state=JobState.ACTIVE)
+    template.update(readiness=Readiness.ACTIVE, started_on=started_on, worker=worker, lease_extensions=0)
+    return template
+
+
+def _claimed_job(template: dict[str, Any], row: tuple[Any, ...]) -> Job:
+    fields = template.copy()
+    (
+        fields["id"],
+        fields["attempt"],
+        fields["retry_count"],
+        fields["priority"],
+        fields["seq"],
+        fields["created_on"],
+        fields["start_after"],
+        fields["singleton_key"],
+        options,
+        fields["data"],
+        notes,
+    ) = row[6:]
+    if isinstance(options, dict):  # null for nearly all jobs
+        fields.update(options)
+    if notes is not None:
+        fields.update(_read_notes(notes))
+    job = _NEW(Job)
+    _SET(job, "__dict__", fields)
+    return job
+
+
+def _read_notes(notes: Any) -> dict[str, Any]:
+    # JSON keeps no times and no ids: they are text there, with an offset that depends on the session. The domain
+    # job_notes keeps out what cannot be read here; a job that has it nevertheless is claimed without it.
+    if not isinstance(notes, dict):
+        return {}
+    fields = {"output": notes.get("error"), "progress": notes.get("progress")}
+    with suppress(ValueError, TypeError, KeyError, OverflowError):
+        if (slot := notes.get("singleton_on")) is not None:
+            fields["singleton_on"] = datetime.fromisoformat(slot).astimezone(UTC).replace(tzinfo=None)
+        if (source := notes.get("source")) is not None:
+            fields["source_queue"] = source["queue"]
+            fields["source_id"] = UUID(source["id"])
+            fields["source_created_on"] = datetime.fromisoformat(source["created_on"]).astimezone(UTC)
+            fields["source_retry_count"] = source["retry_count"]
+    return fields
+
+
+# -- statements
 
 
 @attrs.frozen
@@ -54,13 +190,13 @@ class ClaimPlan:
         rest = list(results[len(self.promote) :])
         next_due = read_next_due(rest.pop()) if self.request.find_next_due else None
         answer = read_claim(rest[-1])
-        admission = read_row(rest[-2], 0) if len(rest) == 3 else (False, None)  # admit.sql, if it ran
-        if answer.again or admission[0]:
+        admitted = read_row(rest[-2], 0) if len(rest) == 3 else (False, None)  # admit.sql, if it ran
+        if answer.again or admitted[0]:
             # Without an admission lock the job may be claimed at once; else it is locked for a moment longer.
             delay = _RETRY_ADMISSION if self.queue.policy.is_keyed else 0.0
             next_due = delay if next_due is None else min(delay, next_due)
         claim = _check_revision(context, self.queue, self.request, answer, next_due, timed=len(rest) < 3)
-        return _with_more(claim, admission[1] if answer.more_after is None else answer.more_after, more_due)
+        return _with_more(claim, admitted[1] if answer.more_after is None else answer.more_after, more_due)
 
 
 def _with_more(claim: ClaimResult, more_after: str | None, more_due: bool) -> ClaimResult:
@@ -92,65 +228,9 @@ def _check_revision(
 
 @attrs.frozen
 class ClaimOperations:
-    """Lease jobs, manually or for a worker."""
+    """Lease jobs."""
 
     _context: Context
-
-    def fetch(
-        self,
-        name: str,
-        *,
-        own: bool,
-        batch_size: int,
-        priority: bool,
-        ignore_start_after: bool,
-        min_priority: int | None,
-        max_priority: int | None,
-    ) -> Operation[list[Job]]:
-        """Lease jobs manually. ``own``: in a transaction of ours, not the caller's. ``name``: or a pattern with *."""
-        check_name("queue", name.replace("*", "_") if isinstance(name, str) else name)
-        check_flag("ignore_start_after", ignore_start_after)
-        request = ClaimRequest(
-            limit=check_count("batch_size", batch_size, low=1),
-            by_priority=check_flag("priority", priority),
-            min_priority=None if min_priority is None else check_priority("min_priority", min_priority),
-            max_priority=None if max_priority is None else check_priority("max_priority", max_priority),
-            find_next_due=False,
-        )
-        fetch = self._fetch_matching if "*" in name else self._fetch
-        return (yield from fetch(name, request, ignore_start_after, own=own))
-
-    def _fetch_matching(
-        self, pattern: str, request: ClaimRequest, ignore_start_after: bool, *, own: bool
-    ) -> Operation[list[Job]]:
-        """Lease jobs of the queues that match a pattern, queue by queue."""
-        like = pattern.replace("_", r"\_").replace("*", "%")
-        names = read_first((yield Batch((self._context.bind("find_queues_with_jobs", pattern=like),))))
-        jobs: list[Job] = []
-        for (name,) in names:
-            rest = attrs.evolve(request, limit=request.limit - len(jobs))
-            with suppress(UnknownQueue):  # it was deleted meanwhile
-                jobs += yield from self._fetch(name, rest, ignore_start_after, own=own)
-            if len(jobs) >= request.limit:
-                break
-        return jobs
-
-    def _fetch(
-        self, name: str, request: ClaimRequest, ignore_start_after: bool, *, own: bool
-    ) -> Operation[list[Job]]:
-        claim = yield from self.claim(name, request, own=own)
-        # A table that is empty may be the old one of a queue that was created again: nothing in the answer tells.
-        if not claim.jobs and (yield from self._context.has_moved((yield from self._context.find(name)))):
-            claim = yield from self.claim(name, request, own=own)
-        jobs = list(claim.jobs)
-        if ignore_start_after and len(jobs) < request.limit:
-            rest = attrs.evolve(request, limit=request.limit - len(jobs))
-            jobs = jobs + (yield from self._claim_early(name, rest, own=own))
-        if jobs and (notify := self._context.busy_notification(own=own)) is not None:
-            # The leader rescues leases that expire: it has to know that there are some, whoever took them.
-            yield Batch(follow_up=(notify,)) if own else Batch((notify,))
-        yield from self._fail_unreadable(name, jobs)
-        return [job for job in jobs if not isinstance(job.data, Unreadable)]
 
     def claim(self, name: str, request: ClaimRequest, *, own: bool = True) -> Operation[ClaimResult]:
         """Lease as many jobs as requested, or all there are; fewer if their data is more than 4 MB, at least one. One
@@ -235,15 +315,15 @@ class ClaimOperations:
         kept = self._context.claims.get(queue.name)
         terms = (queue.table_name, queue.policy, request, async_commit, checks, after, self._context.now)
         if kept is None or kept[0] != terms:
-            admission = _admission(request, checks, after)
-            claim = self._claim_statements(queue, request, admission, async_commit=async_commit)
+            values = admission(request, checks, after)
+            claim = self._claim_statements(queue, request, values, async_commit=async_commit)
             kept = self._context.claims[queue.name] = (terms, claim)
         return ClaimPlan(queue, request, promote, kept[1], checks)
 
     def _claim_statements(
-        self, queue: Queue, request: ClaimRequest, admission: dict[str, object], *, async_commit: bool
+        self, queue: Queue, request: ClaimRequest, admitting: dict[str, object], *, async_commit: bool
     ) -> tuple[BoundStatement, ...]:
-        values = admission | {"queue": queue.name, "worker": request.worker, "async_commit": async_commit}
+        values = admitting | {"queue": queue.name, "worker": request.worker, "async_commit": async_commit}
 
         def bind(*names: str) -> tuple[BoundStatement, ...]:
             return tuple(self._context.bind(name, queue.table_name, **values) for name in names)
@@ -273,12 +353,12 @@ class ClaimOperations:
         promote = self._context.bind("promote_due", queue.table_name, **limit)
         prepare: list[tuple[BoundStatement, ...]] = [(promote,)]
         if queue.policy.is_keyed:
-            values = _admission(request, checks, after) | {"queue": queue.name}
+            values = admission(request, checks, after) | {"queue": queue.name}
             lock = self._context.bind("lock_admission", queue=queue.name)
             prepare.append((lock, self._context.bind("admit", queue.table_name, **values)))
         prepared = yield OnOwnConnection(Batch(*prepare))
         name = "claim" if request.by_priority else "claim_in_order"
-        values = _criteria(request) | {"queue": queue.name, "worker": request.worker, "async_commit": False}
+        values = criteria(request) | {"queue": queue.name, "worker": request.worker, "async_commit": False}
         results = yield Batch((self._context.bind(name, queue.table_name, **values),))
         answer = read_claim(results[0][0])
         claim = _check_revision(self._context, queue, request, answer, 0.0 if answer.again else None)
@@ -286,43 +366,9 @@ class ClaimOperations:
         more_after = read_row(prepared[1][1], 0)[1] if len(prepared) > 1 else None
         return _with_more(claim, more_after, read_row(prepared[0][0], 0)[0])
 
-    def _claim_early(self, name: str, request: ClaimRequest, *, own: bool) -> Operation[list[Job]]:
-        """Lease deferred jobs. Those it does not get stay deferred."""
 
-        def take(queue: Queue) -> Operation[list[Job]]:
-            keyed = queue.policy.is_keyed
-            # It leases from the backlog under the admission lock, which must not stay with the caller.
-            if keyed and not own:
-                raise UsageError(
-                    "ignore_start_after: jobs of a keyed queue cannot be started early in a transaction"
-                )
-            values = _criteria(request) | {"queue": name, "worker": request.worker, "async_commit": own}
-            claim = self._context.bind("claim_early", queue.table_name, **values)
-            prepare: tuple[BoundStatement, ...] = ()
-            if keyed:
-                admission = _admission(request, _CHECKS) | {"queue": name}
-                prepare = (
-                    self._context.bind("lock_admission", queue=name),
-                    self._context.bind("admit", queue.table_name, **admission),
-                )
-            results = yield Batch((*prepare, claim))
-            return list(read_claim(results[-1][-1]).jobs(queue, request.worker))
-
-        return (yield from self._context.on_queue(name, take))
-
-    def _fail_unreadable(self, name: str, jobs: Iterable[Job]) -> Operation[None]:
-        """Fail for good jobs whose data Python cannot represent: no attempt would ever succeed."""
-        failed: list[tuple[Lease, Failure]] = []
-        for job in jobs:
-            data: object = job.data
-            if isinstance(data, Unreadable) and job.lease is not None:
-                error = describe_error(PayloadError("data", data.problem))
-                failed.append((job.lease, Failure(error, dead=True)))
-        if failed:
-            yield from SettleOperations(self._context).fail_leases(name, failed)
-
-
-def _criteria(request: ClaimRequest) -> dict[str, object]:
+def criteria(request: ClaimRequest) -> dict[str, object]:
+    """The parameters that say which jobs a claim may take."""
     return {
         "limit": request.limit,
         "min_priority": request.min_priority,
@@ -330,9 +376,9 @@ def _criteria(request: ClaimRequest) -> dict[str, object]:
     }
 
 
-def _admission(request: ClaimRequest, checks: int, after: str = "") -> dict[str, object]:
+def admission(request: ClaimRequest, checks: int = _CHECKS, after: str = "") -> dict[str, object]:
     """The parameters of admission: which checks to read, after which position."""
-    values = _criteria(request) | {"by_priority": request.by_priority, "checks": max(checks, request.limit)}
+    values = criteria(request) | {"by_priority": request.by_priority, "checks": max(checks, request.limit)}
     if not request.by_priority:
         values["checks"] = max(_MOST_CHECKS, request.limit)  # checks are in the order of priorities
     if (position := request.after) is not None:

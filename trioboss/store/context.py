@@ -1,25 +1,28 @@
-"""The context that all operations share: the statements of one schema, and a cache of its queues."""
+"""The context that all operations share: the statements of one schema, a cache of its queues, and Python values as
+parameters of statements.
+"""
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
+from uuid import UUID
 
 import attrs
 
 from trioboss.errors import QueueChanged, UnknownQueue
 from trioboss.model.described_error import Redact
+from trioboss.model.job import Lease
 from trioboss.model.payload import MAX_BYTES
 from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_table_gone, is_transaction_aborted
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.sql import COMMON_LEAF, Catalog
-from trioboss.store.parameters import bind
+from trioboss.sql import COMMON_LEAF, Catalog, Statement
 from trioboss.store.rows import read_queues
 
-__all__ = ["Context"]
+__all__ = ["Context", "bind", "lease_arrays", "text_array", "uuid_array"]
 
 T = TypeVar("T")
 
@@ -148,3 +151,58 @@ class Context:
         self.forget(queue.name)
         self.remember(found)
         return bool(found) and found[0].table_name != queue.table_name
+
+
+# -- parameters: Python values in the text format of the server
+
+
+def bind(statement: Statement, values: Mapping[str, object]) -> BoundStatement:
+    """A statement with its parameters; a parameter that is not among the values is null."""
+    get = values.get
+    return BoundStatement(
+        statement, [None if (v := get(name)) is None else _text(v) for name in statement.parameters]
+    )
+
+
+def _text(value: Any) -> bytes:
+    # All parameters are text: their types are in the casts of the statements.
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bool):
+        return b"t" if value else b"f"
+    if isinstance(value, datetime):
+        return value.isoformat().encode()
+    return str(value).encode()
+
+
+def uuid_array(ids: Iterable[UUID]) -> str:
+    """An array of ids, as text."""
+    return "{" + ",".join(map(str, ids)) + "}"
+
+
+def text_array(values: Iterable[str | None]) -> str:
+    """An array of strings, as text."""
+    return "{" + ",".join("NULL" if value is None else _quoted(value) for value in values) + "}"
+
+
+def _quoted(value: str) -> str:
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def lease_arrays(leases: Iterable[Lease], unfenced: Iterable[UUID] = ()) -> dict[str, str]:
+    """The parameters that fence a statement: leases as three arrays, and ids that stand for whatever is active."""
+    ids: list[str] = []
+    attempts: list[str] = []
+    starts: list[str] = []
+    times: dict[datetime, str] = {}  # the jobs of one claim have started at the same time
+    for lease in leases:
+        ids.append(str(lease.id))
+        attempts.append(str(lease.attempt))
+        started_on = lease.started_on
+        starts.append(times.get(started_on) or times.setdefault(started_on, f'"{started_on.isoformat()}"'))
+    values = {"attempts": "{" + ",".join(attempts) + "}", "starts": "{" + ",".join(starts) + "}"}
+    if any_active := [str(id) for id in unfenced]:
+        # In both arrays: `ids` finds the rows, `unfenced` lets them pass the fence.
+        ids += any_active
+        values["unfenced"] = "{" + ",".join(any_active) + "}"
+    return values | {"ids": "{" + ",".join(ids) + "}"}

@@ -3,7 +3,6 @@
 import struct
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
 
 import attrs
 
@@ -59,8 +58,8 @@ def _float8(value: float | None) -> bytes:
     return _NULL if value is None else struct.pack(">id", 8, value)
 
 
-def _uuid(value: UUID) -> bytes:
-    return _UUID_LENGTH + value.bytes
+def _uuid(value: bytes) -> bytes:
+    return _UUID_LENGTH + value
 
 
 def _json(text: str | None) -> bytes:
@@ -84,11 +83,11 @@ class JobRows:
     def __attrs_post_init__(self) -> None:
         self._plain = self._rest(NewJob())
 
-    def write(self, id: UUID, data: str | None, job: NewJob | None) -> bytes:
+    def write(self, id: bytes, data: str | None, job: NewJob | None) -> bytes:
         """One row; ``data`` is JSON text, in ASCII."""
         # The number of columns, as a 16-bit integer, begins each row. The columns are those of copy_jobs.sql, in order.
         rest = self._plain if job is None else self._rest(job)
-        return b"".join((b"\0\x09", _UUID_LENGTH, id.bytes, _json(data), rest))
+        return b"".join((b"\0\x09", _UUID_LENGTH, id, _json(data), rest))
 
     def _rest(self, job: NewJob) -> bytes:
         # The trigger fill_in_job skips rows that have a readiness: it is computed here, as queued_readiness() does.
@@ -111,10 +110,10 @@ class JobRows:
 class StagingRows:
     """Rows for copy_staging.sql, of jobs of any queue; release_staged.sql places them."""
 
-    _load: UUID
+    _load: bytes
     _position: int = attrs.field(default=0, init=False)
 
-    def write(self, id: UUID, data: str | None, job: NewJob) -> bytes:
+    def write(self, id: bytes, data: str | None, job: NewJob) -> bytes:
         """One row; ``data`` is JSON text, in ASCII."""
         starts = start(job)
         self._position += 1

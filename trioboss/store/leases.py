@@ -14,9 +14,8 @@ from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_table_gone
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.postgres.wire.results import read_rows
-from trioboss.store.context import Context
-from trioboss.store.parameters import lease_arrays, text_array, uuid_array
+from trioboss.postgres.wire import read_rows
+from trioboss.store.context import Context, lease_arrays, text_array, uuid_array
 from trioboss.store.rows import read_first
 from trioboss.store.targets import Targets, parse_targets
 

@@ -10,13 +10,14 @@ import attrs
 
 from trioboss.errors import PayloadError, QueueChanged, UsageError
 from trioboss.model.check import check_name
-from trioboss.model.job import NewJob, make_id
+from trioboss.model.ids import make_id, make_ids
+from trioboss.model.job import NewJob
 from trioboss.model.payload import encode
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
 from trioboss.postgres.errors import is_table_gone
 from trioboss.postgres.operation import Batch, Copy, Operation
-from trioboss.postgres.wire.results import read_rows
+from trioboss.postgres.wire import read_rows
 from trioboss.store.context import Context
 from trioboss.store.copying import JobRows, StagingRows, blocks
 from trioboss.store.rows import read_first
@@ -33,10 +34,10 @@ class _Path(enum.Enum):
     SEND = enum.auto()
 
 
-@attrs.frozen
+@attrs.define  # not frozen: to make one would cost half as much again
 class _Item:
     path: _Path
-    id: UUID
+    id: bytes
     data: str | None
     job: NewJob | None
     """None for a job without options."""
@@ -51,11 +52,11 @@ class Loaded:
     given: list[UUID] = attrs.field(factory=list)
     """Ids that the caller chose: jobs of these ids may have ended before."""
 
-    def add(self, id: UUID) -> None:
+    def add(self, id: bytes) -> None:
         """Count a job that was inserted."""
         self.count += 1
         if self.ids is not None:
-            self.ids.append(id)
+            self.ids.append(UUID(bytes=id))
 
 
 @attrs.frozen
@@ -105,9 +106,10 @@ class LoadOperations:
         self, queue: Queue, jobs: Iterable[NewJob | Mapping[str, Any]], dead_letters: set[str]
     ) -> Iterator[_Item]:
         staged = False
+        new_ids = make_ids()
         for position, given in enumerate(jobs):
             try:
-                item = self._item(queue, given)
+                item = self._item(queue, given, new_ids)
             except PayloadError as error:
                 raise PayloadError(f"jobs[{position}].{error.path}", error.problem) from None
             except (UsageError, TypeError) as error:
@@ -117,13 +119,15 @@ class LoadOperations:
             # From the first job on that needs staging, all go there: staging takes every job, and one long COPY costs
             # less than many short ones that alternate between the two tables.
             staged = staged or item.path is _Path.STAGING
-            yield attrs.evolve(item, path=_Path.STAGING) if staged and item.path is _Path.COPY else item
+            if staged and item.path is _Path.COPY:
+                item.path = _Path.STAGING
+            yield item
 
-    def _item(self, queue: Queue, given: NewJob | Mapping[str, Any]) -> _Item:
+    def _item(self, queue: Queue, given: NewJob | Mapping[str, Any], new_ids: Iterator[bytes]) -> _Item:
         if isinstance(given, NewJob):
             job: NewJob | None = given
             data = given.data
-        elif isinstance(given, Mapping):
+        elif isinstance(given, dict | Mapping):  # a dict first: to ask for a Mapping costs much more
             options = dict(given)
             data = options.pop("data", None)
             job = NewJob.from_options(None, options) if options else None
@@ -134,7 +138,7 @@ class LoadOperations:
         # Checked here and not by the database, so that the error names the job.
         require_key(queue, job or _PLAIN)
         text = None if data is None else encode(data, "data", self._context.max_bytes)
-        id = UUID(str(job.id)) if job is not None and job.id else make_id()
+        id = UUID(str(job.id)).bytes if job is not None and job.id else next(new_ids)
         return _Item(_path(queue, job), id, text, job)
 
     def _copy(self, queue: Queue, items: Iterable[_Item], loaded: Loaded) -> Operation[None]:
@@ -152,13 +156,13 @@ class LoadOperations:
 
     def _stage(self, queue: Queue, items: Iterable[_Item], loaded: Loaded) -> Operation[None]:
         load = make_id()
-        rows = StagingRows(load)
+        rows = StagingRows(load.bytes)
         first_given = len(loaded.given)
 
         def written() -> Iterator[bytes]:
             for item in items:
                 if item.job is not None and item.job.id is not None:
-                    loaded.given.append(item.id)
+                    loaded.given.append(UUID(bytes=item.id))
                 yield rows.write(item.id, item.data, item.job or _PLAIN)
 
         yield Copy(self._context.catalog.get("copy_staging").text, blocks(written()))
@@ -176,9 +180,10 @@ class LoadOperations:
         sends = SendOperations(self._context)
         for item in items:
             job = item.job or _PLAIN
-            sent = yield from sends.send_encoded(queue.name, job, item.id, item.data, own=False)
+            id = UUID(bytes=item.id)
+            sent = yield from sends.send_encoded(queue.name, job, id, item.data, own=False)
             if sent is not None:
-                loaded.add(sent)
+                loaded.add(sent.bytes)
 
 
 _PLAIN = NewJob()

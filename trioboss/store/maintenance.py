@@ -20,8 +20,7 @@ from trioboss.model.states import JobState
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_rejected
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.store.context import Context
-from trioboss.store.parameters import uuid_array
+from trioboss.store.context import Context, uuid_array
 from trioboss.store.rows import read_first
 from trioboss.store.settling import SettleOperations
 

@@ -18,10 +18,9 @@ from trioboss.model.observation import (
     WorkerView,
 )
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.postgres.wire.results import read_rows
+from trioboss.postgres.wire import read_rows
 from trioboss.sql.grants import Right
-from trioboss.store.context import Context
-from trioboss.store.parameters import text_array
+from trioboss.store.context import Context, text_array
 from trioboss.store.rows import read_first
 
 __all__ = ["ObserveOperations"]

@@ -1,6 +1,7 @@
 """Operations by which bosses see each other: polls, leadership, workers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 import attrs
@@ -11,8 +12,7 @@ from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.postgres.wire import Results
-from trioboss.store.context import Context
-from trioboss.store.parameters import text_array, uuid_array
+from trioboss.store.context import Context, text_array, uuid_array
 from trioboss.store.rows import read_first
 from trioboss.store.settling import SettleOperations
 
@@ -58,14 +58,7 @@ class PresenceOperations:
         return self.read_poll([polled]).due
 
     def register_statement(
-        self,
-        worker: UUID,
-        boss: UUID,
-        name: str,
-        queue: str,
-        lock: int | None,
-        pid: int | None = None,
-        info: str | None = None,
+        self, *, worker: UUID, boss: UUID, name: str, queue: str, lock: int | None, pid: int | None, info: str
     ) -> BoundStatement:
         """The statement that registers a worker, or renews its registration. ``pid``: the server process of the session
         that holds the lock; None if the boss has no such session yet. ``info``: what operators see of the worker, as
@@ -74,18 +67,15 @@ class PresenceOperations:
         values = {"worker": worker, "boss": boss, "name": name, "queue": queue, "lock": lock, "pid": pid}
         return self._context.bind("register_worker", **values, info=info)
 
-    def register(
-        self,
-        worker: UUID,
-        boss: UUID,
-        name: str,
-        queue: str,
-        lock: int | None,
-        pid: int | None = None,
-        info: str | None = None,
-    ) -> Operation[None]:
-        """A worker begins."""
-        yield Batch((self.register_statement(worker, boss, name, queue, lock, pid, info),))
+    def register(self, get_pid: Callable[[], int | None], **registration: Any) -> Operation[None]:
+        """A worker begins. If the boss has another session by the time that the row is written, the row names the
+        process of one that has ended, and is written again.
+        """
+        while True:
+            pid = get_pid()
+            yield Batch((self.register_statement(pid=pid, **registration),))
+            if get_pid() == pid:
+                return
 
     def keep_lag(self, boss: UUID, lag: float) -> Operation[None]:
         """Tell operators for how long the event loop of a boss stood still."""

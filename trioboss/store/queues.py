@@ -13,11 +13,9 @@ from trioboss.model.queue import Queue, changed_settings, make_settings
 from trioboss.model.states import JobState
 from trioboss.postgres.errors import is_lock_not_available, is_permission_denied
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.postgres.wire import BoundStatement
-from trioboss.postgres.wire.results import read_rows
+from trioboss.postgres.wire import BoundStatement, read_rows
 from trioboss.sql import COMMON_LEAF
-from trioboss.store.context import Context
-from trioboss.store.parameters import text_array
+from trioboss.store.context import Context, text_array
 from trioboss.store.rows import read_first, read_queues
 
 __all__ = ["QueueOperations"]
@@ -40,10 +38,7 @@ class QueueOperations:
         yield from self._check_dead_letter(name, settings.dead_letter)
         table = f"j{hashlib.md5(name.encode()).hexdigest()}" if settings.partition else COMMON_LEAF
         values = attrs.asdict(settings) | {"queue": name, "table_name": table}
-        # A send that was open while an older queue of that name was deleted may have left jobs in the common table.
-        drop_leftovers = self._context.bind("drop_leftovers", queue=name)
-        create = self._context.bind("create_queue", **values)
-        made = yield from self._rebuild(name, "created", drop_leftovers, create)
+        made = yield from self._rebuild(name, "created", self._context.bind("create_queue", **values))
         self._context.forget(name)
         if not made:
             existing = yield from self._context.find(name)
@@ -138,17 +133,18 @@ class QueueOperations:
     def copy_completions(self, name: str, *, history: bool) -> Operation[str]:
         """Have a completion job made for each job that ends; return the name of the queue where they are."""
         check_name("queue", name)
+        lock = self._context.bind("lock_queue", queue=name)
         copy = self._context.bind("copy_completions", queue=name, history=history)
-        rows = read_first((yield Batch((copy,))))
+        rows = read_rows((yield Batch((lock, copy)))[0][-1])
         self._context.forget(name)
         if not rows:
             raise UnknownQueue(name)
         return str(rows[0][0])
 
-    def _rebuild(self, name: str, how: str, *statements: BoundStatement) -> Operation[list[tuple[Any, ...]]]:
-        """Run statements of which the last locks tables, if the queue has a table of its own."""
+    def _rebuild(self, name: str, how: str, statement: BoundStatement) -> Operation[list[tuple[Any, ...]]]:
+        """Run a statement that locks tables, if the queue has a table of its own."""
         try:
-            return read_rows((yield Batch(statements))[0][-1])
+            return read_first((yield Batch((statement,))))
         except Exception as error:
             if is_lock_not_available(error):
                 raise QueueBusy(name, how) from error

@@ -1,9 +1,7 @@
 """Operations that only read."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 import attrs
 
@@ -21,9 +19,10 @@ from trioboss.model.explanation import Explanation, Reason
 from trioboss.model.job import FindOptions, Job
 from trioboss.model.payload import encode
 from trioboss.model.queue import Queue
-from trioboss.model.states import JobState, Readiness
+from trioboss.model.states import JobState
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.store.context import Context
+from trioboss.store.explaining import Obstacles, explain, show_clock
 from trioboss.store.rows import read_first, read_jobs
 
 __all__ = ["ReadOperations"]
@@ -68,19 +67,19 @@ class ReadOperations:
         check_name("queue", name)
         wanted = check_uuid("id", id)
 
-        def explain(queue: Queue) -> Operation[list[tuple[Any, ...]]]:
+        def read(queue: Queue) -> Operation[list[tuple[Any, ...]]]:
             bound = self._context.bind("explain_job", queue.table_name, queue=name, id=wanted)
             return read_first((yield Batch((bound,))))
 
         # Read again: an explanation of a table that the queue has left would be wrong.
         yield from self._context.reload(name)
-        rows = yield from self._context.on_queue(name, explain)
+        rows = yield from self._context.on_queue(name, read)
         if rows:
-            return _explain(*rows[0])
+            return explain(Obstacles(*rows[0]))
         job = yield from self.get_job(name, wanted)
         if job is None:
             return Explanation(Reason.UNKNOWN, f"there is no job {wanted} in queue {name!r}")
-        return Explanation(Reason.ENDED, f"{_ENDINGS[job.state]} at {_clock(job.completed_on)}")
+        return Explanation(Reason.ENDED, f"{_ENDINGS[job.state]} at {show_clock(job.completed_on)}")
 
 
 _ENDINGS = {
@@ -120,49 +119,3 @@ def _checked_filters(filters: Mapping[str, Any]) -> dict[str, object]:
     if "data" in given:
         values["data"] = encode(given["data"])
     return values
-
-
-def _explain(
-    readiness: str,
-    start_after: datetime,
-    started_on: datetime | None,
-    worker: UUID | None,
-    key: str | None,
-    policy: str,
-    paused: bool,
-    idle: int,
-    workers: int,
-    ahead: int,
-    behind: UUID | None,
-    behind_state: str | None,
-    now: datetime,
-) -> Explanation:
-    """The first obstacle, from the one that lasts longest to the one that goes away by itself."""
-    if readiness == Readiness.ACTIVE:
-        runner = f"worker {worker}" if worker else "a caller that fetched it"
-        return Explanation(Reason.RUNNING, f"it has been running since {_clock(started_on)}, with {runner}")
-    if readiness == Readiness.ENDED:
-        text = f"it failed and blocks key {key!r}: retry it or delete it, the jobs behind it wait until then"
-        return Explanation(Reason.ENDED, text)
-    if paused:
-        return Explanation(Reason.PAUSED, "its queue is paused: unpause it (resume_queue)")
-    # The time is compared, and not the readiness: a job whose time has come stays `deferred` in the database until the
-    # next claim promotes it.
-    if start_after > now:
-        return Explanation(Reason.DEFERRED, f"it is deferred until {_clock(start_after)}", until=start_after)
-    if behind is not None and behind_state == JobState.FAILED:
-        text = f"key {key!r} is blocked by job {behind}, which failed: retry or delete that one"
-        return Explanation(Reason.BLOCKED_KEY, text, behind=behind)
-    if behind is not None:
-        backlog = f"of key {key!r}" if key is not None else "of its queue"
-        text = f"it is behind job {behind} {backlog}, which is {behind_state} (policy {policy})"
-        return Explanation(Reason.BEHIND, text, behind=behind)
-    if not idle and not workers:
-        return Explanation(Reason.NO_WORKER, "no worker takes jobs of its queue")
-    number = str(ahead) if ahead <= 10_000 else "more than 10,000"
-    others = "1 job of its queue goes" if ahead == 1 else f"{number} jobs of its queue go"
-    return Explanation(Reason.QUEUED, f"it is due, and {others} first")
-
-
-def _clock(instant: datetime | None) -> str:
-    return "?" if instant is None else f"{instant:%Y-%m-%d %H:%M:%S} UTC"

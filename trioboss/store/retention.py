@@ -26,9 +26,13 @@ class RetentionOperations:
 
     _context: Context
 
-    def prune(self) -> Operation[None]:
-        """Delete everything that has outlived its time. A table that somebody is reading is left for the next round:
-        to wait for its lock would make everybody else wait, too.
+    def prune(self, name: str | None = None) -> Operation[None]:
+        """Delete everything that has outlived its time, or the jobs of one queue that have."""
+        yield from self._prune_all() if name is None else self._prune_queue(name)
+
+    def _prune_all(self) -> Operation[None]:
+        """A table that somebody is reading is left for the next round: to wait for its lock would make everybody else
+        wait, too.
         """
         failures: list[Exception] = []
         # First of all the tables of coming days: without them new history goes to the default tables.
@@ -43,8 +47,8 @@ class RetentionOperations:
         if failures:
             raise failures[0]
 
-    def prune_queue(self, name: str) -> Operation[None]:
-        """Delete the jobs of one queue that have outlived their time, queued and ended."""
+    def _prune_queue(self, name: str) -> Operation[None]:
+        """Queued jobs and ended ones."""
         queue = yield from self._context.reload(name)
         for leaf, pages in (yield from self._count_pages("live_job")):
             if leaf == queue.table_name:

@@ -13,6 +13,7 @@ from trioboss.model.check import check_name
 from trioboss.model.job import NewJob
 from trioboss.model.payload import encode
 from trioboss.model.schedule import Schedule, check_cron, check_missed, check_timezone
+from trioboss.postgres.errors import is_rejected
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.store.context import Context
 from trioboss.store.rows import read_first, read_schedules
@@ -68,7 +69,7 @@ class ScheduleOperations:
     # -- for the scheduler
 
     def read_ticks(self) -> Operation[tuple[datetime, list[tuple[Schedule, datetime | None]]]]:
-        """The time of the database, and each schedule with its last tick."""
+        """The time of the database, and each schedule, without its data and options, with its last tick."""
         rows = read_first((yield Batch((self._context.bind("get_last_ticks"),))))
         schedules = [(Schedule(*row[1:10]), row[10]) for row in rows if row[1] is not None]
         return rows[0][0], schedules
@@ -78,16 +79,27 @@ class ScheduleOperations:
 
         Returns whether the tick was ours to fire, the id of the job, and the seconds to wait if it came too early.
         """
+        try:
+            return (yield from self._fire(schedule, due, id))
+        except Exception as error:
+            # The fault of this schedule, not of the database: its data cannot be read, or cannot be sent.
+            if is_rejected(error):
+                raise UsageError(f"data: {error}") from error
+            raise
+
+    def _fire(
+        self, schedule: Schedule, due: datetime, id: UUID
+    ) -> Operation[tuple[bool, UUID | None, float]]:
         tick = self._context.bind("fire_tick", queue=schedule.queue, key=schedule.key, due=due, id=id)
         rows = read_first((yield Batch((tick,))))
         if not rows:
             return False, None, 0.0
-        ours, early = rows[0]
+        ours, early, data, options = rows[0]
         if not ours:
             return False, None, early
         # The row of the tick has the id of the job, so that each can be found by the other.
         try:
-            job = NewJob.from_options(schedule.data, schedule.options | {"id": id})
+            job = NewJob.from_options(data, options | {"id": id})
         except TypeError as error:
             raise UsageError(f"options: {error}") from error
         return True, (yield from SendOperations(self._context).send(schedule.queue, job, own=False)), 0.0

@@ -10,16 +10,16 @@ import attrs
 
 from trioboss.errors import QueueChanged, UnknownQueue, UsageError
 from trioboss.model.check import check_name
-from trioboss.model.job import OPTIONS, NewJob, make_id
+from trioboss.model.ids import make_id
+from trioboss.model.job import OPTIONS, NewJob
 from trioboss.model.payload import JsonInput, encode
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_table_gone
 from trioboss.postgres.operation import Batch, OnOwnConnection, Operation
-from trioboss.postgres.wire.results import PGresult, read_rows
-from trioboss.store.context import Context
-from trioboss.store.parameters import text_array, uuid_array
+from trioboss.postgres.wire import PGresult, read_rows
+from trioboss.store.context import Context, text_array, uuid_array
 from trioboss.store.rows import read_first, read_queues
 
 __all__ = ["PendingSend", "SendOperations", "overrides", "require_key", "start"]
@@ -139,7 +139,7 @@ class SendOperations:
             results = yield Batch((self._context.bind("send_and_notify", queue.table_name, **values),))
         except Exception as error:
             return self._is_other_queue(name, error)
-        answer = read_first(results)
+        answer = read_rows(results[0][0])
         # No row: it is no standard queue. False: committed, but nobody was notified yet.
         if answer == [(False,)]:
             yield Batch(follow_up=(self._context.notify_idle(name, ready=True),))

@@ -11,11 +11,10 @@ from trioboss.model.states import JobState
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_lock_not_available, is_rejected
 from trioboss.postgres.operation import Batch, InParallel, Operation
-from trioboss.postgres.wire.results import PGresult
+from trioboss.postgres.wire import PGresult
 from trioboss.store.claiming import ClaimOperations, ClaimPlan
 from trioboss.store.context import Context
-from trioboss.store.settle_plan import LOCK_WAIT, SettlePlan, plan_settling
-from trioboss.store.settling import SettleOperations
+from trioboss.store.settling import LOCK_WAIT, SettleOperations, SettlePlan, plan_settling
 
 __all__ = ["SettleAndClaimOperations"]
 

@@ -1,4 +1,6 @@
-"""Operations that end attempts: completed, failed or released."""
+"""The statements that end attempts as completed, failed or released, how to read their results, and operations that
+end attempts for actors. The dispatchers settle by settle_and_claim.py, callers by manual.py.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -7,36 +9,166 @@ from uuid import UUID
 
 import attrs
 
-from trioboss.model.check import check_flag
 from trioboss.model.described_error import describe_error, error_line
-from trioboss.model.handed_job import HandedJob
-from trioboss.model.job import Lease, Settled
-from trioboss.model.payload import encode
+from trioboss.model.job import Lease
 from trioboss.model.queue import Queue
 from trioboss.model.settle_and_claim import Failure, Settlements
 from trioboss.model.states import JobState
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.errors import is_lock_not_available, is_rejected, is_unique_violation
-from trioboss.postgres.operation import Batch, InSavepoint, Operation
-from trioboss.postgres.wire.results import read_rows
-from trioboss.store.context import Context
-from trioboss.store.parameters import lease_arrays, uuid_array
+from trioboss.postgres.operation import Batch, Operation
+from trioboss.postgres.wire import PGresult, read_row, read_rows
+from trioboss.store.context import Context, lease_arrays, uuid_array
 from trioboss.store.rows import read_first
-from trioboss.store.settle_plan import bind_complete, bind_fail, plan_settling
-from trioboss.store.targets import Targets, parse_targets
 
-__all__ = ["SettleOperations", "once_more_if_taken"]
+__all__ = [
+    "LOCK_WAIT",
+    "SettleOperations",
+    "SettlePlan",
+    "bind_complete",
+    "bind_fail",
+    "once_more_if_taken",
+    "plan_settling",
+]
 
 T = TypeVar("T")
 
+LOCK_WAIT = "200ms"
+"""How long a dispatcher waits for what another transaction has changed: longer than a busy one takes."""
 # How long settlements wait for a lock of another transaction, after one has waited for `LOCK_WAIT` in vain: that
 # transaction is then probably idle and will not end soon.
 _SHORT_LOCK_WAIT = "20ms"
 # After so many settlements that waited in vain, all that are left are postponed without another try.
 _MOST_WAITS = 10
-_NO_REASON = "failed by its handler"
 # The beginning of the errors that `_settle_alone` writes in the place of an output or error that was rejected.
 _UNWRITABLE = '{"message": "its '
+
+
+# -- statements
+
+
+@attrs.frozen
+class SettlePlan:
+    """The statements that settle attempts of one queue, and how to read their results."""
+
+    queue: Queue
+    settlements: Settlements
+    statements: tuple[BoundStatement, ...]
+    """For one transaction, in the order completed, failed, released."""
+    notifications: tuple[BoundStatement, ...]
+    """Statements that notify the waiters for an end, and idle dispatchers if jobs may run now; for a transaction after
+    it, which a caller may await or not.
+    """
+
+    def read(self, results: Sequence[PGresult]) -> tuple[dict[UUID, JobState], bool]:
+        """The new states of the jobs that were settled; and whether complete.sql declined, because the queue wants
+        completion jobs and the cached one did not.
+        """
+        rest = list(results)
+        settled: dict[UUID, JobState] = {}
+        declined = False
+        if self.settlements.completed:
+            done, on_complete = _read_completed(rest.pop(0), self.settlements)
+            settled |= dict.fromkeys(done, JobState.COMPLETED)
+            declined = on_complete and not self.queue.on_complete
+        if self.settlements.failed:
+            for _ in range(2):  # retry_failed.sql and fail.sql
+                settled |= {row[0]: JobState(row[1]) for row in read_rows(rest.pop(0))}
+        if self.settlements.released:
+            settled |= {row[0]: JobState.RETRY for row in read_rows(rest.pop(0))}
+        return settled, declined
+
+
+def plan_settling(
+    context: Context, queue: Queue, settlements: Settlements, lock_wait: str | None = None
+) -> SettlePlan:
+    """How to settle these attempts on a connection of our own, and how long to wait for other transactions."""
+    if not settlements:
+        return SettlePlan(queue, settlements, (), ())
+    statements: list[BoundStatement] = []
+    ended: list[UUID] = []
+    if settlements.completed:
+        outputs = {lease.id: output for lease, output in settlements.completed}
+        leases = [lease for lease, _ in settlements.completed]
+        statements.append(bind_complete(context, queue, leases, (), outputs, lock_wait=lock_wait))
+        ended += outputs
+    if settlements.failed:
+        failures = {lease.id: failure for lease, failure in settlements.failed}
+        leases = [lease for lease, _ in settlements.failed]
+        statements += bind_fail(context, queue, leases, (), failures, lock_wait=lock_wait)
+        ended += failures
+    if settlements.released:
+        released = lease_arrays(settlements.released)
+        statements.append(
+            context.bind("release", queue.table_name, queue=queue.name, lock_wait=lock_wait, **released)
+        )
+    # A failed or released job may be claimed at once by another dispatcher. A completed one only lets others run if
+    # it owned a key, and then this dispatcher may have claimed them along with it: notify_leftover.sql checks that.
+    notifications: list[BoundStatement] = []
+    if ended:
+        notifications.append(context.bind("notify_waiters", ids=uuid_array(ended)))
+    if settlements.failed or settlements.released:
+        notifications.append(context.notify_idle(queue.name))
+    elif queue.policy.is_keyed:
+        notifications.append(context.bind("notify_leftover", queue.table_name, queue=queue.name))
+    return SettlePlan(queue, settlements, tuple(statements), tuple(notifications))
+
+
+def bind_complete(
+    context: Context,
+    queue: Queue,
+    leases: Iterable[Lease],
+    unfenced: Iterable[UUID],
+    outputs: dict[UUID, str],
+    elsewhere: Sequence[UUID] = (),
+    lock_wait: str | None = None,
+) -> BoundStatement:
+    """The statement that completes these jobs."""
+    # Most handlers return nothing: without outputs the statement has no document to search.
+    given = [f'"{id}":{output}' for id, output in outputs.items() if output != "null"]
+    return context.bind(
+        "complete_with_copy" if queue.on_complete else "complete",
+        queue.table_name,
+        queue=queue.name,
+        outputs="{" + ",".join(given) + "}" if given else None,
+        elsewhere=uuid_array(elsewhere) if elsewhere else None,
+        lock_wait=lock_wait,
+        **lease_arrays(leases, unfenced),
+    )
+
+
+def bind_fail(
+    context: Context,
+    queue: Queue,
+    leases: Iterable[Lease],
+    unfenced: Iterable[UUID],
+    failures: dict[UUID, Failure],
+    elsewhere: Sequence[UUID] = (),
+    lock_wait: str | None = None,
+) -> list[BoundStatement]:
+    """The statements that fail these attempts."""
+    # Two statements with the same parameters, in one transaction: the second ends the jobs that the first left.
+    given = ",".join(f'"{id}":[{failure.as_json()}]' for id, failure in failures.items())
+    values = lease_arrays(leases, unfenced) | {"queue": queue.name, "failures": "{" + given + "}"}
+    if elsewhere:
+        values["elsewhere"] = uuid_array(elsewhere)
+    if lock_wait:
+        values["lock_wait"] = lock_wait
+    return [context.bind(name, queue.table_name, **values) for name in ("retry_failed", "fail")]
+
+
+def _read_completed(result: PGresult, settlements: Settlements) -> tuple[list[UUID], bool]:
+    """The ids that were completed, and whether the queue wants completion jobs."""
+    if not result.ntuples:
+        return [], False
+    first, on_complete = read_row(result, 0)[:2]
+    if first is not None and result.ntuples == len(settlements.completed):
+        # Nearly always all of them were completed, and the rows need not be read.
+        return [lease.id for lease, _ in settlements.completed], on_complete
+    return [row[0] for row in read_rows(result) if row[0] is not None], on_complete
+
+
+# -- operations
 
 
 def _describe_quarantine(reason: str) -> str | None:
@@ -60,84 +192,9 @@ def once_more_if_taken(
 
 @attrs.frozen
 class SettleOperations:
-    """End attempts. ``own`` says whether the transaction is ours or the caller's."""
+    """End attempts, many at once, fenced; the answer is the new states."""
 
     _context: Context
-
-    # -- for callers: one or many, answered by Settled
-
-    def complete(
-        self,
-        name: str,
-        targets: Targets,
-        output: object,
-        *,
-        own: bool,
-        handled: Sequence[HandedJob] = (),
-        include_queued: bool = False,
-    ) -> Operation[Settled]:
-        """Complete active jobs. ``handled``: the jobs whose handler calls this, which may name them by their ids.
-        ``include_queued``: also jobs that are queued, given by id, or as they were read while they were queued.
-        """
-
-        def end(queue: Queue) -> Operation[set[UUID]]:
-            outputs = dict.fromkeys(asked.ids, text)
-            statement = bind_complete(
-                self._context, queue, asked.leases, asked.unfenced, outputs, asked.elsewhere
-            )
-            # Queued jobs first: one that is claimed in between is active then, and completed as such.
-            statements = (*waiting(queue), statement)
-            results = (yield self._ending(queue, statements, asked.ids, own=own))[0]
-            done = {row[0] for result in results[: len(statements) - 1] for row in read_rows(result)}
-            rows = read_rows(results[len(statements) - 1])
-            if rows and rows[0][1] and not queue.on_complete:
-                # The queue wants completion jobs since it was cached; no active job was completed.
-                return done | (yield from end((yield from self._context.reload(name))))
-            return done | {row[0] for row in rows if row[0] is not None}
-
-        def waiting(queue: Queue) -> tuple[BoundStatement, ...]:
-            if not include_queued:
-                return ()
-            outputs = "{" + ",".join(f'"{id}":{text}' for id in asked.unleased) + "}"
-            values = {"queue": name, "ids": uuid_array(asked.unleased), "outputs": outputs}
-            return (self._context.bind("complete_queued", queue.table_name, **values),)
-
-        check_flag("include_queued", include_queued)
-
-        asked = parse_targets(name, targets, handled)
-        text = "null" if output is None else encode(output, "output", self._context.max_bytes)
-        done = yield from self._context.on_queue(name, end, may_miss=True)
-        asked.report(dict.fromkeys(done, JobState.COMPLETED), own=own)
-        return asked.answer(done, "queued or active" if include_queued else "active")
-
-    def fail(
-        self,
-        name: str,
-        targets: Targets,
-        error: object,
-        *,
-        own: bool,
-        handled: Sequence[HandedJob] = (),
-    ) -> Operation[Settled]:
-        """Fail active attempts. ``handled`` as in `complete`."""
-
-        def end(queue: Queue) -> Operation[dict[UUID, JobState]]:
-            failures = dict.fromkeys(asked.ids, failure)
-            leases, unfenced, elsewhere = asked.leases, asked.unfenced, asked.elsewhere
-            statements = tuple(bind_fail(self._context, queue, leases, unfenced, failures, elsewhere))
-            # A slot that is taken meanwhile aborts the statements, but must not abort the caller's transaction.
-            batch = self._ending(queue, statements, asked.ids, own=own, frees=True)
-            results = yield batch if own else InSavepoint(batch)
-            rows = [row for result in results[0][:2] for row in read_rows(result)]
-            return {row[0]: JobState(row[1]) for row in rows}
-
-        asked = parse_targets(name, targets, handled)
-        failure = Failure(describe_error(error, self._context.redact))
-        states = yield from once_more_if_taken(self._context, name, end)
-        asked.report(states, error_line(_NO_REASON if error is None else error), own=own)
-        return asked.answer(set(states), "active")
-
-    # -- for the runtime: many at once, fenced, answered by the new states
 
     def settle(
         self,
@@ -272,21 +329,3 @@ class SettleOperations:
     def release_leases(self, name: str, leases: Sequence[Lease]) -> Operation[None]:
         """Queue the jobs again, with no retry spent."""
         yield from self.settle(name, Settlements(released=leases))
-
-    def _ending(
-        self,
-        queue: Queue,
-        statements: tuple[BoundStatement, ...],
-        ids: Iterable[UUID],
-        *,
-        own: bool,
-        frees: bool = False,
-    ) -> Batch:
-        """Statements that end jobs, and the notification of the waiters. ``frees``: jobs may run again."""
-        array = uuid_array(ids)
-        wakes = frees or queue.policy.is_keyed
-        if own:
-            notify = (self._context.notify_idle(queue.name),) if wakes else ()
-            return Batch(statements, (self._context.bind("notify_waiters", ids=array), *notify))
-        notify = (self._context.bind("notify_queue", queue=queue.name),) if wakes else ()
-        return Batch((*statements, self._context.bind("notify_changed", ids=array), *notify))

@@ -11,8 +11,7 @@ from trioboss.model.queue import QueueStats
 from trioboss.model.states import JobState
 from trioboss.model.statistics import BOUNDS, KeptWarning, QueueSample, Row, check_period, summarize
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.store.context import Context
-from trioboss.store.parameters import text_array
+from trioboss.store.context import Context, text_array
 from trioboss.store.rows import read_first, read_stats
 
 __all__ = ["StatisticsOperations"]

@@ -15,6 +15,7 @@ __all__ = ["Target", "TargetSet", "Targets", "parse_targets"]
 
 Target = Job | HandedJob | UUID | str
 Targets = Target | Iterable[Target]
+"""The jobs of a call: one or many, each as the `Job`, as the job of a handler, or as its id, a UUID or its text."""
 
 
 @attrs.frozen

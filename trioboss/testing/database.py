@@ -16,9 +16,9 @@ __all__ = ["temporary_database", "temporary_server"]
 
 @contextlib.contextmanager
 def temporary_server(*, tcp: bool = False, **settings: str | int | bool) -> Iterator[EmbeddedPostgres]:
-    """Run a server in a temporary folder; `settings` are those of Postgres (`log_statement="all"`).
+    """Run a server in a temporary folder; ``settings`` are those of Postgres (``log_statement="all"``).
 
-    Yields an object with `dsn`, `data` and `log`. It is not durable, which makes it much faster.
+    Yields an object with ``dsn``, ``data`` and ``log``. It is not durable, which makes it much faster.
     """
     with EmbeddedPostgres(keep_data=False, durable=False, tcp=tcp, settings=settings) as server:
         yield server

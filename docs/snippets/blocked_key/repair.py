@@ -19,8 +19,8 @@ with trioboss.SyncBoss() as boss:
         print("runs:", *(job.data for job in jobs))
         boss.complete("transfers", jobs)
 
-    # begin letter
-    (letter,) = boss.find_jobs("transfers-failed", source_id=failed.id)
-    boss.delete_job("transfers-failed", letter.id)
-    # end letter
+    # begin copy
+    (copy,) = boss.find_jobs("transfers-failed", source_id=failed.id)
+    boss.delete_job("transfers-failed", copy.id)
+    # end copy
     print("dead letters:", boss.get_queue_size("transfers-failed"))

@@ -32,5 +32,18 @@ async def main() -> None:
         await boss.fail("moves", await boss.fetch("moves"))
         await show("the job before it has failed", "moves", second)
 
+        started, done = trio.Event(), trio.Event()
+
+        async def print_label(job: trioboss.Job) -> None:
+            started.set()
+            await done.wait()
+
+        await boss.create_queue("labels")
+        await boss.work("labels", print_label, concurrency=1)
+        await boss.send("labels")
+        await started.wait()
+        await show("all slots are busy", "labels", await boss.send("labels"))
+        done.set()
+
 
 trio.run(main)

@@ -13,7 +13,7 @@ async def greet(job: trioboss.RunningJob) -> None:
 async def main() -> None:
     # begin filter
     handler = logging.StreamHandler(sys.stdout)
-    handler.addFilter(trioboss.JobLogFilter())  # adds queue, job_id and attempt to each record
+    handler.addFilter(trioboss.JobLogFilter())  # adds queue, job_id, attempt and worker
     handler.setFormatter(logging.Formatter("%(queue)s attempt %(attempt)s: %(message)s"))
     logging.getLogger("greetings").addHandler(handler)
     # end filter

@@ -68,6 +68,7 @@ async def main(task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORE
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[None]:
     async with trioboss.open_boss(app=jobs, grace=30.0) as boss:
+        await create_tables(boss)
         app.state.boss = boss
         yield
 

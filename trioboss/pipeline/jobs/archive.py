@@ -86,7 +86,7 @@ def archive(
     """Export all history that is committed now to the lake ``to``; with ``follow``, go on until ``stop`` is set.
 
     Rows that were written after a transaction began which is still open are exported when it ends: the export waits
-    ``wait`` seconds for that, and then returns with `held_back`. With ``follow`` it searches for new rows every
+    ``wait`` seconds for that, and then returns with ``held_back``. With ``follow`` it searches for new rows every
     ``interval`` seconds, so that a busy queue makes a few files each time and not many small ones; with ``compact``
     it joins the small files of a day once there are several (see `compact`).
 

@@ -30,7 +30,7 @@ from trioboss.pipeline.terminal import print_json, show
 from trioboss.pipeline.transforms.trace import TRACED_ATTEMPTS, TRACED_JOBS, trace_jobs
 from trioboss.pipeline.transforms.violations import dead_letters, ends, exclusion, instants, order
 from trioboss.postgres.errors import is_permission_denied
-from trioboss.store.parameters import text_array
+from trioboss.store.context import text_array
 
 __all__ = ["Audit", "Finding", "audit", "find_violations", "main", "print_audit"]
 
@@ -120,8 +120,8 @@ def audit(
     """Check everything that can be checked in history; at most ``limit`` findings are returned.
 
     ``tolerance``: seconds by which the server's clock may have been set back. ``unordered`` are queues with
-    `commit_order` off, in which the order of starts is free; of a database they are known. If the source has a dsn, the
-    counts are kept in that database, for the dashboard.
+    ``commit_order`` off, in which the order of starts is free; of a database they are known. If the source has a dsn,
+    the counts are kept in that database, for the dashboard.
     """
     spark, began = spark or get_session(), time.monotonic()
     damaged = _damaged_files(spark, source)

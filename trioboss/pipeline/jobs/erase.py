@@ -36,7 +36,7 @@ from trioboss.pipeline.options import need_dsn
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.taking import take_lake
 from trioboss.pipeline.terminal import print_json
-from trioboss.store.parameters import text_array, uuid_array
+from trioboss.store.context import text_array, uuid_array
 
 __all__ = ["Erased", "ErasureIncomplete", "erase", "main"]
 

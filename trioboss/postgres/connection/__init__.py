@@ -3,11 +3,10 @@
 connection    Connection: transactions of prepared statements, notifications and health checks
 session       opens connections for our own use, with our settings
 hosts         resolves the hosts of a dsn and connects to the first that accepts
-psycopg_trio  TrioConnection: psycopg's AsyncConnection with trio's waiting and cancellation
+psycopg_trio  TrioConnection: psycopg's AsyncConnection with trio's waiting, cancellation and locking
 cursor        psycopg's cursors, whose clean-up works in a cancelled scope
 waiting       waits for sockets, and runs psycopg's generators
 cancellation  what a cancelled scope means for an operation on a connection
-lock          the lock that lets one task at a time use a connection
 """
 
 from trioboss.postgres.connection.connection import Connection as Connection

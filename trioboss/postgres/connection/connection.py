@@ -44,7 +44,10 @@ class _FatalNotices:
 
 
 class Connection(TrioConnection[Row]):
-    """psycopg's connection under trio with four additions: `run`, `wait_notifies`, `ping` and `is_stale`."""
+    """psycopg's ``AsyncConnection`` under trio, with the same methods and `wait_notifies`, `ping` and `is_stale`.
+
+    Programs get one from `boss.transaction`. ``run`` is for the prepared statements of trioboss.
+    """
 
     def __init__(self, pgconn: PGconn, row_factory: AsyncRowFactory[Row] | None = None) -> None:
         super().__init__(pgconn, row_factory)

@@ -15,8 +15,14 @@ from trioboss.errors import PoolTimeout, UsageError
 from trioboss.postgres.connection import Connect, Connection
 from trioboss.postgres.dsn import parse_dsn
 from trioboss.postgres.errors import translate_errors
-from trioboss.postgres.pool.member import Member, open_member, reset
-from trioboss.postgres.pool.values import CloseReason, PoolSettings, PoolStatistics
+from trioboss.postgres.pool.member import (
+    CloseReason,
+    Member,
+    PoolSettings,
+    PoolStatistics,
+    open_member,
+    reset,
+)
 from trioboss.postgres.wire import BoundStatement, Results, Transactions
 
 __all__ = ["Pool", "open_pool"]

@@ -1,4 +1,4 @@
-"""Transactions of prepared statements in one round trip, without any waiting.
+"""Transactions of prepared statements in one round trip, and the values in their results, without any waiting.
 
 Each transaction ends with a Sync of its own. Outside a transaction block each is therefore an implicit transaction that
 commits by itself, and an error in one does not affect the others. Parameters are sent as text, and the server infers
@@ -8,20 +8,33 @@ A method whose name ends in ``_gen`` is a generator in psycopg's sense: it yield
 and never waits. `TrioConnection.run_gen` runs it.
 """
 
+import json
 import logging
+import threading
 from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import attrs
 import psycopg
 from psycopg import errors, generators, pq
 from psycopg.abc import PQGen
+from psycopg.adapt import AdaptersMap, Loader, Transformer
 from psycopg.pq.abc import PGconn, PGresult
 
+from trioboss.model.payload import Unreadable
 from trioboss.postgres.errors import is_stale_statement
-from trioboss.postgres.wire.statements import BoundStatement, PreparedStatements, Results, Transactions
 from trioboss.sql import Statement
 
-__all__ = ["Pipeline"]
+__all__ = [
+    "BoundStatement",
+    "PGresult",
+    "Pipeline",
+    "PreparedStatements",
+    "Results",
+    "Transactions",
+    "read_row",
+    "read_rows",
+]
 
 logger: logging.Logger = logging.getLogger("trioboss.postgres")
 
@@ -29,6 +42,61 @@ _OK = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK, pq.ExecStatu
 _SYNC = pq.ExecStatus.PIPELINE_SYNC
 _COPYING = frozenset({pq.ExecStatus.COPY_IN, pq.ExecStatus.COPY_OUT, pq.ExecStatus.COPY_BOTH})
 _BINARY = pq.Format.BINARY
+# NAMEDATALEN - 1: the server truncates longer names, and two of them could become the same one.
+_NAME_LIMIT = 63
+
+
+# -- statements
+
+
+@attrs.frozen
+class BoundStatement:
+    """One statement with the values of its parameters, in the server's text format; None is NULL."""
+
+    statement: Statement
+    parameters: Sequence[bytes | None] = ()
+
+
+Transactions: TypeAlias = Sequence[Sequence[BoundStatement]]
+Results: TypeAlias = list[list[PGresult]]  # one list for each transaction, one result for each statement
+
+
+@attrs.define(eq=False)
+class PreparedStatements:
+    """The statements that one session has prepared, each with its name on the server.
+
+    The key is the text of a statement, because two schemas use the same names for their statements. A name is never
+    used twice in a session: after `clear` the server may still have a statement of that name.
+    """
+
+    _names: dict[str, bytes] = attrs.field(factory=dict, init=False)
+    _used: set[bytes] = attrs.field(factory=set, init=False)
+    _suffix: int = attrs.field(default=0, init=False)
+
+    def get_name(self, statement: Statement) -> bytes | None:
+        """Return the name under which the server has the statement, or None if it is not prepared."""
+        return self._names.get(statement.text)
+
+    def new_name(self, statement: Statement) -> bytes:
+        """Return an unused name to prepare the statement under: the statement's own one, or that with a number."""
+        name = statement.name.encode()
+        if len(name) <= _NAME_LIMIT and name not in self._used:
+            self._used.add(name)
+            return name
+        self._suffix += 1
+        suffix = b"~%d" % self._suffix
+        return name[: _NAME_LIMIT - len(suffix)] + suffix
+
+    def add(self, statement: Statement, name: bytes) -> None:
+        """Record that the server has confirmed the statement under this name."""
+        self._names[statement.text] = name
+
+    def clear(self) -> None:
+        """Have each statement prepared again at its next use."""
+        self._names.clear()
+
+
+# -- pipelines
 
 
 @attrs.frozen
@@ -251,3 +319,72 @@ class Pipeline:
         if command is not None:
             error.add_note(f"in statement {command.statement.name!r}")
         return error
+
+
+# -- results: Python values from the binary format, read without a connection. Timestamps are in UTC.
+
+_decode = json.JSONDecoder().raw_decode
+
+
+class _JsonbLoader(Loader):
+    """Loads jsonb, which is a version byte and then UTF-8 without surrounding white space.
+
+    json.loads, which psycopg uses, first detects the encoding and skips white space.
+    """
+
+    format = _BINARY
+
+    def load(self, data: Any) -> Any:
+        try:
+            return _decode(str(data[1:], "utf-8"))[0]
+        except (ValueError, RecursionError) as error:
+            # One value that Python cannot represent (a number with 5,000 digits, 10,000 nested lists) must not make the
+            # other rows of the result unreadable.
+            return Unreadable(str(error))
+
+
+def _make_adapters() -> AdaptersMap:
+    adapters = AdaptersMap(psycopg.adapters)
+    adapters.register_loader("jsonb", _JsonbLoader)
+    return adapters
+
+
+class _Context:
+    """The part of a connection that a Transformer uses when there is no connection: the adapters."""
+
+    adapters = _make_adapters()
+    connection = None
+
+
+_CONTEXT = _Context()
+
+
+class _Reader(threading.local):
+    """One reader for each thread, because a Transformer works on one result at a time. It caches its loaders."""
+
+    def __init__(self) -> None:
+        self._transformer = Transformer(_CONTEXT)
+
+    def read(self, result: PGresult, first: int, end: int) -> list[tuple[Any, ...]]:
+        self._transformer.set_pgresult(result)
+        try:
+            return self._transformer.load_rows(first, end, tuple)
+        finally:
+            self._transformer.set_pgresult(None)
+
+
+_READER = _Reader()
+
+
+def read_row(result: PGresult, number: int) -> tuple[Any, ...]:
+    """Return one row of a result."""
+    return _read(result, number, number + 1)[0]
+
+
+def read_rows(result: PGresult, *, after: int = -1) -> list[tuple[Any, ...]]:
+    """Return the rows of a result as tuples: all of them, or those after row number ``after``."""
+    return _read(result, after + 1, result.ntuples)
+
+
+def _read(result: PGresult, first: int, end: int) -> list[tuple[Any, ...]]:
+    return [] if first == end else _READER.read(result, first, end)

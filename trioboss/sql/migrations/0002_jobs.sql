@@ -26,6 +26,8 @@ DECLARE
 BEGIN
     IF jsonb_typeof(options) <> 'object' THEN
         RAISE EXCEPTION 'options: % is not an object', left(options::text, 200) USING ERRCODE = 'check_violation';
+    ELSIF pg_column_size(options #> '{}') > 20000 THEN
+        RAISE EXCEPTION 'options: they have more than 20000 bytes' USING ERRCODE = 'check_violation', CONSTRAINT = 'job_options';
     END IF;
     FOR option IN SELECT key, value, jsonb_typeof(value) AS type, value #>> '{}' AS text FROM jsonb_each(options) LOOP
         -- The casts are those of the statements that use the option: a value that passes here cannot fail there.
@@ -45,8 +47,9 @@ BEGIN
                      THEN option.text::bigint BETWEEN 0 AND 1000000000 END
             WHEN option.key IN ('retry_backoff', 'auto_heartbeat') THEN option.type = 'boolean'
             WHEN option.key = 'dead_letter' THEN option.type = 'string'
-            WHEN option.key = 'trace' THEN option.type = 'object' AND octet_length(option.value::text) <= 4000 END;
-        CONTINUE WHEN valid;
+            WHEN option.key = 'trace' THEN option.type = 'object' END;
+        -- A claim returns options as text. (A number, too, may have any length: 1.000...)
+        CONTINUE WHEN valid AND octet_length(option.value::text) <= CASE option.key WHEN 'trace' THEN 4000 ELSE 400 END;
         allowed := CASE
             WHEN option.key IN ('retry_delay', 'retry_delay_max', 'delete_after') THEN 'a number from 0 to 6311520000'
             WHEN option.key IN ('retry_window', 'expire_in', 'retention') THEN 'a number above 0, up to 6311520000'
@@ -69,10 +72,44 @@ END $$;
 
 CREATE DOMAIN trioboss.job_options AS jsonb CHECK (VALUE IS NULL OR trioboss.check_job_options(VALUE));
 
+-- The bytes of a JSON document as text, which is how it leaves the server; or an error if that is too much. A number like
+-- 1e131071 has 16 bytes in a row and 131072 as text, and no session can read a value of more than a billion bytes. So a
+-- text has at most 256 MB, and at most 32 MB or 32 times what the document has in a row: floating point numbers have 27 times.
+CREATE FUNCTION trioboss.text_size(document jsonb) RETURNS integer
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    most bigint := least(268435456, greatest(33554432, 32 * pg_column_size(document #> '{}')::bigint));
+    size integer;
+BEGIN
+    BEGIN
+        size := octet_length(document::text);
+    EXCEPTION WHEN program_limit_exceeded OR out_of_memory THEN
+        NULL;
+    END;
+    IF document IS NULL OR size <= most THEN
+        RETURN size;
+    END IF;
+    RAISE EXCEPTION 'as text this JSON has % bytes: at most % are allowed; a number counts with all its digits',
+        coalesce(size::text, 'more than a billion'), most
+        USING ERRCODE = 'check_violation', CONSTRAINT = 'text_size';
+END $$;
+
+CREATE DOMAIN trioboss.document AS jsonb CHECK (trioboss.text_size(VALUE) >= 0);
+
+-- The document or, if no session could read it, an object that says why. For lists: one row must not hide the others.
+CREATE FUNCTION trioboss.readable(document jsonb) RETURNS jsonb
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM trioboss.text_size(document);
+    RETURN document;
+EXCEPTION WHEN OTHERS THEN
+    RETURN jsonb_build_object('unreadable', left(SQLERRM, 300));
+END $$;
+
 -- The notes of a job that statements and programs compute with have the form that our statements write them in. True,
 -- or an error that names the note.
 CREATE FUNCTION trioboss.check_job_notes(notes jsonb) RETURNS boolean
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     source jsonb := notes -> 'source';
     instant constant text := '^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d:\d\d(:\d\d)?$';
@@ -97,17 +134,19 @@ BEGIN
                     (source ->> 'created_on')::timestamptz::trioboss.instant, now()) IS NOT NULL
        AND coalesce((notes ->> 'singleton_on')::timestamptz::trioboss.instant, now()) IS NOT NULL
        AND coalesce((source ->> 'created_on')::timestamptz::trioboss.instant, now()) IS NOT NULL
-       AND coalesce((source ->> 'retry_count')::integer, 0) >= 0;
+       AND coalesce((source ->> 'retry_count')::integer, 0) >= 0
+       AND (pg_column_size(notes) <= 2000 OR trioboss.text_size(notes) > 0);
 END $$;
 
 CREATE DOMAIN trioboss.job_notes AS jsonb CHECK (VALUE IS NULL OR trioboss.check_job_notes(VALUE));
 
--- What is wrong with the values of a job that statements compute with; null if nothing is. Domains keep such values
--- out; a domain that was dropped, or data of another version, does not.
-CREATE FUNCTION trioboss.find_problem(options jsonb, notes jsonb, started_on timestamptz, heartbeat double precision,
-                                      heartbeat_on timestamptz, expires_on timestamptz) RETURNS text
+-- What is wrong with the values of a job that statements compute with or return; null if nothing is. Domains and triggers
+-- keep such values out; data of another version, or a damaged page, brings them in.
+CREATE FUNCTION trioboss.find_problem(options jsonb, notes jsonb, data jsonb, started_on timestamptz,
+                                      heartbeat double precision, heartbeat_on timestamptz, expires_on timestamptz) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM trioboss.text_size(data);
     PERFORM trioboss.check_job_options(options) WHERE options IS NOT NULL;
     PERFORM trioboss.check_job_notes(notes) WHERE notes IS NOT NULL;
     PERFORM coalesce(heartbeat_on, started_on) + heartbeat * interval '1 s', expires_on - started_on;
@@ -148,12 +187,16 @@ CREATE TABLE trioboss.live_job (
     heartbeat_on  trioboss.instant,                  -- in no index, so that a heartbeat is a HOT update
     extensions    trioboss.counter,
     options       trioboss.job_options,              -- the options of its queue that it overrides
+    size          trioboss.counter,                  -- bytes of its data as text, if they are more than 2000
     data          jsonb,
     -- What few jobs have: error, failures and failed_on of its last failure; progress; source of a dead letter; redriven,
     -- the id of the job that failed, of one that was redriven; singleton_on of a throttled job.
     notes         trioboss.job_notes,
     CONSTRAINT live_job_pkey PRIMARY KEY (queue, id)
 ) PARTITION BY LIST (queue);
+
+-- Not compressed, so that a claim finds their size (answer_size) without reading them.
+ALTER TABLE trioboss.live_job ALTER COLUMN notes SET STORAGE EXTERNAL;
 
 -- claim.sql: the jobs that can run now, in the order in which they should. A claim reads at most `limit` entries,
 -- besides those that other sessions have locked.
@@ -182,6 +225,9 @@ CREATE UNIQUE INDEX live_job_owner ON trioboss.live_job (queue, owner) WHERE own
 CREATE UNIQUE INDEX live_job_once ON trioboss.live_job (queue, once)
     WHERE once IS NOT NULL AND (readiness < 'active' OR (readiness = 'active' AND starts_with(once, 'ended:')));
 
+-- The name of a backlog: 'key:' || key.
+CREATE DOMAIN trioboss.backlog AS text COLLATE "C" CHECK (octet_length(VALUE) <= 1010);
+
 -- Backlogs to be checked. A job that joins a backlog leaves a row here with its priority; a job that no longer owns its
 -- key leaves one without. Only claims answer these rows, under the admission lock (lock_admission.sql), and admit jobs.
 -- Rows are only inserted and deleted, never updated, so no session waits for an open transaction of a sender.
@@ -190,7 +236,7 @@ CREATE TABLE trioboss.backlog_check (
     seq       bigint NOT NULL DEFAULT nextval('trioboss.job_seq'),
     priority  integer,                               -- null: the owner left
     queue     text COLLATE "C" NOT NULL,
-    backlog   text COLLATE "C" NOT NULL
+    backlog   trioboss.backlog NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 -- admit.sql and admit_and_claim.sql: the next checks in the order of claims, from any position on. The order is
@@ -267,6 +313,14 @@ CREATE FUNCTION trioboss.backlog_rank(policy text, priority integer) RETURNS int
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN policy OPERATOR(pg_catalog.=) 'key_strict_fifo' THEN 0
                 ELSE OPERATOR(pg_catalog.-) GREATEST(priority, -2147483647) END
+$$;
+
+-- About how many bytes a job has in the answer of a claim. Data may be compressed, so its size is measured when it is
+-- written; below 2000 bytes it never is.
+CREATE FUNCTION trioboss.answer_size(size integer, data jsonb, options jsonb, notes jsonb) RETURNS integer
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT COALESCE(size, pg_catalog.pg_column_size(data), 0) OPERATOR(pg_catalog.+)
+           COALESCE(pg_catalog.pg_column_size(options), 0) OPERATOR(pg_catalog.+) COALESCE(pg_catalog.pg_column_size(notes), 0)
 $$;
 
 -- The first of these jobs whose sizes add up to no more than `most`; at least one.
@@ -462,8 +516,27 @@ CREATE TRIGGER fill_in_job BEFORE INSERT ON trioboss.live_job FOR EACH ROW
 WHEN (NEW.readiness IS NULL OR NOT has_table_privilege('trioboss.live_job'::regclass, 'UPDATE'))
 EXECUTE FUNCTION trioboss.fill_in_job();
 
+-- Measure the data of a job, and refuse what no session could read.
+CREATE FUNCTION trioboss.measure_data() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    NEW.size := trioboss.text_size(NEW.data);
+    IF NEW.size <= 2000 THEN
+        NEW.size := NULL;
+    END IF;
+    RETURN NEW;
+END $$;
+
+-- The condition writes small data as text, which takes less than 1 us: fewer bytes in the row do not mean fewer as text.
+CREATE TRIGGER measure_data BEFORE INSERT ON trioboss.live_job FOR EACH ROW
+WHEN (pg_column_size(NEW.data) > 2000 OR octet_length(NEW.data::text) > 2000) EXECUTE FUNCTION trioboss.measure_data();
+
+CREATE TRIGGER measure_new_data BEFORE UPDATE OF data ON trioboss.live_job FOR EACH ROW
+WHEN (OLD.size IS NOT NULL OR pg_column_size(NEW.data) > 2000 OR octet_length(NEW.data::text) > 2000)
+EXECUTE FUNCTION trioboss.measure_data();
+
 -- The live jobs of all queues that have no table of their own.
-CREATE TABLE trioboss.live_job_common (LIKE trioboss.live_job INCLUDING DEFAULTS)
+CREATE TABLE trioboss.live_job_common (LIKE trioboss.live_job INCLUDING DEFAULTS INCLUDING STORAGE)
 WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
       autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE trioboss.live_job ATTACH PARTITION trioboss.live_job_common DEFAULT;
@@ -510,7 +583,9 @@ END $$;
 
 -- A table of its own for a queue. Attaching scans live_job_common for jobs of that name, so a queue gets
 -- its table when it is created and never later. It waits for as long as the session's lock_timeout says, or 10 s.
--- Jobs of that name are those of a queue that was deleted while their sends were open: they are gone with it.
+-- Jobs of that name are those of a queue that was deleted while their sends were open: they are gone with it. They are
+-- deleted under the lock that attaching needs, in the same try: a lock on live_job_common that outlived a try would
+-- keep out another queue that gets its table, for as long as that one keeps out this.
 CREATE FUNCTION trioboss.add_job_table(queue text, table_name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -518,23 +593,15 @@ BEGIN
         RAISE EXCEPTION '% is not a table of one queue', table_name USING ERRCODE = 'invalid_parameter_value';
     END IF;
     EXECUTE format(
-        'CREATE TABLE trioboss.%I (LIKE trioboss.live_job INCLUDING DEFAULTS) '
+        'CREATE TABLE trioboss.%I (LIKE trioboss.live_job INCLUDING DEFAULTS INCLUDING STORAGE) '
         'WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, '
         'autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)', table_name);
-    FOR try IN 1..10 LOOP
-        DELETE FROM trioboss.live_job_common j WHERE j.queue = add_job_table.queue;
-        BEGIN
-            PERFORM trioboss.run_between_others(
-                format('ALTER TABLE trioboss.live_job ATTACH PARTITION trioboss.%I FOR VALUES IN (%L)', table_name, queue),
-                current_setting('lock_timeout')::interval);
-            EXIT;
-        EXCEPTION WHEN check_violation THEN
-            IF try = 10 THEN
-                RAISE EXCEPTION 'queue %: senders of the deleted queue of that name are still busy', queue
-                    USING ERRCODE = 'lock_not_available';
-            END IF;
-        END;
-    END LOOP;
+    PERFORM trioboss.run_between_others(
+        format('LOCK TABLE ONLY trioboss.live_job IN SHARE UPDATE EXCLUSIVE MODE; '
+               'LOCK TABLE trioboss.live_job_common; '
+               'DELETE FROM trioboss.live_job_common WHERE queue = %2$L; '
+               'ALTER TABLE trioboss.live_job ATTACH PARTITION trioboss.%1$I FOR VALUES IN (%2$L)', table_name, queue),
+        current_setting('lock_timeout')::interval);
     PERFORM trioboss.copy_rights('trioboss.live_job_common', format('trioboss.%I', table_name));
 END $$;
 
@@ -546,6 +613,22 @@ BEGIN
     END IF;
     PERFORM trioboss.run_between_others(
         format('DROP TABLE trioboss.%I', table_name), current_setting('lock_timeout')::interval);
+END $$;
+
+-- Prepare the tables for a queue whose row this transaction has written: remove what an older queue of that name left,
+-- because a send was open while it was deleted, and make its own table if it has one.
+-- The row comes first, whoever writes to a queue and to the tables of jobs (copy_completions.sql, delete_queue): a
+-- session that waits for the row must not hold a table for which the owner of the row waits.
+CREATE FUNCTION trioboss.set_up_queue(queue text, table_name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF table_name = 'live_job_common' THEN
+        DELETE FROM trioboss.live_job_common j WHERE j.queue = set_up_queue.queue;
+    ELSE
+        PERFORM trioboss.add_job_table(queue, table_name);
+    END IF;
+    DELETE FROM trioboss.backlog_check c WHERE c.queue = set_up_queue.queue;
+    DELETE FROM trioboss.throttle t WHERE t.queue = set_up_queue.queue;
 END $$;
 
 -- Make a queue: for plain SQL. `options` are those of the method create_queue, as the columns of the table queue have
@@ -576,9 +659,6 @@ BEGIN
     END IF;
     given := given || jsonb_build_object('name', name, 'table_name',
         CASE WHEN (given ->> 'partition')::boolean THEN 'j' || md5(name) ELSE 'live_job_common' END);
-    -- A send that was open while an older queue of that name was deleted may have left jobs.
-    DELETE FROM trioboss.live_job_common j
-    WHERE j.queue = create_queue.name AND NOT EXISTS (SELECT FROM trioboss.queue q WHERE q.name = create_queue.name);
     EXECUTE (SELECT format('INSERT INTO trioboss.queue (%1$s) SELECT %1$s FROM jsonb_populate_record(NULL::trioboss.queue, $1) '
                            'ON CONFLICT DO NOTHING RETURNING *', string_agg(quote_ident(key), ', '))
              FROM jsonb_object_keys(given) key)
@@ -590,9 +670,7 @@ BEGIN
         END IF;
         RETURN false;
     END IF;
-    IF made.partition THEN
-        PERFORM trioboss.add_job_table(made.name, made.table_name);
-    END IF;
+    PERFORM trioboss.set_up_queue(made.name, made.table_name);
     RETURN true;
 END $$;
 
@@ -603,9 +681,13 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     gone record;
 BEGIN
+    -- A table is dropped before anything is deleted from live_job_common, which dropping locks, too: see add_job_table.
     FOR gone IN
-        DELETE FROM trioboss.queue q WHERE q.name IN (queue, '__state__completed__' || queue)
-        RETURNING q.name, q.partition, q.table_name
+        WITH deleted AS (
+            DELETE FROM trioboss.queue q WHERE q.name IN (queue, '__state__completed__' || queue)
+            RETURNING q.name, q.partition, q.table_name
+        )
+        SELECT * FROM deleted ORDER BY partition DESC
     LOOP
         IF gone.partition THEN
             PERFORM trioboss.drop_job_table(gone.table_name);
@@ -621,13 +703,13 @@ END $$;
 
 -- Functions are for the roles that rights/*.sql grants them to, not for everybody.
 REVOKE ALL ON FUNCTION trioboss.check_job_options(jsonb), trioboss.check_job_notes(jsonb),
-    trioboss.find_problem(jsonb, jsonb, timestamptz, double precision, timestamptz, timestamptz),
+    trioboss.text_size(jsonb), trioboss.readable(jsonb), trioboss.find_problem(jsonb, jsonb, jsonb, timestamptz, double precision, timestamptz, timestamptz),
     trioboss.take_throttle_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),
     trioboss.queued_readiness(timestamptz, timestamptz, text),
-    trioboss.queued_slot(text, text, integer), trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.first_fitting(tid[], integer[], bigint),
+    trioboss.queued_slot(text, text, integer), trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.first_fitting(tid[], integer[], bigint), trioboss.answer_size(integer, jsonb, jsonb, jsonb), trioboss.measure_data(),
     trioboss.retry_delay(double precision, boolean, double precision, double precision, double precision, integer,
                          double precision),
     trioboss.key_lock(text, text, bigint), trioboss.add_backlog_check(), trioboss.follow_change(), trioboss.follow_priority(), trioboss.fill_in_job(),
     trioboss.copy_rights(regclass, regclass), trioboss.run_between_others(text, interval),
-    trioboss.add_job_table(text, text), trioboss.drop_job_table(text), trioboss.create_queue(text, jsonb),
-    trioboss.delete_queue(text) FROM PUBLIC;
+    trioboss.add_job_table(text, text), trioboss.drop_job_table(text), trioboss.set_up_queue(text, text),
+    trioboss.create_queue(text, jsonb), trioboss.delete_queue(text) FROM PUBLIC;

@@ -38,6 +38,10 @@ CREATE INDEX archive_id ON trioboss.archive (queue, id);
 -- find_ended_jobs.sql: jobs that failed or were cancelled, among many that completed.
 CREATE INDEX archive_unsuccessful ON trioboss.archive (queue, outcome, id) WHERE outcome <> 'completed';
 
+-- show_ended_jobs.sql: such jobs by the class of their error. The error itself has a stack, and is stored elsewhere: to read
+-- many of them takes long.
+CREATE INDEX archive_error ON trioboss.archive (queue, (left(output ->> 'name', 200) COLLATE "C"), id) WHERE outcome <> 'completed';
+
 -- examine_day.sql and purge_ended.sql: jobs that are kept for another time than their queue says.
 CREATE INDEX archive_kept ON trioboss.archive (queue, completed_on) WHERE options ? 'delete_after';
 
@@ -53,7 +57,7 @@ CREATE TABLE trioboss.attempt (
     started_on  timestamptz NOT NULL,
     ended_on    timestamptz NOT NULL,
     outcome     text COLLATE "C" NOT NULL,      -- failed, expired, lost, released, cancelled
-    error       jsonb,
+    error       trioboss.document,
     xid         xid8 NOT NULL DEFAULT pg_current_xact_id()
 ) PARTITION BY RANGE (ended_on);
 
@@ -64,8 +68,9 @@ CREATE TABLE trioboss.attempt_default PARTITION OF trioboss.attempt DEFAULT;
 
 -- All jobs as users see them: with the options that apply, overridden or of their queue, and with the states of
 -- pg-boss. `live` is a constant of each half, so that a query for one of them never touches the other.
+-- A document of up to 100 bytes, even if they are compressed, has less than 256 MB as text: it needs no `readable`.
 CREATE VIEW trioboss.all_jobs AS
-SELECT j.id, j.queue AS name, j.data, j.state, j.readiness, j.priority, j.attempt::int AS attempt, j.retry_count::int AS retry_count,
+SELECT j.id, j.queue AS name, CASE WHEN pg_column_size(j.data) > 100 THEN trioboss.readable(j.data) ELSE j.data END AS data, j.state, j.readiness, j.priority, j.attempt::int AS attempt, j.retry_count::int AS retry_count,
        coalesce((j.options ->> 'retry_limit')::int, q.retry_limit) AS retry_limit,
        coalesce((j.options ->> 'retry_delay')::float8, q.retry_delay) AS retry_delay,
        coalesce((j.options ->> 'retry_backoff')::boolean, q.retry_backoff) AS retry_backoff,
@@ -89,7 +94,9 @@ SELECT j.id, j.queue AS name, j.data, j.state, j.readiness, j.priority, j.attemp
        greatest(j.start_after, j.created_on)
            + coalesce((j.options ->> 'retention')::float8, q.retention) * interval '1 s' AS keep_until,
        coalesce((j.options ->> 'delete_after')::float8, q.delete_after) * interval '1 s' AS delete_after,
-       j.output, j.notes -> 'progress' AS progress, coalesce(j.options ->> 'dead_letter', q.dead_letter) AS dead_letter,
+       CASE WHEN pg_column_size(j.output) > 100 THEN trioboss.readable(j.output) ELSE j.output END AS output,
+       CASE WHEN pg_column_size(j.notes) > 100 THEN trioboss.readable(j.notes -> 'progress') ELSE j.notes -> 'progress' END AS progress,
+       coalesce(j.options ->> 'dead_letter', q.dead_letter) AS dead_letter,
        coalesce(j.policy, q.policy) AS policy, j.worker, j.notes #>> '{source,queue}' AS source_name,
        (j.notes #>> '{source,id}')::uuid AS source_id,
        (j.notes #>> '{source,created_on}')::timestamptz AS source_created_on,

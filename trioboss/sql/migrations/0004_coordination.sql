@@ -2,12 +2,12 @@
 
 CREATE TABLE trioboss.schedule (
     queue       text COLLATE "C" NOT NULL REFERENCES trioboss.queue ON DELETE CASCADE,
-    key         text COLLATE "C" NOT NULL DEFAULT '',
-    cron        text NOT NULL,
-    timezone    text NOT NULL DEFAULT 'UTC',
+    key         trioboss.key NOT NULL DEFAULT '',
+    cron        text NOT NULL CHECK (octet_length(cron) <= 10000),
+    timezone    text NOT NULL DEFAULT 'UTC' CHECK (octet_length(timezone) <= 100),
     missed      text NOT NULL DEFAULT 'skip' CHECK (missed IN ('skip', 'latest', 'all')),
-    data        jsonb,
-    options     jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(options) = 'object'),
+    data        trioboss.document,
+    options     jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(options) = 'object' AND octet_length(options::text) <= 10000),
     label       text,                           -- the app that declares it; null: none
     created_on  trioboss.instant NOT NULL DEFAULT now(),
     updated_on  trioboss.instant NOT NULL DEFAULT now(),
@@ -66,7 +66,7 @@ CREATE UNLOGGED TABLE trioboss.completion_waiter (
 CREATE TABLE trioboss.worker (
     id          uuid PRIMARY KEY,
     boss        uuid NOT NULL,
-    name        text NOT NULL,
+    name        text NOT NULL CHECK (octet_length(name) <= 1000),
     queue       text NOT NULL,                  -- a name, or a pattern with *
     lock        bigint,
     pid         integer,

@@ -46,7 +46,7 @@ CREATE TABLE trioboss.warning (
     id        uuid PRIMARY KEY DEFAULT trioboss.make_id(),
     queue     text COLLATE "C",
     kind      text COLLATE "C" NOT NULL,
-    message   text NOT NULL,
+    message   text NOT NULL CHECK (octet_length(message) <= 10000),
     first_on  timestamptz NOT NULL,
     last_on   timestamptz NOT NULL,
     count     integer NOT NULL DEFAULT 1
@@ -59,7 +59,7 @@ CREATE TABLE trioboss.audit (
     who        text NOT NULL,
     action     text COLLATE "C" NOT NULL,
     queue      text COLLATE "C",
-    filter     jsonb,                                -- the jobs it was about: ids, or the filter with its bounds
+    filter     trioboss.document,                                -- the jobs it was about: ids, or the filter with its bounds
     requested  bigint NOT NULL DEFAULT 0,
     affected   bigint NOT NULL DEFAULT 0
 );
@@ -67,6 +67,6 @@ CREATE TABLE trioboss.audit (
 ALTER TABLE trioboss.schedule ADD COLUMN paused boolean NOT NULL DEFAULT false;
 
 -- What the boss of a worker tells about itself when it starts: host, pid, version, slots.
-ALTER TABLE trioboss.worker ADD COLUMN info jsonb;
+ALTER TABLE trioboss.worker ADD COLUMN info trioboss.document;
 
 REVOKE ALL ON FUNCTION trioboss.add_counts(integer[], integer[]) FROM PUBLIC;

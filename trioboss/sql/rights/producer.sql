@@ -16,7 +16,7 @@ GRANT SELECT, INSERT, DELETE ON trioboss.staging TO :"role";
 GRANT SELECT ON trioboss.idle_dispatcher TO :"role";
 GRANT USAGE ON SEQUENCE trioboss.job_seq TO :"role";
 GRANT EXECUTE ON FUNCTION
-    trioboss.lock_number(text, bigint), trioboss.notify(text), trioboss.make_id(), trioboss.key_lock(text, text, bigint), trioboss.check_job_options(jsonb),
+    trioboss.text_size(jsonb), trioboss.lock_number(text, bigint), trioboss.notify(text), trioboss.make_id(), trioboss.key_lock(text, text, bigint), trioboss.check_job_options(jsonb),
     trioboss.check_job_notes(jsonb), trioboss.take_throttle_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),
     trioboss.return_throttle_slot(text, timestamptz, uuid),
     trioboss.queued_readiness(timestamptz, timestamptz, text), trioboss.queued_slot(text, text, integer),

@@ -7,5 +7,5 @@ GRANT SELECT ON
     trioboss.load, trioboss.rejected, trioboss.queue_sample, trioboss.sampling, trioboss.warning, trioboss.audit TO :"role";
 GRANT SELECT, INSERT, DELETE ON trioboss.completion_waiter TO :"role";
 GRANT EXECUTE ON FUNCTION
-    trioboss.lock_number(text, bigint), trioboss.notify(text), trioboss.lead(uuid, double precision, boolean),
+    trioboss.text_size(jsonb), trioboss.readable(jsonb), trioboss.lock_number(text, bigint), trioboss.notify(text), trioboss.lead(uuid, double precision, boolean),
     trioboss.register_read(uuid, text, date, date, double precision, pg_snapshot) TO :"role";

@@ -13,8 +13,8 @@ GRANT SELECT, DELETE ON trioboss.reader TO :"role";
 GRANT SELECT, INSERT, UPDATE ON trioboss.retired, trioboss.history_audit TO :"role";
 GRANT USAGE ON SEQUENCE trioboss.job_seq TO :"role";
 GRANT EXECUTE ON FUNCTION
-    trioboss.lock_number(text, bigint), trioboss.notify(text), trioboss.make_id(), trioboss.key_lock(text, text, bigint), trioboss.check_job_options(jsonb),
-    trioboss.check_job_notes(jsonb), trioboss.find_problem(jsonb, jsonb, timestamptz, double precision, timestamptz, timestamptz),
+    trioboss.text_size(jsonb), trioboss.readable(jsonb), trioboss.answer_size(integer, jsonb, jsonb, jsonb), trioboss.lock_number(text, bigint), trioboss.notify(text), trioboss.make_id(), trioboss.key_lock(text, text, bigint), trioboss.check_job_options(jsonb),
+    trioboss.check_job_notes(jsonb), trioboss.find_problem(jsonb, jsonb, jsonb, timestamptz, double precision, timestamptz, timestamptz),
     trioboss.take_throttle_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),
     trioboss.return_throttle_slot(text, timestamptz, uuid),
     trioboss.queued_readiness(timestamptz, timestamptz, text), trioboss.queued_slot(text, text, integer),

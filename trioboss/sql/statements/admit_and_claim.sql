@@ -31,7 +31,7 @@ WITH
     SELECT array_agg(row) AS jobs, array_agg(size) AS sizes, sum(size) AS size
     FROM (
         SELECT j.* FROM (SELECT row FROM wanted ORDER BY priority DESC, seq) w, LATERAL (
-            SELECT ctid AS row, pg_column_size(data) AS size FROM trioboss.live_job_common
+            SELECT ctid AS row, trioboss.answer_size(size, data, options, notes) AS size FROM trioboss.live_job_common
             WHERE ctid = w.row AND readiness IN ('waiting', 'ready') FOR UPDATE SKIP LOCKED
         ) j LIMIT :limit
     ) j

@@ -17,7 +17,7 @@ WITH
     FROM (
         SELECT j.*
         FROM (SELECT * FROM first ORDER BY start_after) f, LATERAL (
-            SELECT ctid AS row, pg_column_size(data) AS size FROM trioboss.live_job_common
+            SELECT ctid AS row, trioboss.answer_size(size, data, options, notes) AS size FROM trioboss.live_job_common
             WHERE ctid = f.row AND readiness = 'deferred'
               AND priority >= coalesce(:min_priority::int, -2147483648) AND priority <= coalesce(:max_priority::int, 2147483647)
             FOR UPDATE SKIP LOCKED

@@ -28,7 +28,7 @@ WITH RECURSIVE
     FROM (
         SELECT j.*
         FROM oldest o, LATERAL (
-            SELECT ctid AS row, pg_column_size(data) AS size FROM trioboss.live_job_common
+            SELECT ctid AS row, trioboss.answer_size(size, data, options, notes) AS size FROM trioboss.live_job_common
             WHERE ctid = o.row AND readiness = 'ready' FOR UPDATE SKIP LOCKED
         ) j
         LIMIT :limit

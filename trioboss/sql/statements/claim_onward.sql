@@ -7,7 +7,7 @@ WITH
 , picked AS MATERIALIZED (
     SELECT array_agg(row) AS jobs, array_agg(size) AS sizes, sum(size) AS size
     FROM (
-        SELECT ctid AS row, pg_column_size(data) AS size FROM trioboss.live_job_common
+        SELECT ctid AS row, trioboss.answer_size(size, data, options, notes) AS size FROM trioboss.live_job_common
         WHERE queue = :queue AND readiness = 'ready' AND priority = :after_priority::int AND seq > :after_seq::bigint
           AND (SELECT NOT paused FROM terms)
         ORDER BY seq

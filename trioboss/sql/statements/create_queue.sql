@@ -1,4 +1,5 @@
--- Make a queue, and its own table if it asks for one. Returns the name, or no row if the queue exists.
+-- Make a queue, and its own table if it asks for one. Returns the name, or no row if the queue exists. It waits for
+-- another session that makes a queue of that name, and names no table of jobs, which would be locked meanwhile.
 WITH made AS (
     INSERT INTO trioboss.queue (
         name, policy, partition, table_name, dead_letter, warning_queue_size, retry_limit, retry_delay, retry_backoff,
@@ -12,6 +13,6 @@ WITH made AS (
         :auto_heartbeat::boolean, :max_lease_extensions::int, :commit_order::boolean, :retention::float8,
         :delete_after::float8, :keep_completed::boolean)
     ON CONFLICT DO NOTHING
-    RETURNING name, partition, table_name
+    RETURNING name, table_name
 )
-SELECT name, CASE WHEN partition THEN trioboss.add_job_table(name, table_name) END FROM made;
+SELECT name, trioboss.set_up_queue(name, table_name) FROM made;

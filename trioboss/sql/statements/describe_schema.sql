@@ -1,45 +1,53 @@
--- The objects of the schema: kind, table (of columns, constraints, indexes and triggers), name, definition. Tables that are
--- made for one queue, day or load are left out. With the schema in the search_path, names in definitions have no schema.
+-- The indexes, triggers, rules, functions and types of the schema: kind, table or type (of its parts), name, and the
+-- properties as an object. An empty search_path gives all names in definitions their schema. Tables of loads are left
+-- out. A partition has the indexes and triggers of its table: an index is listed if it is invalid, and of a trigger
+-- whether it is enabled. `owner` is null, or the owner of most functions if another role owns this function or type.
 WITH relation AS MATERIALIZED (
     SELECT c.* FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = 'trioboss' AND c.relname !~ '^(j[0-9a-f]{32}|(archive|attempt)_[0-9]{8}|stage_[0-9a-f]{32})(_|$)'
+    WHERE n.nspname = 'trioboss' AND c.relname !~ '^stage_[0-9a-f]{32}(_|$)'
 ), routine AS MATERIALIZED (
-    SELECT p.* FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'trioboss'
+    SELECT p.*, l.lanname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+    JOIN pg_catalog.pg_language l ON l.oid = p.prolang WHERE n.nspname = 'trioboss'
+), type AS MATERIALIZED (
+    SELECT t.* FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
+    WHERE n.nspname = 'trioboss' AND t.typtype IN ('e', 'd')
+), usual (owner) AS (
+    SELECT mode() WITHIN GROUP (ORDER BY proowner) FROM routine
 )
-SELECT CASE relkind WHEN 'S' THEN 'sequence' WHEN 'v' THEN 'view' ELSE 'table' END AS kind, NULL AS of, relname::text AS name,
-       concat_ws(' ', CASE relkind WHEN 'v' THEN pg_get_viewdef(oid, true) ELSE relkind::text END, relpersistence::text,
-                 array(SELECT unnest(reloptions) ORDER BY 1)::text, pg_get_partkeydef(oid)) AS definition
-FROM relation WHERE relkind IN ('r', 'p', 'v', 'S')
-UNION ALL
-SELECT 'column', r.relname::text, a.attname::text,
-       format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END
-           || coalesce(CASE a.attgenerated WHEN 's' THEN ' GENERATED ALWAYS AS (' || pg_get_expr(d.adbin, d.adrelid) || ') STORED'
-                                           ELSE ' DEFAULT ' || pg_get_expr(d.adbin, d.adrelid) END, '')
-FROM relation r JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped
-LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = r.oid AND d.adnum = a.attnum
-WHERE r.relkind IN ('r', 'p')
-UNION ALL
-SELECT 'constraint', r.relname::text, k.conname::text, pg_get_constraintdef(k.oid, true)
-FROM relation r JOIN pg_catalog.pg_constraint k ON k.conrelid = r.oid WHERE k.contype IN ('c', 'f', 'p', 'u')
-UNION ALL
-SELECT 'index', t.relname::text, r.relname::text,
-       pg_get_indexdef(r.oid, 0, true) || CASE WHEN i.indisvalid THEN '' ELSE ' (invalid)' END
+SELECT 'index' AS kind, t.relname::text AS of, r.relname::text AS name,
+       jsonb_build_object('valid', i.indisvalid, 'unique', i.indisunique)
+           || CASE WHEN h.inhrelid IS NULL AND k.oid IS NULL THEN jsonb_build_object('definition', pg_get_indexdef(r.oid, 0, true))
+                   ELSE '{}' END AS properties
 FROM relation r JOIN pg_catalog.pg_index i ON i.indexrelid = r.oid JOIN relation t ON t.oid = i.indrelid
-WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conindid = r.oid)
-  AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhrelid = r.oid)
+LEFT JOIN pg_catalog.pg_inherits h ON h.inhrelid = r.oid
+LEFT JOIN pg_catalog.pg_constraint k ON k.conindid = r.oid AND k.contype IN ('p', 'u', 'x')
+WHERE NOT i.indisvalid OR (h.inhrelid IS NULL AND k.oid IS NULL)
 UNION ALL
 SELECT 'trigger', r.relname::text, t.tgname::text,
-       pg_get_triggerdef(t.oid, true) || CASE t.tgenabled WHEN 'O' THEN '' ELSE ' (disabled)' END
+       jsonb_build_object('enabled', t.tgenabled = 'O')
+           || CASE t.tgparentid WHEN 0 THEN jsonb_build_object('definition', pg_get_triggerdef(t.oid, true)) ELSE '{}' END
 FROM relation r JOIN pg_catalog.pg_trigger t ON t.tgrelid = r.oid
-WHERE NOT t.tgisinternal AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhrelid = r.oid)
+WHERE NOT t.tgisinternal OR (t.tgparentid <> 0 AND t.tgconstraint = 0)
 UNION ALL
-SELECT 'function', NULL, proname || '(' || pg_get_function_identity_arguments(oid) || ')',
-       concat_ws(' ', pg_get_function_result(oid), provolatile, proparallel, prosecdef, proconfig::text, prosrc)
-FROM routine
+SELECT 'rule', r.relname::text, w.rulename::text, '{}'
+FROM relation r JOIN pg_catalog.pg_rewrite w ON w.ev_class = r.oid WHERE w.ev_type <> '1'    -- that of a view
+UNION ALL
+SELECT 'function', NULL, f.proname || '(' || pg_get_function_identity_arguments(f.oid) || ')',
+       jsonb_build_object('result', pg_get_function_result(f.oid), 'language', f.lanname, 'volatility', f.provolatile,
+                          'parallel', f.proparallel, 'security definer', f.prosecdef, 'strict', f.proisstrict,
+                          'settings', to_jsonb(f.proconfig), 'body', f.prosrc,
+                          'owner', CASE WHEN f.proowner <> u.owner THEN quote_ident(pg_get_userbyid(u.owner)) END)
+FROM routine f, usual u
 UNION ALL
 SELECT 'type', NULL, t.typname::text,
-       coalesce((SELECT string_agg(e.enumlabel, ', ' ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid),
-                format_type(t.typbasetype, t.typtypmod) || ' ' ||
-                (SELECT string_agg(pg_get_constraintdef(k.oid, true), ' ') FROM pg_catalog.pg_constraint k WHERE k.contypid = t.oid))
-FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
-WHERE n.nspname = 'trioboss' AND t.typtype IN ('e', 'd');
+       jsonb_build_object('base', CASE t.typtype WHEN 'd' THEN format_type(t.typbasetype, t.typtypmod) END,
+                          'not null', t.typnotnull, 'default', t.typdefault, 'collation', t.typcollation::regcollation,
+                          'owner', CASE WHEN t.typowner <> u.owner THEN quote_ident(pg_get_userbyid(u.owner)) END)
+FROM type t, usual u
+UNION ALL
+SELECT 'check', t.typname::text, k.conname::text, jsonb_build_object('definition', pg_get_constraintdef(k.oid, true))
+FROM type t JOIN pg_catalog.pg_constraint k ON k.contypid = t.oid WHERE k.contype = 'c'
+UNION ALL
+SELECT 'value', t.typname::text, e.enumlabel::text,
+       jsonb_build_object('after', lag(e.enumlabel::text) OVER (PARTITION BY t.oid ORDER BY e.enumsortorder))
+FROM type t JOIN pg_catalog.pg_enum e ON e.enumtypid = t.oid;

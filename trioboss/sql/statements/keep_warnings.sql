@@ -3,7 +3,7 @@
 WITH clock AS MATERIALIZED (
     SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now
 ), given AS MATERIALIZED (
-    SELECT DISTINCT ON (queue, kind) queue COLLATE "C" AS queue, kind COLLATE "C" AS kind, message
+    SELECT DISTINCT ON (queue, kind) queue COLLATE "C" AS queue, kind COLLATE "C" AS kind, left(message, 2000) AS message
     FROM unnest(:queues::text[], :kinds::text[], :messages::text[]) g (queue, kind, message)
     ORDER BY queue, kind
 ), known AS MATERIALIZED (

@@ -4,10 +4,10 @@
 WITH terms AS MATERIALIZED (
     SELECT policy, coalesce(:now::timestamptz, statement_timestamp()) AS now FROM trioboss.queue WHERE name = :queue::text
 ), unsound AS MATERIALIZED (
-    SELECT id, trioboss.find_problem(options, notes, started_on, heartbeat, heartbeat_on, expires_on) AS problem
+    SELECT id, trioboss.find_problem(options, notes, data, started_on, heartbeat, heartbeat_on, expires_on) AS problem
     FROM trioboss.live_job_common
-    WHERE queue = :queue AND readiness < 'ended' AND num_nonnulls(options, notes, expires_on, heartbeat) > 0
-      AND trioboss.find_problem(options, notes, started_on, heartbeat, heartbeat_on, expires_on) IS NOT NULL
+    WHERE queue = :queue AND readiness < 'ended' AND (num_nonnulls(options, notes, expires_on, heartbeat) > 0 OR pg_column_size(data) > 100)
+      AND trioboss.find_problem(options, notes, data, started_on, heartbeat, heartbeat_on, expires_on) IS NOT NULL
     LIMIT 1000
 ), lease AS MATERIALIZED (
     SELECT * FROM trioboss.live_job_common WHERE queue = :queue AND id = ANY (ARRAY (SELECT id FROM unsound))

@@ -15,9 +15,7 @@
 WITH clock AS MATERIALIZED (
     SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now
 ), held AS MATERIALIZED (
-    SELECT DISTINCT (l.classid::bigint << 32) | l.objid::bigint AS lock, l.pid FROM pg_locks l
-    WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
-      AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+\ir fragments/held_locks.sql
 ), seen AS MATERIALIZED (
     SELECT w.id, w.gone_since,
            CASE WHEN w.lock IS NULL THEN w.seen_on < c.now - :grace::float8 * interval '1 s'

@@ -1,32 +1,42 @@
 -- One page of the ended jobs of a queue that pass all filters, the newest first, between two ids. `outcome` is for jobs that
--- failed or were cancelled, which have an index. `within` is a second state, that of the jobs an action changes. Reads at
--- most `budget` jobs: the last row, without an id, is the oldest of the jobs that were read, if there may be more.
-WITH read AS MATERIALIZED (  -- only what the page needs: data and outputs of completed jobs may be large
-    (SELECT a.id, a.outcome, a.priority, a.attempt, a.key, a.created_on, a.start_after, a.started_on, a.completed_on,
-            CASE WHEN a.outcome <> 'completed' THEN a.output END AS problem
+-- failed or were cancelled, which have an index, and so have the classes of their errors. `within` is a second state, that of
+-- the jobs an action changes. Reads at most `budget` jobs, and neither data nor outputs, which may be large. The last row,
+-- without an id, has the oldest of the jobs that were read and how many they were, if there may be more.
+-- Only whole days are left out unread: a filter by time among the conditions of `read` would read jobs beyond the budget.
+WITH days AS MATERIALIZED (
+    SELECT date_trunc('day', coalesce(:since::timestamptz, '-infinity'), 'UTC') AS first,
+           date_trunc('day', coalesce(:until::timestamptz, 'infinity') - interval '1 us', 'UTC') + interval '1 day' AS next
+), read AS MATERIALIZED (
+    (SELECT a.id, a.outcome, a.priority, a.attempt, a.key, a.created_on, a.start_after, a.started_on, a.completed_on
      FROM trioboss.archive a
-     WHERE a.queue = :queue::text AND a.outcome = :outcome::trioboss.outcome AND a.outcome <> 'completed'
+     WHERE a.queue = :queue::text AND a.outcome = :outcome::trioboss.outcome AND a.outcome <> 'completed' AND :error::text IS NULL
        AND a.id < :high::uuid AND a.id >= :low::uuid
-       AND a.completed_on >= coalesce(:since::timestamptz, '-infinity') AND a.completed_on < coalesce(:until::timestamptz, 'infinity')
+       AND a.completed_on >= (SELECT first FROM days) AND a.completed_on < (SELECT next FROM days)
      ORDER BY a.id DESC LIMIT :budget::bigint)
     UNION ALL
-    (SELECT a.id, a.outcome, a.priority, a.attempt, a.key, a.created_on, a.start_after, a.started_on, a.completed_on,
-            CASE WHEN a.outcome <> 'completed' THEN a.output END
+    (SELECT a.id, a.outcome, a.priority, a.attempt, a.key, a.created_on, a.start_after, a.started_on, a.completed_on
      FROM trioboss.archive a
-     WHERE a.queue = :queue AND :outcome IS NULL AND a.id < :high AND a.id >= :low
-       AND a.completed_on >= coalesce(:since, '-infinity') AND a.completed_on < coalesce(:until, 'infinity')
+     WHERE a.queue = :queue AND a.outcome <> 'completed' AND left(a.output ->> 'name', 200) COLLATE "C" = left(:error, 200)
+       AND a.id < :high AND a.id >= :low
+       AND a.completed_on >= (SELECT first FROM days) AND a.completed_on < (SELECT next FROM days)
+     ORDER BY a.id DESC LIMIT :budget)
+    UNION ALL
+    (SELECT a.id, a.outcome, a.priority, a.attempt, a.key, a.created_on, a.start_after, a.started_on, a.completed_on
+     FROM trioboss.archive a
+     WHERE a.queue = :queue AND :outcome IS NULL AND :error IS NULL AND a.id < :high AND a.id >= :low
+       AND a.completed_on >= (SELECT first FROM days) AND a.completed_on < (SELECT next FROM days)
      ORDER BY a.id DESC LIMIT :budget)
 ), found AS (
-    SELECT id, outcome::text AS state, priority, attempt, key, created_on, start_after, started_on, completed_on,
-           problem ->> 'name' AS error, left(problem ->> 'message', 200) AS message
-    FROM read a
+    SELECT * FROM read a
     WHERE (:state::text IS NULL OR a.outcome::text = :state) AND (:within::text IS NULL OR a.outcome::text = :within)
-      AND (:key::text IS NULL OR a.key = :key) AND (:error::text IS NULL OR a.problem ->> 'name' = :error)
+      AND (:key::text IS NULL OR a.key = :key)
+      AND a.completed_on >= coalesce(:since, '-infinity') AND a.completed_on < coalesce(:until, 'infinity')
       AND (:attempt::int IS NULL OR a.attempt >= :attempt) AND (:tail::text IS NULL OR right(a.id::text, 12) = :tail)
     ORDER BY id DESC LIMIT :limit::bigint
 )
-SELECT id, state, 'ended', priority, attempt, key, created_on, start_after, started_on, completed_on, error, message, NULL::uuid AS last
-FROM found
+SELECT a.id, a.outcome::text AS state, 'ended' AS readiness, a.priority, a.attempt, a.key, a.created_on::timestamptz,
+       a.start_after::timestamptz, a.started_on::timestamptz, a.completed_on, NULL::uuid AS last, NULL::bigint AS searched
+FROM found a
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, min(id::text)::uuid FROM read HAVING count(*) >= :budget
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, min(id::text)::uuid, count(*) FROM read HAVING count(*) >= :budget
 ORDER BY id DESC NULLS LAST;

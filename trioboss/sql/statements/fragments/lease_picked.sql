@@ -1,6 +1,5 @@
--- Lease as many of the first jobs in `picked` as fit into four megabytes, at least one. The size is that of the data as
--- stored. The reason: a worker has to hold an answer whole, and the server keeps its locks until the worker has read
--- it.
+-- Lease as many of the first jobs in `picked` as fit into four megabytes of answer, at least one. The reason: a worker has
+-- to hold an answer whole, and the server keeps its locks until the worker has read it.
 -- A job that overrides an option has it in `options`, which is null for nearly all jobs. The number of an attempt
 -- cannot overflow, whatever plain SQL has written there: after 2^30 it begins anew.
 claimed AS (

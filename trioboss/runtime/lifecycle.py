@@ -1,35 +1,34 @@
 """The actors of one boss: how they are connected with each other, started and stopped."""
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import datetime
 from uuid import uuid4
 
 import attrs
 import trio
 
+from trioboss.actors.actor import Supervisor, SupervisorStatistics
 from trioboss.actors.clock import DatabaseClock
 from trioboss.actors.dispatcher import BusyNotifier
 from trioboss.actors.followers import Followers
+from trioboss.actors.lag_monitor import LagMonitor
 from trioboss.actors.listener import Listener, ListenerStatistics
 from trioboss.actors.maintenance import Maintenance, MaintenanceStatistics
 from trioboss.actors.monitor import Monitor
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.router import NotificationRouter
 from trioboss.actors.scheduler import Scheduler, SchedulerStatistics
-from trioboss.actors.supervisor import Supervisor, SupervisorStatistics
 from trioboss.actors.worker import Worker, WorkerSettings, WorkerStatistics
 from trioboss.errors import DatabaseUnavailable, UnknownQueue, UsageError
-from trioboss.events import ErrorEvent, Event, JobsRecovered, LoopBlocked, Stopped, Wip
+from trioboss.events import ErrorEvent, JobsRecovered, Stopped, Wip
 from trioboss.machines.maintenance import MaintenanceMachine
 from trioboss.model.check import check_duration, checked
 from trioboss.postgres import Pool, PoolStatistics
-from trioboss.runtime.adapter import StoreAdapter
-from trioboss.runtime.listening import BossIdentity, ListenAdapter
+from trioboss.runtime.adapter import BossIdentity, ListenAdapter, StoreAdapter
 
 __all__ = ["BossStatistics", "Runtime", "RuntimeSettings", "run_actors"]
 
-_LAG_INTERVAL = 5.0  # seconds for which reports of a blocked event loop are collected
 _WIP_INTERVAL = 2.0  # seconds between events of work in progress
 _LAST_CANCEL_GRACE = 0.3  # seconds that the server has to confirm a cancellation when the boss has stopped
 _RETRY_DELAY = 1.0  # seconds until the queues are read again after a failure
@@ -129,7 +128,7 @@ class Runtime:
         self._supervisor.start("queue list", self._follow_queues)
         self._supervisor.start("wip", self._report_wip)
         self._supervisor.start("followers", self._followers.run)
-        self._supervisor.start("loop lag", self._keep_lag)
+        self._supervisor.start("loop lag", LagMonitor(self.adapter, self.reporter).run)
         if (interval := self.settings.monitor_interval) is not None:
             self._supervisor.start("monitor", Monitor(self.adapter, self.reporter, interval).run)
         if self.maintenance is not None:
@@ -239,17 +238,6 @@ class Runtime:
             for worker in self.router.workers.values():
                 worker.set_queues(queues)
 
-    async def _keep_lag(self) -> None:
-        """Tell operators when handlers have blocked the event loop: the longest time of the last seconds."""
-        async with self.reporter.subscribe(LoopBlocked) as events:
-            async for event in events:
-                await trio.sleep(_LAG_INTERVAL)
-                blocked = [each for each in (event, *_take_all(events)) if isinstance(each, LoopBlocked)]
-                try:
-                    await self.adapter.keep_lag(max(each.seconds for each in blocked))
-                except DatabaseUnavailable as error:
-                    self.reporter.report(ErrorEvent("loop lag", str(error)))
-
     async def _report_wip(self) -> None:
         """Report work in progress when it has changed, and while jobs run, if somebody reads such events."""
         last: list[object] = []
@@ -275,7 +263,7 @@ async def run_actors(
     """Run the actors for the length of a block. The nesting is the order in which they stop: workers first, then the
     lifespans that their jobs use, then the services.
     """
-    reporter = Reporter()
+    reporter = Reporter(settings.worker_name)
     failure: Exception | None = None  # of the block; kept out of the nurseries, which would wrap it in groups
     with _unwrapped():
         async with trio.open_nursery() as services:
@@ -298,13 +286,6 @@ async def run_actors(
     reporter.close()
     if failure is not None:
         raise failure
-
-
-def _take_all(channel: trio.MemoryReceiveChannel[Event]) -> Iterator[Event]:
-    """What is in a channel now."""
-    with suppress(trio.WouldBlock):
-        while True:
-            yield channel.receive_nowait()
 
 
 @contextmanager

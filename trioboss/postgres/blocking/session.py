@@ -8,9 +8,11 @@ connection's autocommit, row factory, adapters and pipeline stay as they are.
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any, TypeAlias
+from weakref import WeakSet
 
 import attrs
 import psycopg
@@ -18,6 +20,7 @@ from psycopg import RawCursor, pq
 from psycopg.adapt import Dumper
 from psycopg.conninfo import make_conninfo
 from psycopg.pq.abc import PGresult
+from psycopg.rows import tuple_row
 
 from trioboss.errors import UsageError
 from trioboss.postgres.dsn import check_database_encoding, session_parameters
@@ -28,6 +31,7 @@ from trioboss.postgres.wire import BoundStatement, Results, Transactions
 
 __all__ = [
     "BlockingConnection",
+    "ConnectBlocking",
     "TextValue",
     "check_client_encoding",
     "copy_in_blocking",
@@ -45,6 +49,8 @@ __all__ = [
 ]
 
 BlockingConnection: TypeAlias = psycopg.Connection[Any]
+ConnectBlocking: TypeAlias = Callable[..., BlockingConnection]
+"""Opens a connection: gets the parameters as text, and further arguments, both for ``psycopg.Connection.connect``."""
 _EitherConnection: TypeAlias = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
 _EitherCursor: TypeAlias = psycopg.RawCursor[Any] | psycopg.AsyncRawCursor[Any]
 
@@ -52,39 +58,60 @@ _EitherCursor: TypeAlias = psycopg.RawCursor[Any] | psycopg.AsyncRawCursor[Any]
 # -- sessions of our own
 
 
-class OwnBlockingConnection(psycopg.Connection[Any]):
-    """A session of our own."""
-
-    is_pooled = False
-    """Behind a transaction pooler each transaction has another session: nothing is prepared or set in it."""
+# Our connections through a transaction pooler: each transaction has another session, so nothing is prepared or set.
+_pooled: WeakSet[BlockingConnection] = WeakSet()
 
 
-def is_pooled(connection: object) -> bool:
+def is_pooled(connection: BlockingConnection) -> bool:
     """Tell whether this is a connection of ours through a transaction pooler."""
-    return isinstance(connection, OwnBlockingConnection) and connection.is_pooled
+    return connection in _pooled
 
 
-def open_blocking(dsn: str, settings: Mapping[str, str] | None = None) -> BlockingConnection:
-    """Open a session in autocommit with our settings. The caller closes it."""
+def open_blocking(
+    dsn: str, settings: Mapping[str, str] | None = None, connect: ConnectBlocking | None = None
+) -> BlockingConnection:
+    """Open a session in autocommit with our settings. The caller closes it.
+
+    ``connect`` opens it instead of psycopg.Connection.connect.
+    """
     parameters = session_parameters(dsn)
+    opens = psycopg.Connection.connect if connect is None else partial(_connect_by, connect)
     try:
-        connection = OwnBlockingConnection.connect(make_conninfo("", **parameters), autocommit=True)
+        connection: BlockingConnection = opens(make_conninfo("", **parameters), autocommit=True)
     except psycopg.OperationalError as error:
         raise unavailable(error) from error
     try:
         check_database_encoding(connection.info)
         with translate_errors(connection):
             # A pooler gives its clients process ids of its own: see is_behind_pooler.
-            backend = connection.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
+            cursor = connection.cursor(row_factory=tuple_row)  # a caller's may have another
+            backend = cursor.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
             if backend is not None and backend[0] != connection.info.backend_pid:
-                connection.is_pooled = True
+                _pooled.add(connection)
                 connection.prepare_threshold = None
-            own = {} if connection.is_pooled else settings or {}
-            statement = session_statement(parameters, own, pooled=connection.is_pooled)
+            pooled = is_pooled(connection)
+            statement = session_statement(parameters, {} if pooled else settings or {}, pooled=pooled)
             run_blocking(connection, [[statement]], prepare=False)
     except BaseException:
         connection.close()
         raise
+    return connection
+
+
+def _connect_by(connect: ConnectBlocking, conninfo: str, **arguments: Any) -> BlockingConnection:
+    try:
+        connection = connect(conninfo, **arguments)
+    except psycopg.Error:
+        raise
+    except Exception as error:
+        raise psycopg.OperationalError(f"connect: {type(error).__name__}: {error}") from error
+    if not isinstance(connection, psycopg.Connection):
+        raise UsageError(f"connect: returned {type(connection).__name__}, not a psycopg.Connection")
+    if not connection.autocommit:
+        connection.close()
+        raise UsageError(
+            "connect: the connection is not in autocommit: pass the arguments on, or autocommit=True"
+        )
     return connection
 
 

@@ -1,6 +1,6 @@
 """Executes operations on a blocking connection. Nothing here needs trio, which takes long to import.
 
-An error of a request is thrown into the operation, which may handle it, as in executor.py.
+An error of a request is thrown into the operation, which may handle it, as in postgres/executor.py.
 """
 
 from typing import TypeVar
@@ -8,7 +8,7 @@ from typing import TypeVar
 import psycopg
 
 from trioboss.errors import UsageError
-from trioboss.postgres.blocking import (
+from trioboss.postgres.blocking.session import (
     BlockingConnection,
     copy_in_blocking,
     is_pooled,

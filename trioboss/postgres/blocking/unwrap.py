@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import psycopg
 
 from trioboss.errors import UsageError
-from trioboss.postgres.blocking import BlockingConnection
+from trioboss.postgres.blocking.session import BlockingConnection
 
 __all__ = ["ForeignConnection", "unwrap_blocking", "unwrap_foreign"]
 

@@ -1,0 +1,229 @@
+"""Operations of callers that have no worker: fetch jobs, and complete or fail them."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from uuid import UUID
+
+import attrs
+
+from trioboss.errors import PayloadError, UnknownQueue, UsageError
+from trioboss.model.check import check_count, check_flag, check_name, check_priority
+from trioboss.model.described_error import describe_error, error_line
+from trioboss.model.handed_job import HandedJob
+from trioboss.model.job import Job, Lease, Settled
+from trioboss.model.payload import Unreadable, encode
+from trioboss.model.queue import Queue
+from trioboss.model.settle_and_claim import ClaimRequest, Failure
+from trioboss.model.states import JobState
+from trioboss.postgres import BoundStatement
+from trioboss.postgres.operation import Batch, InSavepoint, Operation
+from trioboss.postgres.wire import read_rows
+from trioboss.store.claiming import ClaimOperations, admission, criteria, read_claim
+from trioboss.store.context import Context, uuid_array
+from trioboss.store.rows import read_first
+from trioboss.store.settling import SettleOperations, bind_complete, bind_fail, once_more_if_taken
+from trioboss.store.targets import Targets, parse_targets
+
+__all__ = ["ManualOperations"]
+
+_NO_REASON = "failed by its handler"
+
+
+@attrs.frozen
+class ManualOperations:
+    """Fetch jobs, and settle them. ``own`` says whether the transaction is ours or the caller's."""
+
+    _context: Context
+
+    # -- fetch
+
+    def fetch(
+        self,
+        name: str,
+        *,
+        own: bool,
+        batch_size: int,
+        priority: bool,
+        ignore_start_after: bool,
+        min_priority: int | None,
+        max_priority: int | None,
+    ) -> Operation[list[Job]]:
+        """Lease jobs manually. ``own``: in a transaction of ours, not the caller's. ``name``: or a pattern with *."""
+        check_name("queue", name.replace("*", "_") if isinstance(name, str) else name)
+        check_flag("ignore_start_after", ignore_start_after)
+        request = ClaimRequest(
+            limit=check_count("batch_size", batch_size, low=1),
+            by_priority=check_flag("priority", priority),
+            min_priority=None if min_priority is None else check_priority("min_priority", min_priority),
+            max_priority=None if max_priority is None else check_priority("max_priority", max_priority),
+            find_next_due=False,
+        )
+        fetch = self._fetch_matching if "*" in name else self._fetch
+        return (yield from fetch(name, request, ignore_start_after, own=own))
+
+    def _fetch_matching(
+        self, pattern: str, request: ClaimRequest, ignore_start_after: bool, *, own: bool
+    ) -> Operation[list[Job]]:
+        """Lease jobs of the queues that match a pattern, queue by queue."""
+        like = pattern.replace("_", r"\_").replace("*", "%")
+        names = read_first((yield Batch((self._context.bind("find_queues_with_jobs", pattern=like),))))
+        jobs: list[Job] = []
+        for (name,) in names:
+            rest = attrs.evolve(request, limit=request.limit - len(jobs))
+            with suppress(UnknownQueue):  # it was deleted meanwhile
+                jobs += yield from self._fetch(name, rest, ignore_start_after, own=own)
+            if len(jobs) >= request.limit:
+                break
+        return jobs
+
+    def _fetch(
+        self, name: str, request: ClaimRequest, ignore_start_after: bool, *, own: bool
+    ) -> Operation[list[Job]]:
+        while jobs := (yield from self._fetch_once(name, request, ignore_start_after, own=own)):
+            if readable := [job for job in jobs if not isinstance(job.data, Unreadable)]:
+                return readable
+            # An empty answer would mean that there are no jobs. Each round fails at least one, so this ends.
+        return []
+
+    def _fetch_once(
+        self, name: str, request: ClaimRequest, ignore_start_after: bool, *, own: bool
+    ) -> Operation[list[Job]]:
+        claim = yield from ClaimOperations(self._context).claim(name, request, own=own)
+        # A table that is empty may be the old one of a queue that was created again: nothing in the answer tells.
+        if not claim.jobs and (yield from self._context.has_moved((yield from self._context.find(name)))):
+            claim = yield from ClaimOperations(self._context).claim(name, request, own=own)
+        jobs = list(claim.jobs)
+        if ignore_start_after and len(jobs) < request.limit:
+            rest = attrs.evolve(request, limit=request.limit - len(jobs))
+            jobs = jobs + (yield from self._claim_early(name, rest, own=own))
+        if jobs and (notify := self._context.busy_notification(own=own)) is not None:
+            # The leader rescues leases that expire: it has to know that there are some, whoever took them.
+            yield Batch(follow_up=(notify,)) if own else Batch((notify,))
+        yield from self._fail_unreadable(name, jobs)
+        return jobs
+
+    def _claim_early(self, name: str, request: ClaimRequest, *, own: bool) -> Operation[list[Job]]:
+        """Lease deferred jobs. Those it does not get stay deferred."""
+
+        def take(queue: Queue) -> Operation[list[Job]]:
+            keyed = queue.policy.is_keyed
+            # It leases from the backlog under the admission lock, which must not stay with the caller.
+            if keyed and not own:
+                raise UsageError(
+                    "ignore_start_after: jobs of a keyed queue cannot be started early in a transaction"
+                )
+            values = criteria(request) | {"queue": name, "worker": request.worker, "async_commit": own}
+            claim = self._context.bind("claim_early", queue.table_name, **values)
+            prepare: tuple[BoundStatement, ...] = ()
+            if keyed:
+                values = admission(request) | {"queue": name}
+                prepare = (
+                    self._context.bind("lock_admission", queue=name),
+                    self._context.bind("admit", queue.table_name, **values),
+                )
+            results = yield Batch((*prepare, claim))
+            return list(read_claim(results[-1][-1]).jobs(queue, request.worker))
+
+        return (yield from self._context.on_queue(name, take))
+
+    def _fail_unreadable(self, name: str, jobs: Iterable[Job]) -> Operation[None]:
+        """Fail for good jobs whose data Python cannot represent: no attempt would ever succeed."""
+        failed: list[tuple[Lease, Failure]] = []
+        for job in jobs:
+            data: object = job.data
+            if isinstance(data, Unreadable) and job.lease is not None:
+                error = describe_error(PayloadError("data", data.problem))
+                failed.append((job.lease, Failure(error, dead=True)))
+        if failed:
+            yield from SettleOperations(self._context).fail_leases(name, failed)
+
+    # -- settle: one or many, answered by Settled
+
+    def complete(
+        self,
+        name: str,
+        targets: Targets,
+        output: object,
+        *,
+        own: bool,
+        handled: Sequence[HandedJob] = (),
+        include_queued: bool = False,
+    ) -> Operation[Settled]:
+        """Complete active jobs. ``handled``: the jobs whose handler calls this, which may name them by their ids.
+        ``include_queued``: also jobs that are queued, given by id, or as they were read while they were queued.
+        """
+
+        def end(queue: Queue) -> Operation[set[UUID]]:
+            outputs = dict.fromkeys(asked.ids, text)
+            statement = bind_complete(
+                self._context, queue, asked.leases, asked.unfenced, outputs, asked.elsewhere
+            )
+            # Queued jobs first: one that is claimed in between is active then, and completed as such.
+            statements = (*waiting(queue), statement)
+            results = (yield self._ending(queue, statements, asked.ids, own=own))[0]
+            done = {row[0] for result in results[: len(statements) - 1] for row in read_rows(result)}
+            rows = read_rows(results[len(statements) - 1])
+            if rows and rows[0][1] and not queue.on_complete:
+                # The queue wants completion jobs since it was cached; no active job was completed.
+                return done | (yield from end((yield from self._context.reload(name))))
+            return done | {row[0] for row in rows if row[0] is not None}
+
+        def waiting(queue: Queue) -> tuple[BoundStatement, ...]:
+            if not include_queued:
+                return ()
+            outputs = "{" + ",".join(f'"{id}":{text}' for id in asked.unleased) + "}"
+            values = {"queue": name, "ids": uuid_array(asked.unleased), "outputs": outputs}
+            return (self._context.bind("complete_queued", queue.table_name, **values),)
+
+        check_flag("include_queued", include_queued)
+
+        asked = parse_targets(name, targets, handled)
+        text = "null" if output is None else encode(output, "output", self._context.max_bytes)
+        done = yield from self._context.on_queue(name, end, may_miss=True)
+        asked.report(dict.fromkeys(done, JobState.COMPLETED), own=own)
+        return asked.answer(done, "queued or active" if include_queued else "active")
+
+    def fail(
+        self,
+        name: str,
+        targets: Targets,
+        error: object,
+        *,
+        own: bool,
+        handled: Sequence[HandedJob] = (),
+    ) -> Operation[Settled]:
+        """Fail active attempts. ``handled`` as in `complete`."""
+
+        def end(queue: Queue) -> Operation[dict[UUID, JobState]]:
+            failures = dict.fromkeys(asked.ids, failure)
+            leases, unfenced, elsewhere = asked.leases, asked.unfenced, asked.elsewhere
+            statements = tuple(bind_fail(self._context, queue, leases, unfenced, failures, elsewhere))
+            # A slot that is taken meanwhile aborts the statements, but must not abort the caller's transaction.
+            batch = self._ending(queue, statements, asked.ids, own=own, frees=True)
+            results = yield batch if own else InSavepoint(batch)
+            rows = [row for result in results[0][:2] for row in read_rows(result)]
+            return {row[0]: JobState(row[1]) for row in rows}
+
+        asked = parse_targets(name, targets, handled)
+        failure = Failure(describe_error(error, self._context.redact))
+        states = yield from once_more_if_taken(self._context, name, end)
+        asked.report(states, error_line(_NO_REASON if error is None else error), own=own)
+        return asked.answer(set(states), "active")
+
+    def _ending(
+        self,
+        queue: Queue,
+        statements: tuple[BoundStatement, ...],
+        ids: Iterable[UUID],
+        *,
+        own: bool,
+        frees: bool = False,
+    ) -> Batch:
+        """Statements that end jobs, and the notification of the waiters. ``frees``: jobs may run again."""
+        array = uuid_array(ids)
+        wakes = frees or queue.policy.is_keyed
+        if own:
+            notify = (self._context.notify_idle(queue.name),) if wakes else ()
+            return Batch(statements, (self._context.bind("notify_waiters", ids=array), *notify))
+        notify = (self._context.bind("notify_queue", queue=queue.name),) if wakes else ()
+        return Batch((*statements, self._context.bind("notify_changed", ids=array), *notify))
