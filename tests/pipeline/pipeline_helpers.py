@@ -131,6 +131,8 @@ def rewrite_without_spark(export, table, files, staging, target, keep):
         folder = root / staging / FOLDERS[table] / f"date={day}"
         folder.mkdir(parents=True)
         joined = pa.concat_tables(found)
+        if keep is not None:
+            joined = keep(joined, table)
         pq.write_table(joined, folder / "part.parquet")
         rows += joined.num_rows
     return rows

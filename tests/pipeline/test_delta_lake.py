@@ -16,10 +16,8 @@ from lake_helpers import (
     release_lock,
 )
 from pipeline_helpers import (
-    Steps,
     add_day,
     end_jobs,
-    fail_attempts,
     files_of_lake,
     rows_of_history,
 )
@@ -27,31 +25,6 @@ from pipeline_helpers import (
 from trioboss.errors import UsageError
 from trioboss.pipeline import archive, compact, delta, read_lake
 from trioboss.pipeline import columns as columns_module
-
-
-@pytest.mark.soak
-def test_a_delta_lake_has_each_batch_once_wherever_an_export_is_killed(
-    spark, dsn, database, tmp_path, quick, monkeypatch
-):
-    killed_at, n = [], 0
-    while n == 0 or n in killed_at:
-        n += 1
-        end_jobs(database, 1)
-        fail_attempts(database, 1)
-        with monkeypatch.context() as patches:
-            Steps(patches, n, kill)
-            try:
-                archive(dsn, tmp_path, spark=spark, format="delta")
-            except Killed:
-                killed_at.append(n)
-        release_lock(database)
-        archive(dsn, tmp_path, spark=spark, format="delta")
-        assert_delta_follows(tmp_path)
-        assert ids_of_delta(tmp_path) == sorted(row[0] for row in rows_of_history(database))
-    assert len(killed_at) >= 10
-    assert ids_of_delta(tmp_path, "attempts", "job_id") == sorted(
-        row[0] for row in rows_of_history(database, "attempt")
-    )
 
 
 def test_a_commit_of_delta_that_was_the_last_thing_before_a_kill_is_not_repeated(
@@ -92,6 +65,20 @@ def test_a_parquet_lake_becomes_a_delta_lake_and_stays_one(spark, dsn, database,
     assert ids_of_delta(tmp_path) == sorted(row[0] for row in rows_of_history(database))
     with pytest.raises(UsageError, match="is a Delta lake, and stays one"):
         archive(dsn, tmp_path, spark=spark, format="parquet")
+
+
+@pytest.mark.parametrize("name", ["a b", "ä", "a%b", "a#b"])
+def test_a_delta_lake_may_have_an_unusual_path(spark, dsn, database, tmp_path, quick, name):
+    fill(database)
+    archive(dsn, tmp_path / name, spark=spark, format="delta")
+
+    assert ids_of_delta(tmp_path / name) == sorted(row[0] for row in rows_of_history(database))
+
+
+def test_a_path_that_the_package_deltalake_would_change_is_refused(spark, dsn, tmp_path):
+    with pytest.raises(UsageError, match="cannot be a Delta lake, because the package deltalake takes %20"):
+        archive(dsn, tmp_path / "a%20b", spark=spark, format="delta")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_version_of_a_delta_lake_can_be_read_until_its_files_are_deleted(

@@ -4,26 +4,20 @@ import json
 from pathlib import Path
 from uuid import uuid4
 
-import polars
 import pytest
 from erasure_helpers import before_each_deletion, send_and_fail
 from lake_helpers import (
-    Killed,
     assert_delta_follows,
     assert_same,
     ids_of_delta,
-    kill,
-    release_lock,
 )
 from pipeline_helpers import (
-    Steps,
     end_jobs,
-    rewrite_without_spark,
     rows_of_lake,
 )
 
 from trioboss.cli import main
-from trioboss.pipeline import archive, compact, erase, rewriting
+from trioboss.pipeline import archive, compact, erase
 from trioboss.pipeline.export import ExportFenced
 
 
@@ -81,53 +75,6 @@ def test_all_jobs_of_a_key_are_erased_live_and_ended(spark, dsn, database, tmp_p
     assert (proof["live"], proof["ended"], proof["attempts"], proof["rows_in_lake"]) == (1, 2, 1, 3)
     assert (kept,) in database.execute("select id::text from trioboss.archive").fetchall()
     assert_same(tmp_path, database)
-
-
-@pytest.fixture
-def erase_killed_at(spark, dsn, database, tmp_path, monkeypatch, quick):
-    """Erases a job, killed before a step, and again. Spark does not write: files with rows of its queue are dropped."""
-
-    def keep_others(export, table, files, staging, target, keep):
-        kept = [file for file in files if "gone" not in queues_in(tmp_path, file.path)]
-        return rewrite_without_spark(export, table, kept, staging, target, keep)
-
-    def erase_killed(n):
-        was_killed = False
-        for queue in ("kept", "gone"):
-            end_jobs(database, 1, queue)
-            archive(dsn, tmp_path, spark=spark)
-        ((id,),) = database.execute("select id::text from trioboss.archive where queue = 'gone'").fetchall()
-        with monkeypatch.context() as patches:
-            Steps(patches, n, kill)
-            try:
-                erase(dsn, "gone", ids=[id], lake=tmp_path, spark=spark)
-            except Killed:
-                was_killed = True
-        release_lock(database)
-        assert erase(dsn, "gone", ids=[id], lake=tmp_path, spark=spark).rows_left == 0
-        assert_same(tmp_path, database)
-        assert id.encode() not in bytes_of(tmp_path)
-        return was_killed
-
-    monkeypatch.setattr(rewriting, "_write", keep_others)
-    return erase_killed
-
-
-@pytest.mark.parametrize("n", [4, pytest.param(7, marks=pytest.mark.soak)])
-def test_an_erasure_that_was_killed_and_is_run_again_is_complete(erase_killed_at, n):
-    assert erase_killed_at(n)
-
-
-@pytest.mark.soak
-def test_an_erasure_killed_before_any_step_and_run_again_is_complete(erase_killed_at):
-    n = 1
-    while erase_killed_at(n):
-        n += 1
-    assert n > 7
-
-
-def queues_in(lake, path):
-    return set(polars.read_parquet(Path(lake, path))["queue"])
 
 
 def test_the_proof_lists_the_lakes_that_were_not_searched(spark, dsn, database, tmp_path, quick, capsys):

@@ -1,14 +1,10 @@
 """The lake: each row once and no batch in part, whatever is killed, overtaken, deleted or restored."""
 
-import json
-from functools import partial
-
+import attrs
 import psycopg
 import pytest
 from pipeline_helpers import (
-    Steps,
     end_jobs,
-    fail_attempts,
     files_of_lake,
     rows_of_history,
     rows_of_lake,
@@ -16,11 +12,13 @@ from pipeline_helpers import (
 )
 
 import trioboss
+from trioboss.cli import main
 from trioboss.errors import UsageError
 from trioboss.pipeline import archive, read_lake
 from trioboss.pipeline.database import open_database
-from trioboss.pipeline.export import ExportFenced, ExportIncomplete, LakeError, LakeExport
+from trioboss.pipeline.export import ExportIncomplete, FilesLost, LakeExport
 from trioboss.pipeline.files import Files
+from trioboss.pipeline.jobs.archive import forget_lake
 from trioboss.pipeline.jobs.synth import synth
 from trioboss.pipeline.manifest import Manifest
 
@@ -36,10 +34,6 @@ def quick(monkeypatch):
     monkeypatch.setattr(LakeExport, "_write", write_without_spark)
 
 
-class Killed(BaseException):
-    """Ends an export on the spot: nothing in the product catches it."""
-
-
 def release_lock(database):
     """End the session that has the lake's lock, as a lost network does; the export does not notice at once."""
     database.execute(f"select pg_terminate_backend(pid, 5000) from ({HAS_LOCK}) l")
@@ -50,101 +44,8 @@ def assert_same(lake, database):
         assert rows_of_lake(lake, table) == rows_of_history(database, table)
 
 
-def assert_clean(spark, lake):
-    files = Files(spark, lake)
-    assert files.names("_staging") == []
-    assert [name for name in files.names("_manifest") if not name.endswith(".json")] == []
-    placed = {
-        f"{folder}/{file.path}" for folder in ("jobs", "attempts") for file in files.walk(folder, ".parquet")
-    }
-    assert placed == set(files_of_lake(lake))
-
-
 def exported_to(database):
     return database.execute("select exported::text::bigint from trioboss.lake").fetchone()[0]
-
-
-def test_an_export_killed_before_any_step_and_run_again_has_each_row_once(
-    spark, dsn, database, tmp_path, quick, monkeypatch
-):
-    def kill():
-        raise Killed
-
-    killed_at, n = [], 0
-    while n == 0 or n in killed_at:
-        n += 1
-        end_jobs(database, 2)
-        fail_attempts(database, 1)
-        with monkeypatch.context() as patches:
-            Steps(patches, n, kill)
-            try:
-                archive(dsn, tmp_path, spark=spark)
-            except Killed:
-                killed_at.append(n)
-        release_lock(database)
-        archive(dsn, tmp_path, spark=spark)
-        assert_same(tmp_path, database)
-        assert_clean(spark, tmp_path)
-    assert len(killed_at) >= 10
-
-
-@pytest.mark.soak
-def test_an_export_overtaken_before_any_step_loses_and_doubles_nothing(
-    spark, dsn, database, tmp_path, quick, monkeypatch
-):
-    """Before the n-th step of an export its session ends, and another export takes the lake and has its own batches.
-
-    Then the first goes on with a new session, as if it were alone.
-    """
-    overtaken_at, outcomes, n = [], set(), 0
-    while n == 0 or n in overtaken_at:
-        n += 1
-        for _ in range(3):
-            end_jobs(database, 2)
-            fail_attempts(database, 1)
-        with monkeypatch.context() as patches, open_database(dsn) as new_session:
-            other = partial(archive, dsn, tmp_path, spark=spark, batch_rows=3)
-            overtaken = Overtaken(patches, n, database, new_session, other)
-            try:
-                archive(dsn, tmp_path, spark=spark)
-            except (LakeError, trioboss.DatabaseUnavailable) as error:
-                outcomes.add(type(error))
-        overtaken_at += [n] * overtaken.happened
-        assert exported_to(database) == Manifest(Files(spark, tmp_path)).contents().end
-        archive(dsn, tmp_path, spark=spark)
-        assert_same(tmp_path, database)
-        assert_clean(spark, tmp_path)
-    assert ExportFenced in outcomes
-    assert len(overtaken_at) >= 10
-
-
-class Overtaken:
-    """Lets another export overtake the one that is running, before its n-th step."""
-
-    def __init__(self, patches, n, database, new_session, export):
-        self.happened = False
-        self._patches, self._database, self._new_session, self._export = (
-            patches,
-            database,
-            new_session,
-            export,
-        )
-        self._exports, self._next_batch = [], LakeExport.next_batch
-        patches.setattr(LakeExport, "next_batch", lambda *given: self._remember(*given))
-        Steps(patches, n, self._overtake)
-
-    def _remember(self, export, progress):
-        self._exports.append(export)
-        return self._next_batch(export, progress)
-
-    def _overtake(self):
-        self.happened = True
-        self._patches.undo()
-        release_lock(self._database)
-        self._export()
-        end_jobs(self._database, 1)
-        for export in self._exports:
-            export._database = self._new_session
 
 
 def test_an_export_whose_files_vanish_before_the_commit_fails_and_marks_nothing(
@@ -196,15 +97,30 @@ def test_a_committed_file_that_vanishes_is_an_error_each_time_and_holds_retentio
         move(files, source, target)
 
     monkeypatch.setattr(Files, "move", vanish)
-    with pytest.raises(FileNotFoundError, match=r"is gone, and .* is not there either"):
+    with pytest.raises(FilesLost, match=r"is gone, and .* is not there either"):
         archive(dsn, tmp_path, spark=spark)
     monkeypatch.setattr(Files, "move", move)
     release_lock(database)
 
-    with pytest.raises(FileNotFoundError, match="is gone"):
+    with pytest.raises(FilesLost, match=f"restore it and export again, or drop .*{tmp_path} --drop-pending"):
         archive(dsn, tmp_path, spark=spark)
     assert exported_to(database) == 0
     assert files_of_lake(tmp_path) == []
+
+    release_lock(database)
+    assert (
+        main(["pipeline", "archive", "--dsn", dsn, "--to", str(tmp_path), "--drop-pending", "--nice", "0"])
+        == 0
+    )
+    assert_same(tmp_path, database)
+
+
+def test_dropping_a_pending_batch_where_there_is_none_changes_nothing(spark, dsn, database, tmp_path, quick):
+    end_jobs(database, 5)
+    archive(dsn, tmp_path, spark=spark)
+
+    assert archive(dsn, tmp_path, spark=spark, drop_pending=True).jobs == 0
+    assert_same(tmp_path, database)
 
 
 def test_readers_see_a_batch_as_a_whole_or_not_at_all(spark, dsn, database, tmp_path, monkeypatch):
@@ -214,7 +130,7 @@ def test_readers_see_a_batch_as_a_whole_or_not_at_all(spark, dsn, database, tmp_
 
     def noted(files, source, target):
         move(files, source, target)
-        if Files(spark, tmp_path).exists("_manifest/lake.json"):
+        if Files(spark, tmp_path).exists("_manifest/0000000001.lake.json"):
             seen.append(read_lake(spark, tmp_path).count())
 
     monkeypatch.setattr(Files, "move", noted)
@@ -239,7 +155,9 @@ def test_checkpoints_keep_the_manifest_small(spark, dsn, database, tmp_path, qui
         archive(dsn, tmp_path, spark=spark)
 
     names = sorted(path.name for path in (tmp_path / "_manifest").iterdir() if not path.name.startswith("."))
-    assert names == ["0000000006.checkpoint.json", "0000000007.json", "0000000008.json", "lake.json"]
+    assert names == [
+        "0000000001.lake.json", "0000000006.checkpoint.json", "0000000007.json", "0000000008.json",
+    ]  # fmt: skip
     assert len(files_of_lake(tmp_path)) == 8
     assert [file.path for file in Manifest(Files(spark, tmp_path)).contents().files] == files_of_lake(
         tmp_path
@@ -295,6 +213,8 @@ def test_a_lake_takes_the_history_of_one_schema_of_one_database(
     with trioboss.testing.temporary_database(server_dsn, template) as elsewhere:
         with pytest.raises(UsageError, match="the lake has the history of schema trioboss of database"):
             archive(elsewhere, tmp_path, spark=spark)
+        with pytest.raises(UsageError, match="cannot be adopted, because this database has never exported"):
+            archive(elsewhere, tmp_path, spark=spark, adopt=True)
         with psycopg.connect(elsewhere) as other:
             assert other.execute("select count(*) from trioboss.lake").fetchone() == (0,)
     assert_same(tmp_path, database)
@@ -303,11 +223,9 @@ def test_a_lake_takes_the_history_of_one_schema_of_one_database(
 def test_a_lake_is_adopted_after_an_upgrade_of_the_server(spark, dsn, database, tmp_path, quick):
     end_jobs(database, 5)
     archive(dsn, tmp_path, spark=spark)
-    path = tmp_path / "_manifest" / "lake.json"
-    identity = json.loads(path.read_text())
-    identity["origin"]["server"] = "1"
-    (tmp_path / "_manifest" / ".lake.json.crc").unlink()
-    path.write_text(json.dumps(identity))
+    manifest = Manifest(Files(spark, tmp_path))
+    identity = manifest.identity()
+    manifest.change(attrs.evolve(identity, origin=attrs.evolve(identity.origin, server="1")))
     end_jobs(database, 5)
 
     with pytest.raises(UsageError, match="adopt this one if the server was upgraded by pg_upgrade"):
@@ -326,6 +244,15 @@ def test_paths_through_links_are_one_lake(spark, dsn, database, tmp_path, quick)
 
     assert database.execute("select count(*) from trioboss.lake").fetchone() == (1,)
     assert_same(tmp_path / "lake", database)
+
+
+@pytest.mark.parametrize("way", ["link", "lake/", "lake/../lake"])
+def test_a_lake_is_forgotten_by_any_path_to_it(spark, dsn, database, tmp_path, quick, way):
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "lake")
+    archive(dsn, tmp_path / "lake", spark=spark)
+
+    assert forget_lake(dsn, f"{tmp_path}/{way}", spark=spark) == 1
 
 
 def test_a_folder_that_is_no_lake_is_refused(spark, dsn, database, tmp_path, quick):

@@ -1,29 +1,27 @@
 """Compaction and retention of a lake: nothing is lost or doubled, whatever is killed."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from uuid import uuid4
 
+import duckdb
+import pandas
+import polars
 import pytest
 from lake_helpers import (
     DAYS,
-    Killed,
-    assert_delta_follows,
     assert_same,
     fill,
     ids_of_delta,
-    kill,
-    release_lock,
 )
 from pipeline_helpers import (
-    Steps,
     add_day,
     end_jobs,
     files_of_lake,
     rows_of_lake,
 )
 
-from trioboss.pipeline import archive, compact, read_lake, rewriting
+from trioboss.errors import UsageError
+from trioboss.pipeline import archive, compact, list_files, read_lake, rewriting
 from trioboss.pipeline.export import ExportIncomplete
 from trioboss.pipeline.files import Files
 from trioboss.pipeline.manifest import LakeFile, Manifest
@@ -72,38 +70,47 @@ def test_compaction_leaves_one_file_a_day_with_the_same_rows(spark, dsn, databas
     assert_same(tmp_path, database)
     assert len(files_of_lake(tmp_path)) == 4
     assert sorted(map(tuple, read_lake(spark, tmp_path).drop("date").collect()), key=str) == before
-    assert len(list(Path(tmp_path).rglob("part-*.parquet"))) == 16  # for readers that have begun
-
-    again = compact(dsn, tmp_path, spark=spark, keep_removed=0)
-
-    assert (again.joined, again.deleted) == (0, 12)
-    assert len(list(Path(tmp_path).rglob("part-*.parquet"))) == 4
     archive(dsn, tmp_path, spark=spark)
     assert_same(tmp_path, database)
 
 
-@pytest.mark.soak
-def test_a_compaction_killed_before_any_step_loses_and_doubles_nothing(
-    spark, dsn, database, tmp_path, quick, monkeypatch
+def test_engines_that_read_all_files_of_a_folder_see_each_row_once_after_a_compaction(
+    dsn, database, tmp_path, spark, quick
 ):
-    killed_at, n = [], 0
-    while n == 0 or n in killed_at:
-        n += 1
-        for _ in range(2):
-            end_jobs(database, 1)
-            archive(dsn, tmp_path, spark=spark, format="delta")
-        with monkeypatch.context() as patches:
-            Steps(patches, n, kill)
-            try:
-                compact(dsn, tmp_path, spark=spark)
-            except Killed:
-                killed_at.append(n)
-        release_lock(database)
-        assert_same(tmp_path, database)  # even before another command repairs anything
-        compact(dsn, tmp_path, spark=spark)
-        assert_same(tmp_path, database)
-        assert_delta_follows(tmp_path)
-    assert len(killed_at) >= 10
+    for _ in range(3):
+        fill(database)
+        archive(dsn, tmp_path, spark=spark)
+    n = len(rows_of_lake(tmp_path))
+
+    compact(dsn, tmp_path, spark=spark)
+
+    pattern = f"{tmp_path}/jobs/**/*.parquet"
+    assert duckdb.sql(f"select count(*) from read_parquet('{pattern}')").fetchall() == [(n,)]
+    assert polars.scan_parquet(pattern).select(polars.len()).collect().item() == n
+    assert len(pandas.read_parquet(tmp_path / "jobs")) == n
+    assert spark.read.parquet(f"{tmp_path}/jobs").count() == n
+
+
+def test_the_list_of_a_lakes_files_needs_no_spark_and_has_each_row_once(
+    dsn, database, tmp_path, spark, quick
+):
+    for _ in range(2):
+        fill(database)
+        archive(dsn, tmp_path, spark=spark, format="delta")
+    compact(dsn, tmp_path, spark=spark)  # leaves the files that it replaced
+
+    for table, columns in (("archive", "id"), ("attempt", "job_id")):
+        found = polars.read_parquet(list_files(tmp_path, table))[columns].to_list()
+        assert sorted(found) == [row[0] for row in rows_of_lake(tmp_path, table)]
+    with pytest.raises(UsageError, match="there is no lake here"):
+        list_files(tmp_path / "nowhere")
+
+
+def test_only_a_delta_lake_keeps_replaced_files(dsn, tmp_path, spark, quick):
+    archive(dsn, tmp_path, spark=spark)
+
+    with pytest.raises(UsageError, match="keep-removed: only a Delta lake keeps files that were replaced"):
+        compact(dsn, tmp_path, spark=spark, keep_removed=1)
 
 
 def test_a_compaction_that_loses_rows_is_refused(spark, dsn, database, tmp_path, quick, monkeypatch):

@@ -212,6 +212,7 @@ OWNING = {
         "lock_keys_of_stage",
         "commit_batch",
         "finish_batch",
+        "replace_batch",
         "hold_lake",
         "take_lake",
         "open_load",

@@ -60,6 +60,7 @@ Lakes:
 lake              the folders and files of a lake
 manifest          which files are part of it
 files             the file systems
+taking            takes it for an export or a change
 export            exports history to it
 held_back         the transaction that keeps rows from being exported
 rewriting         replaces files
@@ -87,7 +88,7 @@ if TYPE_CHECKING:
     from trioboss.pipeline.jobs.load import load
     from trioboss.pipeline.jobs.report import report
     from trioboss.pipeline.jobs.synth import synth
-    from trioboss.pipeline.lake import read_lake
+    from trioboss.pipeline.lake import list_files, read_lake
     from trioboss.pipeline.payload import count_payloads, type_payload
     from trioboss.pipeline.releasing import LoadRefused
     from trioboss.pipeline.session import get_session, register
@@ -102,6 +103,7 @@ __all__ = [
     "count_payloads",
     "erase",
     "get_session",
+    "list_files",
     "load",
     "read_lake",
     "register",
@@ -120,6 +122,7 @@ _MODULES = {
     "count_payloads": "payload",
     "erase": "jobs.erase",
     "get_session": "session",
+    "list_files": "lake",
     "load": "jobs.load",
     "read_lake": "lake",
     "register": "session",

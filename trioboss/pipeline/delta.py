@@ -19,6 +19,7 @@ from pyspark.sql.types import DateType, StructField, StructType
 
 from trioboss.errors import UsageError
 from trioboss.pipeline.columns import TABLES
+from trioboss.pipeline.files import plain_address
 from trioboss.pipeline.manifest import FOLDERS, Contents, Identity, Manifest
 
 __all__ = ["list_version", "synchronize"]
@@ -63,11 +64,7 @@ def _open(manifest: Manifest, table: str, folder: str) -> DeltaTable:
 
 
 def _address(manifest: Manifest, folder: str) -> str:
-    """The address as the package takes it: Hadoop writes file:/… and s3a://…"""
-    root = manifest.files.root
-    if root.startswith("file:"):
-        return f"{root.removeprefix('file:')}/{folder}"
-    return f"{root.replace('s3a://', 's3://', 1)}/{folder}"
+    return plain_address(manifest.files.at(folder))
 
 
 def _schema(table: str) -> Schema:

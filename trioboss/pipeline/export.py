@@ -7,11 +7,16 @@ in the lake. Before the commit, the files in the staging folder are garbage.
 
 The commit is fenced: each export raises the lake's token when it begins, and only the holder of the last token can
 commit. The lock on the lake only turns a second export away early; it ends with its session, and an export can outlive
-that. An export that was overtaken can still move files, but only those of a committed batch, to the same places.
+that. An export that was overtaken can still move files, but only those of a committed batch, to the same places, and
+delete staging folders, but only of exports before it: each is named by a token.
+
+If files of a committed batch are lost before they are in place, the batch can never be finished. It can be dropped:
+a batch with the same number takes its place, which has no rows and removes its files. So its rows are exported again.
 """
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from importlib import import_module
 from math import ceil
 from uuid import UUID, uuid4
@@ -24,13 +29,20 @@ from trioboss.errors import TriobossError, UsageError
 from trioboss.pipeline.database import Database
 from trioboss.pipeline.describing import describe_queries
 from trioboss.pipeline.lake import STAGING, find_staged, with_date
-from trioboss.pipeline.manifest import FOLDERS, Batch, Identity, Manifest, Origin, rows_by_folder
+from trioboss.pipeline.manifest import (
+    FOLDERS,
+    Batch,
+    Identity,
+    LakeFile,
+    Manifest,
+    RemovedFile,
+    rows_by_folder,
+)
 from trioboss.pipeline.options import Secret
 from trioboss.pipeline.planning import read_horizon
 from trioboss.pipeline.progress import Reporter, report_stages
-from trioboss.postgres.errors import is_lock_not_available
 
-__all__ = ["ExportFenced", "ExportIncomplete", "LakeError", "LakeExport", "Sizes", "take_lake"]
+__all__ = ["ExportFenced", "ExportIncomplete", "FilesLost", "LakeError", "LakeExport", "Moves", "Sizes"]
 
 
 class LakeError(TriobossError):
@@ -42,6 +54,16 @@ class ExportFenced(LakeError):
 
     def __init__(self, root: str) -> None:
         super().__init__(f"{root}: another export has taken this lake, and goes on where this one stopped")
+
+
+class FilesLost(LakeError):
+    """A file of a committed batch is gone before it was in place."""
+
+    def __init__(self, root: str, number: int, problem: str) -> None:
+        super().__init__(
+            f"{problem}. Batch {number} was committed with this file: restore it and export again, or drop the batch: "
+            f"`trioboss pipeline archive --to {root} --drop-pending` exports its rows again"
+        )
 
 
 class ExportIncomplete(LakeError):
@@ -82,96 +104,6 @@ class Moves:
         return cls(Batch.from_json(found["batch"]), tuple(found["sources"]))
 
 
-def take_lake(
-    spark: SparkSession,
-    database: Database,
-    manifest: Manifest,
-    dsn: Secret,
-    *,
-    adopt: bool = False,
-    format: str | None = None,
-    redact: tuple[str, ...] | None = None,
-    sizes: Sizes | None = None,
-) -> "LakeExport":
-    """Take a lake for an export or a change, or raise UsageError: it is another database's, or is taken.
-
-    A lake that does not exist is created, in this ``format``, and one that exists is converted to it (None: stays as
-    it is). ``redact``: from now on exports leave this out (None: as before). ``adopt``: the lake is this database's
-    although its identity has changed.
-    """
-    identity = _identify(database, manifest, adopt=adopt, format=format, redact=redact)
-    try:
-        database.run("lock_lake", lake=identity.id)
-    except Exception as error:
-        if not is_lock_not_available(error):
-            raise
-        raise UsageError(f"{manifest.files.root}: another export to this lake is running") from error
-    contents = manifest.contents()
-    ((token, batch, pending),) = database.run(
-        "take_lake",
-        lake=identity.id,
-        address=manifest.files.root,
-        batch=contents.batch,
-        exported=contents.end,
-    )
-    export = LakeExport(spark, database, manifest, identity, dsn, token, sizes or Sizes())
-    if pending is not None:
-        export.finish(Moves.from_json(pending))
-        contents = manifest.contents()
-    if contents.batch != batch:
-        raise UsageError(
-            f"{manifest.files.root}: the lake has {contents.batch} batches, and the database has {batch} of them: "
-            "one was restored from a backup; export to a new lake"
-        )
-    manifest.files.delete(STAGING)
-    manifest.clean()
-    export.batch, export.end = contents.batch, contents.end
-    export.synchronize()
-    return export
-
-
-def _identify(
-    database: Database,
-    manifest: Manifest,
-    *,
-    adopt: bool,
-    format: str | None,
-    redact: tuple[str, ...] | None,
-) -> Identity:
-    """Which lake this is, once it is certain that the history of this database belongs into it."""
-    ((server, number),) = database.run("get_identity")
-    origin = Origin(server, number, database.catalog.schema)
-    with database.transaction():
-        # Two exports must not both create the lake.
-        database.run("lock_lake_creation")
-        identity = manifest.identity() or manifest.create(origin, format or "parquet", redact or ())
-        wanted = attrs.evolve(
-            identity,
-            origin=origin,
-            format=format or identity.format,
-            redact=identity.redact if redact is None else redact,
-        )
-        is_ours = identity.origin == origin or (
-            adopt and identity.origin is not None and identity.origin.schema == origin.schema
-        )
-        if identity.format == "delta" and wanted.format != "delta":
-            raise UsageError(f"{manifest.files.root}: the lake is a Delta lake, and stays one")
-        if is_ours:
-            if wanted != identity:
-                manifest.change(wanted)
-            return wanted
-    raise UsageError(
-        f"{manifest.files.root}: the lake has the history of {_describe(identity.origin)}, and this is "
-        f"{_describe(origin)}; export to a lake of its own, or adopt this one if the server was upgraded by pg_upgrade"
-    )
-
-
-def _describe(origin: Origin | None) -> str:
-    if origin is None:
-        return "no database: it was made by `synth`"
-    return f"schema {origin.schema} of database {origin.database} on server {origin.server}"
-
-
 @attrs.define
 class LakeExport:
     """An export that has taken a lake."""
@@ -193,6 +125,11 @@ class LakeExport:
         """The id of the lake."""
         return self._identity.id
 
+    @property
+    def keeps_removed(self) -> bool:
+        """Whether the lake keeps files that were removed for a while."""
+        return self._identity.keeps_removed
+
     def check(self) -> None:
         """Raise ExportFenced if another export has taken the lake."""
         if not self._database.run("check_lake", lake=self.id, token=self._token):
@@ -200,19 +137,19 @@ class LakeExport:
 
     def hold(self, holds: bool) -> None:
         """Let retention keep rows that are not in the lake, or not."""
-        self._database.run("hold_lake", lake=self._identity.id, holds=holds)
+        self._database.run("hold_lake", lake=self.id, holds=holds)
 
     def next_batch(self, progress: Reporter | None) -> Batch | None:
         """Export the next rows that are sealed; None if there are none."""
         end, counts = self._choose_end()
         if not any(counts.values()):
             return None
-        staging = f"{STAGING}/{uuid4().hex}"
+        staging = self.new_staging()
         written = {
             FOLDERS[table]: self._write(table, count, end, staging, progress) if count else 0
             for table, count in counts.items()
         }
-        staged = find_staged(self.manifest.files, staging, self.batch + 1)
+        staged = self.find_staged(staging)
         files = tuple(file for _, file in staged)
         if (found := rows_by_folder(files)) != written:
             raise ExportIncomplete(self.manifest.files.root, found, written)
@@ -220,6 +157,24 @@ class LakeExport:
         self.add(batch, tuple(source for source, _ in staged))
         self.manifest.files.delete(staging)
         return batch
+
+    def new_staging(self) -> str:
+        """A folder for files that are not part of the lake yet."""
+        return f"{STAGING}/{self._token}/{uuid4().hex}"
+
+    def find_staged(self, staging: str) -> list[tuple[str, LakeFile]]:
+        """The files in a staging folder, each with the file that it becomes in the next batch."""
+        return find_staged(self.manifest.files, staging, self.batch + 1, self._token)
+
+    def clean(self) -> None:
+        """Delete what exports before this one have left behind. One of them may still be running."""
+        files = self.manifest.files
+        for name in files.names(STAGING):
+            if not name.isdigit() or int(name) < self._token:
+                files.delete(f"{STAGING}/{name}")
+        self.manifest.clean()
+        if not self.keeps_removed:
+            self.manifest.delete_removed()
 
     def add(self, batch: Batch, sources: tuple[str, ...]) -> None:
         """Add a batch whose files are in these places, or raise ExportFenced."""
@@ -288,7 +243,7 @@ class LakeExport:
             raise ExportFenced(self.manifest.files.root)
         committed = self._database.run(
             "commit_batch",
-            lake=self._identity.id,
+            lake=self.id,
             token=self._token,
             number=moves.batch.number,
             pending=moves.to_json(),
@@ -303,15 +258,35 @@ class LakeExport:
             import_module("trioboss.pipeline.delta").synchronize(self.manifest, self._identity, kind)
 
     def finish(self, moves: Moves) -> None:
-        """Put the files of a committed batch in place. Another export may be doing the same."""
-        batch = moves.batch
-        for source, file in zip(moves.sources, batch.files, strict=True):
-            self.manifest.files.move(source, file.path)
+        """Put the files of a committed batch in place, or raise FilesLost. Another export may be doing the same."""
+        batch, files = moves.batch, self.manifest.files
+        try:
+            for source, file in zip(moves.sources, batch.files, strict=True):
+                files.move(source, file.path)
+        except FileNotFoundError as error:
+            raise FilesLost(files.root, batch.number, str(error)) from None
         self.manifest.add(batch)
+        # The entry that is there counts: an export that was overtaken may have finished a batch that was to be dropped.
+        contents = self.manifest.contents()
         self.synchronize(batch.kind)
         finished = self._database.run(
-            "finish_batch", lake=self._identity.id, token=self._token, number=batch.number, exported=batch.end
+            "finish_batch", lake=self.id, token=self._token, number=batch.number, exported=contents.end
         )
         if not finished:
+            raise ExportFenced(files.root)
+        self.batch, self.end = contents.batch, contents.end
+        if batch.removed and not self.keeps_removed:
+            self.manifest.delete_removed()
+
+    def drop(self, lost: Batch) -> None:
+        """Drop a batch that was committed and cannot be finished: its rows are exported again."""
+        now = datetime.now(UTC).isoformat()
+        removed = tuple(RemovedFile(file.path, now) for file in lost.files)
+        batch = Batch(lost.number, self.end, self.end, rows_by_folder(()), (), removed, "drop")
+        moves = Moves(batch, ())
+        replaced = self._database.run(
+            "replace_batch", lake=self.id, token=self._token, number=lost.number, pending=moves.to_json()
+        )
+        if not replaced:
             raise ExportFenced(self.manifest.files.root)
-        self.batch, self.end = batch.number, batch.end
+        self.finish(moves)

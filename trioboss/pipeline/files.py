@@ -1,11 +1,12 @@
 """Files of a lake, in any file system that Hadoop reaches: of this machine, in HDFS, in an object store.
 
-A session of Spark Connect has no Hadoop here. Then pyarrow reaches the files: of this machine, which the server must
-see at the same place, or in an object store.
+A session of Spark Connect has no Hadoop here, and neither has a program without Spark. Then pyarrow reaches the files:
+of this machine, which the server must see at the same place, or in an object store.
 """
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from fnmatch import fnmatch
@@ -20,7 +21,11 @@ from pyspark.sql import SparkSession
 
 from trioboss.pipeline.remote import is_remote
 
-__all__ = ["Files", "FoundFile", "open_files"]
+__all__ = ["UNFINISHED", "Files", "FoundFile", "open_files", "plain_address"]
+
+UNFINISHED = ".unfinished"
+"""The end of the name of a file that is being written."""
+_TRIES = 5
 
 
 @attrs.frozen
@@ -111,10 +116,19 @@ class Files:
 
     def write(self, path: str, value: object) -> None:
         """Write JSON to a file, which appears when it is complete. A file that is there already stays as it is."""
-        unfinished = f"{path}.{uuid4().hex}.unfinished"
-        with closing(self._system.create(self._of(unfinished), True)) as stream:
-            stream.write(json.dumps(value, indent=1).encode())
-        self.move(unfinished, path)
+        for tries_left in reversed(range(_TRIES)):
+            unfinished = f"{path}.{uuid4().hex}{UNFINISHED}"
+            self._create(unfinished, json.dumps(value, indent=1).encode())
+            try:
+                return self.move(unfinished, path)
+            except FileNotFoundError:
+                # A process that took this one for dead has cleaned up.
+                if not tries_left:
+                    raise
+
+    def _create(self, path: str, content: bytes) -> None:
+        with closing(self._system.create(self._of(path), True)) as stream:
+            stream.write(content)
 
     def move(self, source: str, target: str) -> None:
         """Rename a file. If another process has done it, or has put a file there, only the source is deleted.
@@ -125,9 +139,7 @@ class Files:
         if not self.exists(target):
             renamed = self.exists(source) and self._system.rename(self._of(source), self._of(target))
             if not renamed and not self.exists(target):
-                raise FileNotFoundError(
-                    f"{self.at(source)}: is gone, and {self.at(target)} is not there either"
-                )
+                raise FileNotFoundError(_gone(self.at(source), self.at(target)))
         self.delete(source)
 
     def delete(self, path: str) -> None:
@@ -139,13 +151,11 @@ class Files:
 
 
 class _ArrowFiles(Files):
-    """The same by means of pyarrow, for sessions of Spark Connect."""
+    """The same by means of pyarrow."""
 
     def __init__(self, root: str | Path) -> None:
         self.root = _with_scheme(root).rstrip("/")
-        local = self.root.startswith("file:")
-        address = self.root.removeprefix("file:") if local else self.root.replace("s3a://", "s3://", 1)
-        self._files, self._folder = fs.FileSystem.from_uri(address)
+        self._files, self._folder = fs.FileSystem.from_uri(plain_address(self.root))
 
     def exists(self, path: str) -> bool:
         return bool(self._files.get_file_info(self._at(path)).type != fs.FileType.NotFound)
@@ -196,21 +206,19 @@ class _ArrowFiles(Files):
         with self._files.open_input_stream(self._at(path), compression=None) as stream:
             return json.loads(stream.read())
 
-    def write(self, path: str, value: object) -> None:
-        unfinished = f"{path}.{uuid4().hex}.unfinished"
-        self._files.create_dir(self._at(unfinished).rpartition("/")[0])
-        with self._files.open_output_stream(self._at(unfinished), compression=None) as stream:
-            stream.write(json.dumps(value, indent=1).encode())
-        self.move(unfinished, path)
+    def _create(self, path: str, content: bytes) -> None:
+        self._files.create_dir(self._at(path).rpartition("/")[0])
+        with self._files.open_output_stream(self._at(path), compression=None) as stream:
+            stream.write(content)
 
     def move(self, source: str, target: str) -> None:
         self._files.create_dir(self._at(target).rpartition("/")[0])
         if not self.exists(target):
-            if not self.exists(source):
-                raise FileNotFoundError(
-                    f"{self.at(source)}: is gone, and {self.at(target)} is not there either"
-                )
-            self._files.move(self._at(source), self._at(target))
+            try:
+                self._files.move(self._at(source), self._at(target))
+            except FileNotFoundError:
+                if not self.exists(target):
+                    raise FileNotFoundError(_gone(self.at(source), self.at(target))) from None
         self.delete(source)
 
     def delete(self, path: str) -> None:
@@ -233,13 +241,26 @@ class _ArrowFiles(Files):
         return f"{self._folder}/{path}"
 
 
-def open_files(spark: SparkSession, root: str | Path) -> Files:
-    """The files below a folder, as the session reaches them."""
-    return _ArrowFiles(root) if is_remote(spark) else Files(spark, root)
+def open_files(spark: SparkSession | None, root: str | Path) -> Files:
+    """The files below a folder, as the session reaches them, or without a session."""
+    return _ArrowFiles(root) if spark is None or is_remote(spark) else Files(spark, root)
+
+
+def plain_address(address: str) -> str:
+    """The address as programs other than Spark take it: Hadoop writes file:/… and s3a://…"""
+    if address.startswith("file:"):
+        return address.removeprefix("file:")
+    return address.replace("s3a://", "s3://", 1)
+
+
+def _gone(source: str, target: str) -> str:
+    return f"{source}: is gone, and {target} is not there either"
 
 
 def _with_scheme(root: str | Path) -> str:
+    """The address of a folder. That of a folder of this machine is the same by whatever links and .. it was named."""
     text = str(root)
-    if "://" not in text and not text.startswith("file:"):
-        text = f"file:{Path(text).absolute()}"  # Hadoop expects the path without percent-encoding
-    return text
+    if "://" in text and not text.startswith("file://"):
+        return text
+    path = Path(re.sub(r"^file:(//)?(?=/)", "", text))
+    return f"file:{path.resolve()}"  # Hadoop expects the path without percent-encoding

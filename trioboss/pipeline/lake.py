@@ -3,7 +3,7 @@
     PATH/jobs/date=2026-11-16/….parquet        the ended jobs, by the day of completed_on in UTC
     PATH/attempts/date=2026-11-16/….parquet    the attempts that did not complete, by the day of ended_on
     PATH/_manifest/…                           which files are part of the lake (see `manifest`)
-    PATH/_staging/…                            files of an export that is running, or was killed
+    PATH/_staging/TOKEN/…                      files of an export that is running, or was killed
 
 The columns are those of `spark.read.format("trioboss")`, of the tables `archive` and `attempt`. The names of folders
 have nothing in them but the day: a queue's name can be longer than a file's name may be, and two queues can have names
@@ -20,13 +20,14 @@ from pyspark.sql.types import DateType, StructField, StructType
 
 from trioboss.errors import UsageError
 from trioboss.pipeline.columns import TABLES
-from trioboss.pipeline.files import Files, open_files
+from trioboss.pipeline.files import Files, open_files, plain_address
 from trioboss.pipeline.manifest import FOLDERS, Batch, LakeFile, Manifest, rows_by_folder
 
 __all__ = [
     "STAGING",
     "find_damaged",
     "find_staged",
+    "list_files",
     "make_lake",
     "open_lake",
     "read_files",
@@ -35,11 +36,11 @@ __all__ = [
 ]
 
 STAGING = "_staging"
-"""The folder of files that are not part of the lake yet."""
+"""The folder of files that are not part of the lake yet; in it, each export has one that is named by its token."""
 
 
-def open_lake(spark: SparkSession, lake: str | Path) -> Manifest:
-    """The manifest of a lake, or raise UsageError if there is no lake."""
+def open_lake(spark: SparkSession | None, lake: str | Path) -> Manifest:
+    """The manifest of a lake, by Spark or without it, or raise UsageError if there is no lake."""
     manifest = Manifest(open_files(spark, lake))
     if manifest.identity() is None:
         raise UsageError(f"{lake}: there is no lake here")
@@ -61,6 +62,17 @@ def find_damaged(manifest: Manifest) -> list[tuple[LakeFile, str]]:
         elif size != file.bytes:
             damaged.append((file, f"has {size} bytes instead of {file.bytes}"))
     return damaged
+
+
+def list_files(lake: str | Path, table: str = "archive") -> list[str]:
+    """The files of a table of a lake, for engines that take a list: DuckDB, Polars, pandas. Spark is not started.
+
+    These are whole batches, also while the lake is being exported to or compacted, which a pattern like
+    ``lake/jobs/**/*.parquet`` does not promise.
+    """
+    manifest = open_lake(None, lake)
+    files = [file.path for file in manifest.contents().files if file.folder == FOLDERS[table]]
+    return [plain_address(manifest.files.at(path)) for path in files]
 
 
 def read_lake(
@@ -108,14 +120,17 @@ def _utc_day(instant: Column) -> Column:
     return F.date_add(F.lit("1970-01-01").cast("date"), days)
 
 
-def find_staged(files: Files, staging: str, number: int) -> list[tuple[str, LakeFile]]:
-    """The Parquet files in a staging folder, each with the file of the lake that it becomes."""
+def find_staged(files: Files, staging: str, number: int, token: int = 0) -> list[tuple[str, LakeFile]]:
+    """The Parquet files in a staging folder, each with the file of the lake that it becomes.
+
+    No two exports give a file the same name, not even if one has the other's batch again.
+    """
     found = sorted(files.walk(staging, ".parquet"), key=lambda file: file.path)
     return [
         (
             f"{staging}/{file.path}",
             LakeFile(
-                f"{file.path.rpartition('/')[0]}/part-{number:010}-{place:05}.parquet",
+                f"{file.path.rpartition('/')[0]}/part-{number:010}-{token}-{place:05}.parquet",
                 files.count_rows(f"{staging}/{file.path}"),
                 file.bytes,
             ),

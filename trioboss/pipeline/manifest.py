@@ -1,14 +1,18 @@
 """The manifest of a lake: whose history it has, and which files are part of it.
 
-    _manifest/lake.json                     the lake's id, and the database and schema whose history it has
+    _manifest/0000000001.lake.json          the lake's id, and the database and schema whose history it has
     _manifest/0000000042.json               batch 42: a range of transactions and its files, or changed files
     _manifest/0000000040.checkpoint.json    all files of the batches up to 40
+
+No file is ever overwritten, for which not every file system has an atomic way: a change of the lake's format, or of
+anything else that identifies it, is one more file of the first kind, and that with the highest number counts.
 
 Readers take the files of the last checkpoint and of the batches after it, so they see a batch as a whole or not at all.
 A file that no entry names is not part of the lake. Entries that a checkpoint covers are deleted.
 
-A batch may also remove files: those that were joined to larger ones, had rows that were erased, or are too old. They
-are kept for a while, for readers that have begun with them.
+A batch may also remove files: those that were joined to larger ones, had rows that were erased, or are too old. A Delta
+lake keeps them for a while, for readers that have begun with them and for older versions. A lake of plain Parquet does
+not: engines that read all files of a folder would read their rows twice.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +23,7 @@ from uuid import UUID, uuid4
 import attrs
 
 from trioboss.errors import UsageError
-from trioboss.pipeline.files import Files
+from trioboss.pipeline.files import UNFINISHED, Files
 
 __all__ = [
     "FOLDERS",
@@ -37,7 +41,7 @@ FOLDERS = {"archive": "jobs", "attempt": "attempts"}
 """The folder of each history table."""
 
 _FOLDER = "_manifest"
-_IDENTITY = f"{_FOLDER}/lake.json"
+_IDENTITY, _BATCH, _CHECKPOINT = ".lake.json", ".json", ".checkpoint.json"
 _VERSION = 3
 _CHECKPOINT_BATCHES = 50
 """A checkpoint after so many batches: more make it larger than needed, fewer make readers open many files."""
@@ -64,6 +68,11 @@ class Identity:
     """parquet, or delta: then each folder is also a table of Delta Lake (see `delta`)."""
     redact: tuple[str, ...] = ()
     """Columns, and fields of JSON, that exports leave out, for instance output or data.email."""
+
+    @property
+    def keeps_removed(self) -> bool:
+        """Whether files that a batch has removed stay for a while."""
+        return self.format == "delta"
 
 
 @attrs.frozen
@@ -114,7 +123,7 @@ class Batch:
     removed: tuple[RemovedFile, ...] = ()
     """The files that the batch removes."""
     kind: str = "export"
-    """What made it: export, compact, erase, or retain."""
+    """What made it: export, compact, erase, retain, or drop (see `export.LakeExport.drop`)."""
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> "Batch":
@@ -158,9 +167,10 @@ class Manifest:
 
     def identity(self) -> Identity | None:
         """Which lake this is; None if there is none."""
-        if not self.files.exists(_IDENTITY):
+        number = max(self._numbers(_IDENTITY), default=0)
+        if not number:
             return None
-        found = self._read(_IDENTITY)
+        found = self._read(_path(number, _IDENTITY))
         origin = found["origin"]
         return Identity(
             UUID(found["lake"]),
@@ -173,36 +183,34 @@ class Manifest:
         self, origin: Origin | None, format: str = "parquet", redact: tuple[str, ...] = ()
     ) -> Identity:
         """Make the folder a lake, or raise UsageError if it has something else in it."""
-        for name in (_FOLDER, *FOLDERS.values()):
-            if self.files.exists(name):
-                raise UsageError(
-                    f"{self.files.root}: has {name} in it, but is not a lake of this version of trioboss"
-                )
-        identity = Identity(uuid4(), origin, format, redact)
-        self._write_identity(identity)
+        taken = [name for name in FOLDERS.values() if self.files.exists(name)]
+        # An export that was killed while it created the lake has left an unfinished file.
+        taken += [_FOLDER for name in self.files.names(_FOLDER) if UNFINISHED not in name]
+        if taken:
+            raise UsageError(
+                f"{self.files.root}: has {taken[0]} in it, but is not a lake of this version of trioboss"
+            )
+        return self.change(Identity(uuid4(), origin, format, redact))
+
+    def change(self, identity: Identity) -> Identity:
+        """Let the lake have another identity, for instance another format; return the one that it has now.
+
+        Two processes may do that at a time; then the change of one of them counts.
+        """
+        origin = None if identity.origin is None else attrs.asdict(identity.origin)
+        entry = {
+            "lake": str(identity.id),
+            "origin": origin,
+            "format": identity.format,
+            "redact": identity.redact,
+        }
+        self._write(_path(max(self._numbers(_IDENTITY), default=0) + 1, _IDENTITY), entry)
         return self.identity() or identity
 
-    def change(self, identity: Identity) -> None:
-        """Let the lake go on with the history of another database, or in another format."""
-        self.files.delete(_IDENTITY)
-        self._write_identity(identity)
-
-    def _write_identity(self, identity: Identity) -> None:
-        origin = None if identity.origin is None else attrs.asdict(identity.origin)
-        self._write(
-            _IDENTITY,
-            {
-                "lake": str(identity.id),
-                "origin": origin,
-                "format": identity.format,
-                "redact": identity.redact,
-            },
-        )
-
     def clean(self) -> None:
-        """Delete files that a killed export was writing."""
+        """Delete files that a killed export was writing. One that still runs writes its file again."""
         for name in self.files.names(_FOLDER):
-            if name.endswith(".unfinished"):
+            if name.endswith(UNFINISHED):
                 self.files.delete(f"{_FOLDER}/{name}")
 
     # -- contents
@@ -221,13 +229,14 @@ class Manifest:
 
     def add(self, batch: Batch) -> None:
         """Write the entry of a batch whose files are in place. It may have been written before."""
-        self._write(_entry(batch.number), attrs.asdict(batch))
+        self._write(_path(batch.number), attrs.asdict(batch))
         if batch.number % _CHECKPOINT_BATCHES == 0:
             self._write_checkpoint()
 
-    def delete_removed(self, before: datetime) -> int:
-        """Delete the files that were removed before an instant; return how many there were."""
-        old = [file for file in self.contents().removed if datetime.fromisoformat(file.removed_on) < before]
+    def delete_removed(self, before: datetime | None = None) -> int:
+        """Delete the files that were removed, or those removed before an instant; return how many there were."""
+        removed = self.contents().removed
+        old = [file for file in removed if before is None or datetime.fromisoformat(file.removed_on) < before]
         found = [file for file in old if self.files.exists(file.path)]
         for file in found:
             self.files.delete(file.path)
@@ -237,29 +246,29 @@ class Manifest:
         contents = self.contents()
         still_there = tuple(file for file in contents.removed if self.files.exists(file.path))
         contents = attrs.evolve(contents, removed=still_there)
-        self._write(_checkpoint(contents.batch), attrs.asdict(contents))
-        for number in self._numbers(".json"):
+        self._write(_path(contents.batch, _CHECKPOINT), attrs.asdict(contents))
+        for number in self._numbers(_BATCH):
             if number <= contents.batch:
-                self.files.delete(_entry(number))
-        for number in self._numbers(".checkpoint.json"):
+                self.files.delete(_path(number))
+        for number in self._numbers(_CHECKPOINT):
             if number < contents.batch:
-                self.files.delete(_checkpoint(number))
+                self.files.delete(_path(number, _CHECKPOINT))
 
     def _list(self) -> tuple[int, list[int]]:
         """The last checkpoint (0: there is none), and the batches after it."""
-        checkpoint = max(self._numbers(".checkpoint.json"), default=0)
-        return checkpoint, [number for number in self._numbers(".json") if number > checkpoint]
+        checkpoint = max(self._numbers(_CHECKPOINT), default=0)
+        return checkpoint, [number for number in self._numbers(_BATCH) if number > checkpoint]
 
     def _load(self, checkpoint: int, batches: list[int]) -> Contents:
         contents = Contents()
         if checkpoint:
-            entry = self._read(_checkpoint(checkpoint))
+            entry = self._read(_path(checkpoint, _CHECKPOINT))
             contents = Contents(entry["batch"], entry["end"], _files(entry), _removed(entry))
         for number in batches:
             if number != contents.batch + 1:
-                missing = self.files.at(_entry(contents.batch + 1))
+                missing = self.files.at(_path(contents.batch + 1))
                 raise UsageError(f"{missing}: is missing, but later batches are there")
-            contents = contents.add(Batch.from_json(self._read(_entry(number))))
+            contents = contents.add(Batch.from_json(self._read(_path(number))))
         return contents
 
     def _numbers(self, suffix: str) -> Iterator[int]:
@@ -277,12 +286,8 @@ class Manifest:
         self.files.write(path, {"version": _VERSION, **value, "written_on": datetime.now(UTC).isoformat()})
 
 
-def _entry(number: int) -> str:
-    return f"{_FOLDER}/{number:010}.json"
-
-
-def _checkpoint(number: int) -> str:
-    return f"{_FOLDER}/{number:010}.checkpoint.json"
+def _path(number: int, suffix: str = _BATCH) -> str:
+    return f"{_FOLDER}/{number:010}{suffix}"
 
 
 def _files(entry: Mapping[str, Any]) -> tuple[LakeFile, ...]:

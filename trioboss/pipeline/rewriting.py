@@ -2,20 +2,19 @@
 
 Such a change is a batch like that of an export: its files are written to the staging folder, the database commits it,
 and only then it becomes part of the manifest. So a change that is killed happens as a whole or not at all, and readers
-see the files before it or after it. The lake must be taken (`export.take_lake`), as for an export.
+see the files before it or after it. The lake must be taken (`taking.take_lake`), as for an export.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, date, datetime
 from math import ceil
-from uuid import uuid4
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from trioboss.pipeline.export import ExportIncomplete, LakeExport
-from trioboss.pipeline.lake import STAGING, find_staged, read_files
+from trioboss.pipeline.lake import read_files
 from trioboss.pipeline.manifest import FOLDERS, Batch, LakeFile, RemovedFile, rows_by_folder
 
 __all__ = ["drop_files", "find_old", "find_small", "rewrite_files"]
@@ -48,14 +47,14 @@ def rewrite_files(
     export: LakeExport, files: Collection[LakeFile], kind: str, *, target: int, keep: Keep | None = None
 ) -> Batch:
     """Replace files by others of about ``target`` bytes that have the same rows, or those that ``keep`` returns."""
-    staging = f"{STAGING}/{uuid4().hex}"
+    staging = export.new_staging()
     written = {
         folder: _write(
             export, table, [file for file in files if file.folder == folder], staging, target, keep
         )
         for table, folder in FOLDERS.items()
     }
-    staged = find_staged(export.manifest.files, staging, export.batch + 1)
+    staged = export.find_staged(staging)
     made = tuple(file for _, file in staged)
     found, before = rows_by_folder(made), rows_by_folder(files)
     if found != written or (keep is None and found != before):

@@ -17,7 +17,7 @@ from trioboss.pipeline.arguments import add_session_arguments, check_positive, o
 from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.database import Database, open_database
 from trioboss.pipeline.describing import describe_queries
-from trioboss.pipeline.export import LakeExport, Sizes, take_lake
+from trioboss.pipeline.export import LakeExport, Sizes
 from trioboss.pipeline.files import open_files
 from trioboss.pipeline.held_back import HeldBack, find_held_back
 from trioboss.pipeline.jobs.compact import compact_small
@@ -29,6 +29,7 @@ from trioboss.pipeline.progress import Progress, Reporter, report_end
 from trioboss.pipeline.query import parse_redact
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.stopping import Stop, stop_on_signals
+from trioboss.pipeline.taking import take_lake
 
 __all__ = ["EXIT_HELD_BACK", "Exported", "archive", "forget_lake", "main"]
 
@@ -73,6 +74,7 @@ def archive(
     format: str | None = None,
     redact: Sequence[str] | None = None,
     compact: bool = False,
+    drop_pending: bool = False,
     wait: float = 5.0,
     interval: float = 60.0,
     batch_rows: int = 1_000_000,
@@ -94,15 +96,17 @@ def archive(
 
     A batch has about ``batch_rows``, read by tasks of about ``task_rows``, ``concurrency`` at a time. ``hold``: from
     now on retention keeps rows that are not in this lake (False: it no longer does; None: as before). ``adopt``: the
-    lake is this database's, although pg_upgrade has changed the server's identifier.
+    lake is this database's, although pg_upgrade has changed the server's identifier. ``drop_pending``: drop a batch
+    that cannot be finished because its files are lost (FilesLost says so), and export its rows again.
     """
     spark, address = spark or get_session(), need_dsn(dsn)
     left_out = None if redact is None else check_redact(redact)
     with open_database(address, schema) as database, describe_queries(spark, "archive"):
         lake, sizes = Manifest(open_files(spark, to)), Sizes(batch_rows, task_rows, concurrency)
         export = take_lake(
-            spark, database, lake, address, adopt=adopt, format=format, redact=left_out, sizes=sizes
-        )
+            spark, database, lake, address, adopt=adopt, format=format, redact=left_out, drop_pending=drop_pending,
+            sizes=sizes,
+        )  # fmt: skip
         if hold is not None:
             export.hold(hold)
         run = _Run(database, export, progress, _COMPACT if compact else None)
@@ -225,6 +229,7 @@ def main(argv: list[str] | None = None) -> int:
                 format=given.format,
                 redact=given.redact,
                 compact=given.compact,
+                drop_pending=given.drop_pending,
                 wait=given.wait,
                 interval=given.interval,
                 stop=stop,
@@ -267,6 +272,18 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     hold.add_argument(
         "--forget", action="store_true", help="export nothing; retention forgets the lake, which may be gone"
     )
+    _add_lake_arguments(parser)
+    add_priority_argument(parser)
+    add_session_arguments(parser)
+    given = parser.parse_args(argv)
+    check_positive(given, "interval")
+    check_redact(given.redact or ())
+    check_positive(given, "wait", zero=True)
+    return given
+
+
+def _add_lake_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the lake is to be, and how to repair it."""
     parser.add_argument(
         "--adopt",
         action="store_true",
@@ -286,13 +303,11 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--compact", action="store_true", help=f"join the small files of a day once there are {_COMPACT}"
     )
-    add_priority_argument(parser)
-    add_session_arguments(parser)
-    given = parser.parse_args(argv)
-    check_positive(given, "interval")
-    check_redact(given.redact or ())
-    check_positive(given, "wait", zero=True)
-    return given
+    parser.add_argument(
+        "--drop-pending",
+        action="store_true",
+        help="drop a batch whose files were lost before they were in place, and export its rows again",
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """Joins the small files of a lake to larger ones, and drops days that are older than the lake is to keep.
 
 A lake that is exported to every minute has many small files for each day, and every reader opens all of them. Readers
-see the same rows before and after, and those that have begun with the old files can go on: removed files are deleted
-by a later run, once they have been removed for ``keep_removed``.
+see the same rows before and after. Of a Delta lake, those that have begun with the old files can go on: these are
+deleted by a later run, once they have been removed for ``keep_removed``. A lake of plain Parquet deletes them at once,
+because engines that read all files of a folder would read their rows twice; a query that has begun may fail for lack of
+a file, and is to be run again.
 """
 
 import argparse
@@ -13,10 +15,11 @@ from pathlib import Path
 import attrs
 from pyspark.sql import SparkSession
 
+from trioboss.errors import UsageError
 from trioboss.pipeline.arguments import add_session_arguments, check_positive, open_run
 from trioboss.pipeline.database import open_database
 from trioboss.pipeline.describing import describe_queries
-from trioboss.pipeline.export import LakeExport, take_lake
+from trioboss.pipeline.export import LakeExport
 from trioboss.pipeline.files import open_files
 from trioboss.pipeline.lake import open_lake
 from trioboss.pipeline.manifest import Manifest
@@ -24,9 +27,11 @@ from trioboss.pipeline.options import need_dsn
 from trioboss.pipeline.progress import Reporter, report_end, report_stages
 from trioboss.pipeline.rewriting import drop_files, find_old, find_small, rewrite_files
 from trioboss.pipeline.session import get_session
+from trioboss.pipeline.taking import take_lake
 
 __all__ = ["Compacted", "compact", "compact_small", "main"]
 
+_KEEP_REMOVED = 24.0
 TARGET = 128 << 20
 """The size of a file, in bytes, which suits most engines."""
 
@@ -42,7 +47,7 @@ class Compacted:
     dropped: int = 0
     """Files of days that the lake no longer keeps."""
     deleted: int = 0
-    """Files that had been removed before, and were deleted now."""
+    """Files of a Delta lake that had been removed before, and were deleted now."""
 
 
 def compact(
@@ -52,14 +57,14 @@ def compact(
     spark: SparkSession | None = None,
     schema: str = "trioboss",
     keep_days: float | None = None,
-    keep_removed: float = 24.0,
+    keep_removed: float | None = None,
     target: int = TARGET,
     progress: Reporter | None = None,
 ) -> Compacted:
     """Join the small files of each day to files of about ``target`` bytes.
 
-    ``keep_days``: rows of days that ended longer ago are dropped. ``keep_removed``: hours for which removed files are
-    kept, for readers that have begun with them and, in a Delta lake, for older versions.
+    ``keep_days``: rows of days that ended longer ago are dropped. ``keep_removed``: hours for which a Delta lake keeps
+    removed files, for readers that have begun with them and for older versions (24 if it is not given).
     """
     spark, address = spark or get_session(), need_dsn(dsn)
     open_lake(spark, lake)
@@ -67,7 +72,10 @@ def compact(
     with open_database(address, schema) as database:
         manifest = Manifest(open_files(spark, lake))
         export = take_lake(spark, database, manifest, address)
-        deleted = manifest.delete_removed(now - timedelta(hours=keep_removed))
+        if keep_removed and not export.keeps_removed:
+            raise UsageError("keep-removed: only a Delta lake keeps files that were replaced")
+        hours = _KEEP_REMOVED if keep_removed is None else keep_removed
+        deleted = manifest.delete_removed(now - timedelta(hours=hours))
         old = []
         if keep_days is not None:
             old = find_old(manifest.contents().files, (now - timedelta(days=keep_days)).date())
@@ -102,8 +110,8 @@ def main(argv: list[str] | None = None) -> int:
         "--keep-days", type=float, metavar="DAYS", help="drop days that are older (default: none)"
     )
     parser.add_argument(
-        "--keep-removed", type=float, default=24.0, metavar="HOURS",
-        help="how long files that were replaced or dropped are kept for readers (default 24)",
+        "--keep-removed", type=float, metavar="HOURS",
+        help="how long a Delta lake keeps files that were replaced or dropped, for readers (default 24)",
     )  # fmt: skip
     parser.add_argument(
         "--target-mb",

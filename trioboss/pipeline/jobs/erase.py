@@ -14,7 +14,7 @@ import argparse
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
@@ -27,13 +27,14 @@ from trioboss.pipeline.arguments import add_session_arguments, open_run
 from trioboss.pipeline.database import Database, open_database
 from trioboss.pipeline.describing import describe_queries
 from trioboss.pipeline.erasing import JobName, Wanted, count_rows, erase_rows, find_in_lake
-from trioboss.pipeline.export import LakeExport, take_lake
+from trioboss.pipeline.export import LakeExport
 from trioboss.pipeline.files import open_files
 from trioboss.pipeline.jobs.compact import TARGET
 from trioboss.pipeline.lake import open_lake
 from trioboss.pipeline.manifest import Manifest
 from trioboss.pipeline.options import need_dsn
 from trioboss.pipeline.session import get_session
+from trioboss.pipeline.taking import take_lake
 from trioboss.pipeline.terminal import print_json
 from trioboss.store.context import text_array, uuid_array
 
@@ -174,7 +175,7 @@ class _Erasure:
         with describe_queries(export.spark, "rewrite"):
             rows, replaced = erase_rows(export, self._names, TARGET)
         self._files += [file.path for file in replaced]
-        deleted = export.manifest.delete_removed(datetime.now(UTC) + timedelta(days=1))
+        deleted = export.manifest.delete_removed() if export.keeps_removed else len(replaced)
         self._deleted.update(rows_in_lake=rows, files_deleted=deleted)
 
     def _delete(self) -> None:
