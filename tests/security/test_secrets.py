@@ -15,7 +15,7 @@ import trioboss
 from trioboss.cli import main
 from trioboss.cli.commands import make_parser
 from trioboss.cli.health import Metrics
-from trioboss.cli.worker import _child_command, _child_environment
+from trioboss.cli.processes import _child_command, _child_environment
 from trioboss.model.ids import make_id
 from trioboss.postgres.dsn import hide_password
 from trioboss.testing import temporary_server

@@ -1,5 +1,6 @@
 """The command line: what each command does, and that a user's mistake is one sentence and an exit code."""
 
+import io
 import json
 import subprocess
 import sys
@@ -11,8 +12,9 @@ import trio
 
 import trioboss
 from trioboss.cli import main
+from trioboss.cli.logs import LogHandler
 from trioboss.cli.parser import make_parser
-from trioboss.cli.worker import _child_command
+from trioboss.cli.processes import _child_command
 
 PASSWORD = "pw-canary-7341"
 COMMANDS = (
@@ -264,6 +266,11 @@ def test_a_job_refused_by_a_policy(run, sync_boss):
     assert "refused" in errors
 
 
+def keep_logging(level, as_json, color):
+    """Leave the logging of the tests as it is."""
+    return LogHandler(io.StringIO())
+
+
 @pytest.mark.parametrize(
     ("app", "arguments", "message"),
     [
@@ -284,7 +291,7 @@ def test_a_job_refused_by_a_policy(run, sync_boss):
     ],
 )
 def test_a_mistake_of_the_worker_is_one_sentence_and_exit_code_2(run, monkeypatch, app, arguments, message):
-    monkeypatch.setattr("trioboss.cli.worker.set_up_logging", lambda level, as_json, color: None)
+    monkeypatch.setattr("trioboss.cli.worker.set_up_logging", keep_logging)
 
     code, printed, errors = run("worker", app, *arguments)
 
@@ -303,7 +310,7 @@ def boss_options(monkeypatch):
         given.update(options)
         raise trioboss.UsageError("enough")
 
-    monkeypatch.setattr("trioboss.cli.worker.set_up_logging", lambda level, as_json, color: None)
+    monkeypatch.setattr("trioboss.cli.worker.set_up_logging", keep_logging)
     monkeypatch.setattr("trioboss.cli.worker.open_boss", open_boss)
     monkeypatch.setattr("trioboss.cli.worker.os._exit", sys.exit)
     return given
@@ -330,7 +337,7 @@ def test_without_a_presence_grace_the_default_of_the_boss_counts(run, boss_optio
 
 @pytest.mark.parametrize("code", ["import no_such_thing", "def f(:", "1 / 0", "from os import nothing"])
 def test_a_module_that_cannot_be_imported_shows_its_own_traceback(capsys, monkeypatch, tmp_path, dsn, code):
-    monkeypatch.setattr("trioboss.cli.worker.set_up_logging", lambda level, as_json, color: None)
+    monkeypatch.setattr("trioboss.cli.worker.set_up_logging", keep_logging)
     monkeypatch.syspath_prepend(tmp_path)
     tmp_path.joinpath("users_module.py").write_text(code)
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any, TypeAlias
-from weakref import WeakSet
 
 import attrs
 import psycopg
@@ -58,13 +57,11 @@ _EitherCursor: TypeAlias = psycopg.RawCursor[Any] | psycopg.AsyncRawCursor[Any]
 # -- sessions of our own
 
 
-# Our connections through a transaction pooler: each transaction has another session, so nothing is prepared or set.
-_pooled: WeakSet[BlockingConnection] = WeakSet()
-
-
 def is_pooled(connection: BlockingConnection) -> bool:
-    """Tell whether this is a connection of ours through a transaction pooler."""
-    return connection in _pooled
+    """Whether nothing may be prepared or set on a connection of ours: it goes through a transaction pooler, so that
+    each transaction has another session. A caller who opens it without preparation says the same.
+    """
+    return connection.prepare_threshold is None
 
 
 def open_blocking(
@@ -87,7 +84,6 @@ def open_blocking(
             cursor = connection.cursor(row_factory=tuple_row)  # a caller's may have another
             backend = cursor.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
             if backend is not None and backend[0] != connection.info.backend_pid:
-                _pooled.add(connection)
                 connection.prepare_threshold = None
             pooled = is_pooled(connection)
             statement = session_statement(parameters, {} if pooled else settings or {}, pooled=pooled)
