@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sizes = QUICK if given.quick else Sizes(many=given.many)
     only = tuple(part for part in given.only.split(",") if part)
     options = Options(commands=("compare",), only=only)
-    rows = [row for row in make_rows(sizes) if options.wants(row.name)]
+    rows = [row for row in make_rows(sizes) if options.includes(row.name)]
     if not rows:
         raise SystemExit(f"--only: no row has {given.only!r} in its name")
     with contextlib.ExitStack() as stack:

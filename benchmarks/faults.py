@@ -53,7 +53,7 @@ class _Fault:
 def measure(server: Server, options: Options) -> Report:
     """Cause each fault, and measure how long a job waits."""
     report = Report("faults")
-    faults = [each for each in _FAULTS if options.wants(each.name)]
+    faults = [each for each in _FAULTS if options.includes(each.name)]
     if server.own is None:
         faults = [each for each in faults if each.run is not _crash]
     results: dict[str, list[float | None]] = {each.name: [] for each in faults}

@@ -1,7 +1,7 @@
 """Does the cost of a job grow with what is in the database?
 
 A claim of 10 jobs and a drain, with 1,000 to 1,000,000 jobs queued, with 100,000 jobs behind one blocked key, with
-5,000,000 archived rows and with 10,000 queues. Then drains of 50 s beside a transaction that stays open
+5,000,000 archived rows and with 10,000 queues. Then drains of 60 s beside a transaction that stays open
 ("transaction"), compared with the same drains without it.
 
 `x base` near 1 means that the cost does not grow. `--only` takes parts of the row names. Takes about 15 minutes.
@@ -54,7 +54,7 @@ class _Situation:
 def measure(server: Server, options: Options) -> Report:
     """Measure claims and drains in each situation, and drains beside an old transaction."""
     report = Report("growth")
-    situations = [each for each in _situations(options) if options.wants(each.name)]
+    situations = [each for each in _situations(options) if options.includes(each.name)]
     results: dict[str, list[Result]] = {each.name: [] for each in situations}
     for repeat in range(options.repeats):
         for each in situations:
@@ -64,7 +64,7 @@ def measure(server: Server, options: Options) -> Report:
             found = f"claim {result['claim_ms']:.2f} ms, {result['speed']:,.0f} jobs/s"
             log(f"{repeat + 1}/{options.repeats} {each.name}: {found}")
     table = _table(situations, results)
-    if options.wants("transaction"):
+    if options.includes("transaction"):
         _add_old_transactions(server, options, report, table)
     table.notes += report.noise.notes()
     report.tables.append(table)
@@ -192,7 +192,7 @@ class _Drain:
 def _add_old_transaction(
     server: Server, options: Options, report: Report, table: Table, drained: _Drain
 ) -> None:
-    seconds = options.size(50.0, 2.0)
+    seconds = options.size(60.0, 2.0)
     share = seconds / 5
     name, settings = drained.name, drained.settings
     template = TRIOBOSS.template(server, settings, drained.jobs)

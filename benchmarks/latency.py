@@ -84,13 +84,13 @@ def _table(samples: Samples, options: Options, report: Report) -> Table:
 
 
 def _round(server: Server, options: Options, report: Report) -> Iterator[tuple[str, list[float]]]:
-    if options.wants("idle"):
+    if options.includes("idle"):
         count = options.size(1000, 60)
         yield "send → handler, idle (one job each 20 ms)", _paced(server, report, "idle", count, 50.0)
-    if options.wants("load"):
+    if options.includes("load"):
         yield from _under_load(server, options, report)
     for kind in KINDS:
-        if options.wants(kind):
+        if options.includes(kind):
             yield _WAITS[kind], _wait(server, options, report, kind)
 
 

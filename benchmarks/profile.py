@@ -55,7 +55,7 @@ def measure(server: Server, options: Options) -> Report:
     parts: dict[str, Split] = {}
     statements: dict[str, dict[str, tuple[float, float]]] = {}
     for name, settings in _WORKERS.items():
-        if not options.wants(name):
+        if not options.includes(name):
             continue
         sums = _drain(server, TRIOBOSS, settings, jobs)
         sampled = _drain(server, _PROFILED, {**settings, "sample": True}, jobs)
@@ -69,7 +69,7 @@ def measure(server: Server, options: Options) -> Report:
     report.tables.append(_function_table(report))
     if statements:
         report.tables.append(_statement_table(statements))
-    if options.wants("steps"):
+    if options.includes("steps"):
         report.tables.append(_step_table(server, options, report))
     for name, split in parts.items():
         report.plots.append(

@@ -66,7 +66,7 @@ def measure(server: Server, options: Options) -> Report:
     found: dict[str, list[_Found]] = {}
     for repeat in range(options.repeats):
         for name, take in _MEASURES.items():
-            if not options.wants(name):
+            if not options.includes(name):
                 continue
             with Meter(server.postmaster) as meter:
                 for each in take(server, options):

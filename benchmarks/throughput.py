@@ -49,7 +49,7 @@ class _Measure:
 def measure(server: Server, options: Options) -> Report:
     """Measure all rows."""
     report = Report("throughput")
-    measures = [each for each in _measures(server, options) if options.wants(each.name)]
+    measures = [each for each in _measures(server, options) if options.includes(each.name)]
     results: dict[str, list[Result]] = {each.name: [] for each in measures}
     for repeat in range(options.repeats):
         for each in measures:

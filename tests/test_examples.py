@@ -33,9 +33,14 @@ EXPECTED = {
     "09_outbox": "committed: 1 e-mail",
     "10_sync_producer": "the worker would get {'order': 1} True",
     "11_plain_sql": "{'by': 'COPY', 'row': 2}",
-    "13_typed_app": "e-mail {'shipped': 1}",
+    "13_typed_app": "e-mail: order 2 is refunded",
     "15_restart_of_postgres": "Postgres is up again\nreport 0 of attempt 1\nreport 1 of attempt 1\n",
-    "16_deploy_with_roles": "everything is as 'shop' declares it",
+    "16_deploy_with_roles": (
+        "run `trioboss migrate 16_deploy_with_roles:app` as the role that owns schema 'trioboss'\n"
+        "1 change made\nby version 1\n"
+        "update queue 'invoices': retry_limit 5 → 10\n1 change made\nby version 1\n"
+        "exit code 0\nby version 2\n"
+    ),
 }
 IN_A_SPARK = "12_backfill_to_report"  # that tests/pipeline/test_pipeline_example.py has
 SERVICE = "14_web_service"  # runs until it gets a signal
@@ -46,7 +51,7 @@ def test_every_example_is_listed_here_and_short():
     files = sorted(EXAMPLES.glob("*.py"))
 
     assert [file.stem for file in files] == sorted([*EXPECTED, IN_A_SPARK, SERVICE])
-    assert all(len(file.read_text().splitlines()) < 60 for file in files)
+    assert all(len(file.read_text().splitlines()) < 90 for file in files)
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))

@@ -1,4 +1,4 @@
-"""The front door: what it offers, that it is described, and that it is what was promised."""
+"""The public interface: its names, their descriptions, and that both are as promised."""
 
 import inspect
 import pickle
@@ -131,7 +131,7 @@ ALIASES = (
     "Start",
 )
 
-# The contract: each method with the arguments that users name. What comes after them is ours to choose.
+# The contract: each method with the arguments that users name. Arguments after them are ours to choose.
 SIGNATURES = {
     # queues
     "create_queue": "name options",
@@ -158,7 +158,7 @@ SIGNATURES = {
     "publish": "event data options",
     "subscribe": "event queue",
     "unsubscribe": "event queue",
-    # taking and settling by hand
+    # fetching and settling manually
     "fetch": "queue batch_size priority ignore_start_after min_priority max_priority",
     "complete": "queue job_or_id output include_queued",
     "fail": "queue job_or_id error",

@@ -50,6 +50,7 @@ FORBIDDEN = {word: instead for words, instead in INSTEAD for word in words.split
 FINE = {
     # a line of text
     *("error_line", "first_line", "lines", "line_characters", "live_line", "line_formatter", "quoted_lines"),
+    *("described_line", "members_line", "one_line"),
     "lease_watchers",
     "translate_errors",  # psycopg's errors become ours
     *("driver_error", "wrap_driver_errors"),  # psycopg is a driver
@@ -229,3 +230,49 @@ DOCUMENTS = [
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(REPOSITORY).as_posix())
 def test_no_document_uses_a_phrase_that_was_given_up(document):
     assert PHRASES.findall(document.read_text("utf-8")) == []
+
+
+# -- sentences
+
+# "Whoever fails a job", "What has ended": a sentence names its subject by a noun. A question may begin like that.
+NO_NOUN = re.compile(
+    r"""(?:^\s*(?:[#]|--|//)?\s*(?:\"{3}|<p[^>]*>)?|[.;!]\s)(?:Who|Whoever|What|Whatever|Whose)\b[^?\n]*$""",
+    re.MULTILINE,
+)
+CODE = sorted(
+    path
+    for folder in ("trioboss", "tests", "benchmarks", "examples", "docs")
+    for kind in ("*.py", "*.sql", "*.html")
+    for path in (REPOSITORY / folder).rglob(kind)
+    if not SKIPPED & set(path.relative_to(REPOSITORY).parts) and path != Path(__file__)
+)
+
+
+def without_noun(text: str) -> list[str]:
+    return [found.strip() for found in NO_NOUN.findall(text)]
+
+
+def test_sentences_name_their_subject():
+    found = {
+        path.relative_to(REPOSITORY).as_posix(): without_noun(path.read_text("utf-8"))
+        for path in CODE + DOCUMENTS
+    }
+
+    assert {path: sentences for path, sentences in found.items() if sentences} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"""What a worker does."""',
+        "    # Whoever fails a job does not tell when.",
+        "-- It waits. Who never began has not failed.",
+        '<p class="lead">What people did.</p>',
+    ],
+)
+def test_a_sentence_without_a_noun_is_found(text):
+    assert len(without_noun(text)) == 1
+
+
+def test_a_question_and_a_word_in_a_sentence_are_fine():
+    assert without_noun("# What is due?\n# It tells what is due, and who waits.\nWhatIsDue = 1") == []

@@ -22,8 +22,8 @@ TriobossError
 ├── NoPostgres                        the operator: install or name a Postgres
 └── SupervisorGaveUp                  an actor crashed too often: its last crash says why
 
-docs/reference/errors.md has the causes of each, and the remedies. The note of an error, which tracebacks show, has its
-address.
+docs/reference/errors.md has the causes of each, and the remedies. The note of an error, which tracebacks show, has the
+address of its section there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ from uuid import UUID
 
 PAGE = "https://github.com/trioboss/trioboss/blob/main/docs/reference/errors.md"
 HELP_NOTE = f"causes and remedies: {PAGE}"
-"""A note of every error, which Python prints below its message in a traceback."""
+"""The beginning of a note of every error, which Python prints below its message in a traceback: see `help_note`."""
 
 __all__ = [
     "BatchFailed",
@@ -64,6 +64,12 @@ def _listed(ids: Sequence[UUID]) -> str:
     return ", ".join(map(str, ids[:5])) + more
 
 
+def help_note(kind: type[BaseException]) -> str:
+    """The note of an error: the address of its section, or that of the nearest of its base classes that has one."""
+    name = next(each.__name__ for each in kind.__mro__ if each.__module__ == __name__)
+    return f"{HELP_NOTE}#{name.lower()}"
+
+
 class TriobossError(Exception):
     """The base class of all trioboss errors. It is abstract."""
 
@@ -71,7 +77,7 @@ class TriobossError(Exception):
         if type(self) is TriobossError:
             raise TypeError("TriobossError is abstract: raise one of its subclasses")
         super().__init__(*args)
-        self.add_note(HELP_NOTE)
+        self.add_note(help_note(type(self)))
 
 
 class UsageError(TriobossError, ValueError):
@@ -82,11 +88,8 @@ class UnknownQueue(UsageError):
     """There is no queue of that name: create it with `create_queue` first."""
 
     def __init__(self, queue: str, *, dead_letter_of: str | None = None) -> None:
-        remedy = f"create it with create_queue({queue!r})"
-        role = ""
-        if dead_letter_of is not None:
-            role = f", the dead letter queue of {dead_letter_of!r},"
-            remedy = f"create it first, with create_queue({queue!r}) or `trioboss create-queue {queue}`"
+        remedy = f"create it first, with create_queue({queue!r}) or `trioboss create-queue {queue}`"
+        role = "" if dead_letter_of is None else f", the dead letter queue of {dead_letter_of!r},"
         if queue.startswith("__state__completed__"):
             source = queue.removeprefix("__state__completed__")
             remedy = f"call fetch_completed or on_complete for {source!r} first"

@@ -10,10 +10,15 @@ from trioboss.model.texts import count, printable, show_seconds
 __all__ = ["describe_event"]
 
 _IDS = 5  # that a line shows
+_RECOVERY_REASONS: Final = {
+    "expired": "expired",
+    "lost": "the worker is gone",
+    "released": "the worker has stopped, no retry is spent",
+}
 
 
 def describe_event(event: Event) -> str:
-    """What has happened, without the queue, id and attempt that it is about, and without payloads."""
+    """The event as text, without the queue, id and attempt that it is about, and without payloads."""
     return printable(_TEXTS[type(event)](event))
 
 
@@ -28,7 +33,7 @@ def _describe_failure(event: events.JobFailed) -> str:
 
 
 def _describe_recovery(event: events.JobsRecovered) -> str:
-    reason = "expired" if event.outcome == "expired" else "the worker is gone"
+    reason = _RECOVERY_REASONS[event.outcome]
     more = f" and {len(event.ids) - _IDS} more" if len(event.ids) > _IDS else ""
     return (
         f"{count(len(event.ids), 'job')} recovered, {reason}: {', '.join(map(str, event.ids[:_IDS]))}{more}"

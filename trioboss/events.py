@@ -140,11 +140,13 @@ class JobStuck(Event):
 
 @attrs.frozen
 class JobsRecovered(Event):
-    """Maintenance has ended leases: they had expired, or their worker is gone."""
+    """Maintenance has ended leases: they had expired, or their worker is gone. Those of a worker that could not settle
+    them when it stopped are released: that spends no retry.
+    """
 
     queue: str
     ids: tuple[UUID, ...]
-    outcome: Literal["expired", "lost"]
+    outcome: Literal["expired", "lost", "released"]
 
 
 @attrs.frozen
@@ -187,7 +189,7 @@ class JobCancelled(Event):
 
 @attrs.frozen
 class WorkerWip:
-    """What one worker is doing. Times are those of this machine; None: never so far."""
+    """The state of one worker. Times are those of this machine; None: never so far."""
 
     id: UUID
     queue: str
@@ -294,3 +296,6 @@ class ErrorEvent(Event):
 @attrs.frozen
 class Stopped(Event):
     """The boss has stopped: the last event."""
+
+    unsettled: int = 0
+    """How many outcomes its workers could not settle. Maintenance releases these jobs, with no retry spent."""

@@ -15,7 +15,7 @@ SendMany = Callable[[Sequence[Data]], Awaitable[None]]
 
 
 class Runtime(Protocol):
-    """What the pacing needs of an event loop."""
+    """The parts of an event loop that the pacing needs."""
 
     def now(self) -> float:
         """Seconds of CLOCK_MONOTONIC."""

@@ -28,7 +28,7 @@ _SIZE = """
 
 @attrs.frozen
 class Figures:
-    """What one run has measured. A figure that does not belong to the row is None."""
+    """The figures of one run. A figure that does not belong to the row is None."""
 
     noise: float
     rate: float | None = None

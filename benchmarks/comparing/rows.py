@@ -1,4 +1,4 @@
-"""What `compare` measures: each row has a queue, a fill, and a role of `programs/compared.py`."""
+"""The rows that `compare` measures: each row has a queue, a fill, and a role of `programs/compared.py`."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What all benchmarks share.
+"""The parts that all benchmarks share.
 
 options           the command line
 server            a Postgres of the benchmark's own, or the one of --dsn; a fresh database for each run

@@ -1,4 +1,4 @@
-"""What programs use that have nothing to do: CPU, wake-ups, memory, connections, statements."""
+"""The consumption of programs that have nothing to do: CPU, wake-ups, memory, connections, statements."""
 
 import time
 from collections import defaultdict

@@ -59,7 +59,7 @@ class Options:
         """Return the size of a measurement: the full one, or the one of --quick."""
         return quick if self.quick else full
 
-    def wants(self, name: str) -> bool:
+    def includes(self, name: str) -> bool:
         """Whether --only selects this measurement."""
         return not self.only or any(part in name for part in self.only)
 

@@ -1,4 +1,4 @@
-"""What a command measured: printed as tables, stored as raw JSON, drawn as SVG.
+"""The results of a command: printed as tables, stored as raw JSON, drawn as SVG.
 
 The raw files stay in `benchmarks/results/`, which git ignores. `benchmarks publish` makes the small summary of a run
 that is kept in git (`summary`).

@@ -54,7 +54,7 @@ class Peer:
     batched: bool
     """Whether its drain settings claim or settle many jobs in one statement."""
     keeps: Literal["jobs", "a log", "nothing"]
-    """What remains of a completed job."""
+    """The rows that remain of a completed job."""
     chunk: int = 0
     workloads: frozenset[str] = _ALL
 

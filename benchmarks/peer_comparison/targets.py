@@ -1,4 +1,4 @@
-"""What trioboss is to reach: ratios to the best peer and to the floor of the same run, or plain values."""
+"""The targets of trioboss: ratios to the best peer and to the floor of the same run, or plain values."""
 
 from collections.abc import Iterator
 from typing import Literal

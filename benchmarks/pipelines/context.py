@@ -26,6 +26,10 @@ class PipelineContext:
     rows: int
     repeats: int
     partitions: int = 4
+    kills: int = 20
+    """How many in each phase."""
+    base: Path | None = None
+    """Another checkout of trioboss, for comparison."""
 
 
 def find_jar(given: str | None) -> Path | None:

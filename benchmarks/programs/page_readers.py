@@ -1,4 +1,4 @@
-"""People who have the overview of a dashboard open: so many event streams, in threads of one process."""
+"""People who have pages of a dashboard open: so many event streams, in threads of one process."""
 
 import http.client
 import threading
@@ -8,25 +8,26 @@ from urllib.parse import urlsplit
 from benchmarks.programs.protocol import emit, handle_commands, read_spec
 
 
-def _read(url: str, received: list[int], index: int) -> None:
+def _read(url: str, path: str, received: list[int], index: int) -> None:
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
-    connection.request("GET", "/", headers={"Accept": "text/event-stream"})
+    connection.request("GET", path, headers={"Accept": "text/event-stream"})
     response = connection.getresponse()
-    while response.readline():
-        received[index] += 1
+    while line := response.readline():
+        received[index] += line.startswith(b"data:")
 
 
 def main() -> None:
-    """Open the streams, and report how much they have received."""
+    """Open the streams, and report how many messages they have received."""
     spec = read_spec()
-    received = [0] * spec["readers"]
+    received, paths = [0] * spec["readers"], spec["paths"]
     for index in range(spec["readers"]):
-        threading.Thread(target=_read, args=(spec["url"], received, index), daemon=True).start()
+        given = (spec["url"], paths[index % len(paths)], received, index)
+        threading.Thread(target=_read, args=given, daemon=True).start()
     while not all(received):
         time.sleep(0.05)
     emit("ready")
-    handle_commands(lambda _: emit("received", lines=sum(received)))
+    handle_commands(lambda _: emit("received", messages=sum(received)))
     threading.Event().wait()
 
 

@@ -1,4 +1,4 @@
-"""States and the arrows between them. The places are chosen by hand, the arrows come from a table."""
+"""States and the arrows between them. The positions are given by the caller, the arrows come from a table."""
 
 import math
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What a live job waits for, from READINESS of trioboss/model/states.py."""
+"""The readiness of a live job and its transitions, from READINESS of trioboss/model/states.py."""
 
 from docs.drawings.graphs import Arrow, Bend, Graph, Node
 from docs.drawings.svg import Canvas, Theme
@@ -29,7 +29,7 @@ _BENDS = {
     ("ended", "ready"): Bend(0, 0.45),
 }
 _NOTED = (
-    ReadinessEvent.HASTEN,
+    ReadinessEvent.RESCHEDULE,
     ReadinessEvent.UPDATE_JOBS,
     ReadinessEvent.COMPLETE_QUEUED,
     ReadinessEvent.QUARANTINE,

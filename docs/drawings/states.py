@@ -17,7 +17,7 @@ _NODES = [
 _BENDS = {
     ("created", "cancelled"): Bend(-22, 0.5),
     ("cancelled", "created"): Bend(-14, 0.5),
-    ("cancelled", "retry"): Bend(26, 0.3),
+    ("cancelled", "retry"): Bend(26, 0.72),
     ("retry", "cancelled"): Bend(0, 0.62),
     ("created", "active"): Bend(0, 0.6),
     ("retry", "active"): Bend(-10, 0.55),

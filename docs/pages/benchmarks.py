@@ -20,8 +20,12 @@ _REGION = re.compile(r"(<!-- from the runs: (\w+) -->\n).*?(<!-- end -->\n)", re
 # -- Markdown
 
 
+def _path(run: Run) -> str:
+    return f"../benchmarks/results/published/{run.name}.md"
+
+
 def _link(run: Run, text: str) -> str:
-    return f"[{text}](../benchmarks/results/published/{run.name}.md)"
+    return f"[{text}]({_path(run)})"
 
 
 def _caption(run: Run) -> str:
@@ -95,16 +99,41 @@ def _dashboard_pages() -> str:
     return "\n".join([_caption(run), "", *_lines(("page", "least ms", "most ms"), rows)])
 
 
+def _versions() -> str:
+    """A note as long as a table shows a run of 0.1."""
+    others = "".join(describe() for name, describe in TABLES.items() if name not in ("earlier", "versions"))
+    if "trioboss 0.1." not in others and "[0.1." not in others:
+        return "All of them are runs of the database core of version 0.2."
+    return "Version 0.2 has a new core in the database: figures of 0.1.0 describe another program."
+
+
+def _newest(kind: str) -> Run:
+    for run in read_runs():
+        if run.kind == kind:
+            return run
+    raise LookupError(f"no published run of {kind}")
+
+
+def _promises() -> str:
+    chaos, soak = _newest("chaos"), _newest("soak")
+    return (
+        f"The [chaos run]({_path(chaos)})\nand the [run under steady load]({_path(soak)})\n"
+        "check promises instead of measuring: kills, stops, restarts of Postgres, a full disk, a full queue of\n"
+        "notifications, and no job lost, duplicated or out of order."
+    )
+
+
 def _earlier() -> str:
     """The published runs to which nothing else on the page leads."""
     elsewhere = _REGION.sub("", PAGE.read_text("utf-8")) + "".join(
-        describe() for name, describe in TABLES.items() if name != "earlier"
+        describe() for name, describe in TABLES.items() if name not in ("earlier", "versions")
     )
     left = [run for run in read_runs() if f"/{run.name}.md)" not in elsewhere]
     return "\n".join(f"- {_link(run, run.name)}, {run.at} UTC" for run in left)
 
 
 TABLES: Mapping[str, Callable[[], str]] = {
+    "versions": _versions,
     "peers": _peers,
     "drains": partial(_select, "peers", "T3", (0, 1, 2, 3, 4, 5)),
     "latency": partial(_select, "latency", "Latency, ms", (0, 2, 4), notes=True),
@@ -115,6 +144,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "dashboard": partial(_select, "dashboard", "", (0, 1, 2, 3), row="p99", notes=True),
     "pages": _dashboard_pages,
     "faults": partial(_select, "faults", "Seconds until a job starts", (0, 1, 3)),
+    "promises": _promises,
     "idle": partial(_select, "idle", "An idle worker", (0, 1, 2, 3, 4, 5, 6), notes=True),
     "throughput": partial(
         _select, "throughput", "Throughput", (0, 1, 2), row="drain, concurrency 10", notes=True

@@ -43,7 +43,8 @@ def describe_command(name: str, parser: argparse.ArgumentParser) -> Iterator[str
     if epilog := (parser.epilog or "").partition("Documentation: ")[0].rstrip():
         yield f"```text\n{epilog}\n```\n"
     if name in PAGE_OF:
-        yield f"The page about it is [here](../{PAGE_OF[name]}).\n"
+        # Without a text of its own the link has the title of the page.
+        yield f"See [](../{PAGE_OF[name]}).\n"
 
 
 def _usage(name: str, parser: argparse.ArgumentParser) -> str:

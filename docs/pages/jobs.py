@@ -35,7 +35,7 @@ def describe_job_fields() -> str:
 
 
 def describe_running_job() -> str:
-    """What a handler does with its job, and which fields it has besides."""
+    """The methods of a handler's job, and its other fields."""
     lines = ["```{eval-rst}", ".. autoclass:: trioboss.RunningJob()", ""]
     for name in _METHODS.split():
         member = inspect.getattr_static(trioboss.RunningJob, name)

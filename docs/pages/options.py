@@ -1,4 +1,4 @@
-"""The options of queues, jobs and workers: what each means, its type, default, limits and an example."""
+"""The options of queues, jobs and workers: what each means, its type, default, unit, limits and an example."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +28,7 @@ class Option:
     name: str
     type: str
     default: str
+    unit: str
     limits: str
     meaning: str
     example: str
@@ -42,7 +43,7 @@ def _limits_of_count(low: int = 0) -> str:
 
 def _limits_of_duration(low: float = 0.0, above: bool = False) -> str:
     bound = f"more than {low:g}" if above else f"at least {low:g}"
-    return f"seconds or a `timedelta`: {bound}, and less than 100 years"
+    return f"{bound}, and less than 100 years"
 
 
 _LIMITS: Mapping[str, Callable[..., str]] = {
@@ -55,10 +56,7 @@ _LIMITS: Mapping[str, Callable[..., str]] = {
     "check_key": lambda: f"text of 1 to {check._KEY_BYTES:,} bytes, without the NUL character",
     "check_name": lambda: "1 to 200 ASCII letters, digits and any of `_ . - /`",
     "check_priority": lambda: f"a whole number from {-check._INT4 - 1:,} to {check._INT4:,}",
-    "check_start": lambda: (
-        "seconds from now or a `timedelta`, less than 100 years; an aware `datetime`, or ISO 8601 text with a "
-        "time zone, from 1900 to 2199"
-    ),
+    "check_start": lambda: "less than 100 years from now; a time from 1900 to 2199, with a time zone",
     "check_trace": lambda: f"a dict of printable ASCII text, at most {check._TRACE_CHARACTERS:,} characters",
     "check_uuid": lambda: "a UUID, or its text",
 }
@@ -66,6 +64,27 @@ _LIMITS: Mapping[str, Callable[..., str]] = {
 
 def _describe_limits(field: "attrs.Attribute[Any]") -> str:
     return _LIMITS[field.metadata["check"].__name__](**field.metadata["limits"])
+
+
+# -- units
+
+_SECONDS = "seconds, or a `timedelta`"
+_UNITS = {
+    "batch_size": "jobs",
+    "concurrency": "calls of the handler",
+    "max_lease_extensions": "extensions of an attempt",
+    "prefetch": "jobs",
+    "retry_jitter": "a fraction of the delay",
+    "retry_limit": "retries, after the first attempt",
+    "retry_multiplier": "a factor",
+    "start_after": "seconds from now, a `timedelta`, an aware `datetime`, or ISO 8601 text",
+    "warning_queue_size": "queued jobs",
+}
+"""The unit of an option that is a number. Durations are known by their check; other options are no quantities."""
+
+
+def _unit_of(name: str, check: str = "") -> str:
+    return _SECONDS if check == "check_duration" else _UNITS.get(name, "none")
 
 
 # -- defaults and texts
@@ -86,12 +105,16 @@ def _split(text: str) -> tuple[str, str]:
     return re.sub(r"\s+", " ", _EXAMPLE.sub("", text)), example
 
 
-def _options(owner: type, terms: Callable[[str], tuple[str, str]]) -> Iterator[Option]:
+def _options(owner: type, terms: Callable[[str], tuple[str, str, str]]) -> Iterator[Option]:
+    """The options of a TypedDict. ``terms`` has the default, the unit and the limits of each."""
     texts = attribute_texts(owner)
     for name, type in attribute_types(owner).items():
         meaning, example = _split(texts.get(name, ""))
-        default, limits = terms(name)
-        yield Option(name, type, default, limits, meaning, example)
+        yield Option(name, type, *terms(name), meaning, example)
+
+
+def _unit(field: "attrs.Attribute[Any]") -> str:
+    return _unit_of(field.name, field.metadata["check"].__name__)
 
 
 def queue_options() -> list[Option]:
@@ -100,23 +123,52 @@ def queue_options() -> list[Option]:
     return list(
         _options(
             QueueOptions,
-            lambda name: (_show_default(fields[name].default), _describe_limits(fields[name])),
+            lambda name: (
+                _show_default(fields[name].default),
+                _unit(fields[name]),
+                _describe_limits(fields[name]),
+            ),
         )
     )
+
+
+_CALL = [
+    Option(
+        "conn",
+        "CallerConnection | None",
+        "`None`",
+        "none",
+        "a connection of `boss.transaction()`, a blocking one of psycopg, or one of Django or SQLAlchemy on psycopg 3",
+        "The job is part of the transaction of this connection: it exists if and when that commits. `None`: the call "
+        "is a transaction of its own. All methods that write take it.",
+        "conn=conn",
+    ),
+    Option(
+        "on_duplicate",
+        "Literal['refuse', 'update']",
+        "`'refuse'`",
+        "none",
+        "`refuse` or `update`; `update` needs an `id` or a `singleton_key`",
+        "`update`: the queued job of the same id, or else the newest of the same key, gets this data and these "
+        "options; without such a job one is sent. Only `send` takes it.",
+        'singleton_key="customer-7", on_duplicate="update"',
+    ),
+]
+"""The options of a call of `send`. The others are those of a job."""
 
 
 def send_options() -> list[Option]:
     """The options of `send`."""
     fields = attrs.fields_dict(NewJob)
-    return list(
-        _options(
-            SendOptions,
-            lambda name: (
-                "that of the queue" if name in OPTIONS else "`None`",
-                _describe_limits(fields[name]),
-            ),
-        )
+    of_jobs = _options(
+        SendOptions,
+        lambda name: (
+            "that of the queue" if name in OPTIONS else "`None`",
+            _unit(fields[name]),
+            _describe_limits(fields[name]),
+        ),
     )
+    return [*of_jobs, *_CALL]
 
 
 _COUNT, _PRIORITY = _limits_of_count(1), _LIMITS["check_priority"]()
@@ -138,11 +190,17 @@ WORK_TERMS = {
 }
 """Default and limits of the options of `work`: they are checked in `trioboss/api/working.py`."""
 
+
+def _work_terms(name: str) -> tuple[str, str, str]:
+    default, limits = WORK_TERMS[name]
+    return default, _unit_of(name), limits
+
+
 _KINDS = [
     Option(
         "data",
         "type | Decoder | None",
-        *WORK_TERMS["data"],
+        *_work_terms("data"),
         "The type of `job.data`. A job whose data does not fit fails without retries (`DataMismatch`). Without it, "
         "`job.data` is the JSON that was sent.",
         "data=Email",
@@ -150,21 +208,21 @@ _KINDS = [
     Option(
         "batch_size",
         "int | None",
-        *WORK_TERMS["batch_size"],
-        "The handler gets lists of up to so many jobs. `None`: it gets one job.",
+        *_work_terms("batch_size"),
+        "The handler gets lists of at most this many jobs. `None`: it gets one job.",
         "batch_size=100",
     ),
     Option(
         "thread",
         "bool",
-        *WORK_TERMS["thread"],
+        *_work_terms("thread"),
         "The handler is a plain function, and runs in a thread.",
         "thread=True",
     ),
     Option(
         "asyncio",
         "bool",
-        *WORK_TERMS["asyncio"],
+        *_work_terms("asyncio"),
         "The handler is an asyncio function, and runs through trio-asyncio.",
         "asyncio=True",
     ),
@@ -174,7 +232,7 @@ _KINDS = [
 
 def work_options() -> list[Option]:
     """The options of `work`."""
-    return [*_KINDS, *_options(WorkOptions, WORK_TERMS.__getitem__)]
+    return [*_KINDS, *_options(WorkOptions, _work_terms)]
 
 
 # -- Markdown
@@ -192,6 +250,7 @@ def _describe(options: list[Option], prefix: str, call: str) -> str:
             "",
             f"- type: `{option.type}`",
             f"- default: {option.default}",
+            f"- unit: {option.unit}",
             f"- limits: {option.limits}",
             f"- example: `{call.replace('…', option.example)}`",
             "",

@@ -53,8 +53,9 @@ class Run:
         return self.name.partition("-")[0]
 
     def get_table(self, heading: str, row: str = "") -> Table | None:
-        """The table whose heading begins with this text, if a row of it begins with ``row``."""
-        found = (table for table in self.tables if table.heading.startswith(heading) and table.has_row(row))
+        """The table whose heading begins with these words, if a row of it begins with ``row``: T3 is not T3x2."""
+        begin = re.compile(rf"{re.escape(heading)}(?!\w)" if heading else "")
+        found = (table for table in self.tables if begin.match(table.heading) and table.has_row(row))
         return next(found, None)
 
 

@@ -1,4 +1,4 @@
-"""WorkPort in memory: a database that answers, fails or hangs as a test wants.
+"""WorkPort in memory: a database that answers, fails or hangs as a test asks.
 
 It has no policies: a job is ready, deferred, active or settled. Settlements and renewals are fenced.
 """

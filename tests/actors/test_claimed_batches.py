@@ -8,18 +8,18 @@ import trio
 import trio.testing
 from scripted_ports import NOON, ScriptedWork, ids, make_job
 
-from trioboss.actors.running import ClaimedBatch
+from trioboss.actors.attempts import ClaimedBatch
 from trioboss.model.job import Job
 from trioboss.model.settle_and_claim import SettledAndClaimed
 
 
 @attrs.define(eq=False)
-class Sealed(Sequence[Job]):
-    """Jobs, and how many statements had been sent when they were unpacked."""
+class RecordedBatch(Sequence[Job]):
+    """Jobs, and how many statements had been sent when they were read."""
 
     work: ScriptedWork
     jobs: Sequence[Job]
-    opened_after: int | None = None
+    read_after: int | None = None
 
     def __len__(self) -> int:
         return len(self.jobs)
@@ -28,29 +28,29 @@ class Sealed(Sequence[Job]):
         return self.jobs[index]
 
     def __iter__(self) -> Iterator[Job]:
-        self.opened_after = self.opened_after or len(self.work.statements)
+        self.read_after = self.read_after or len(self.work.statements)
         return iter(self.jobs)
 
 
-class SealingWork(ScriptedWork):
-    """Claims return sealed batches; they are recorded with the number of their statement."""
+class RecordingWork(ScriptedWork):
+    """Claims return batches that record when they are read; they are recorded with the number of their statement."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.batches: list[tuple[int, Sealed]] = []
+        self.batches: list[tuple[int, RecordedBatch]] = []
 
     async def settle_and_claim(self, *args, **options) -> SettledAndClaimed:
         answer = await super().settle_and_claim(*args, **options)
         if answer.claim is None:
             return answer
-        sealed = Sealed(self, answer.claim.jobs)
-        self.batches.append((len(self.statements), sealed))
-        return attrs.evolve(answer, claim=attrs.evolve(answer.claim, jobs=sealed))
+        recorded = RecordedBatch(self, answer.claim.jobs)
+        self.batches.append((len(self.statements), recorded))
+        return attrs.evolve(answer, claim=attrs.evolve(answer.claim, jobs=recorded))
 
 
 @pytest.fixture
 def work() -> ScriptedWork:
-    return SealingWork()
+    return RecordingWork()
 
 
 async def do_nothing(job) -> None:
@@ -66,7 +66,7 @@ async def test_with_prefetch_the_next_claim_is_sent_before_a_full_batch_is_unpac
     async with open_worker(do_nothing, prefetch=10):
         await work.until(lambda: len(work.outcomes) == 100)
 
-    assert any(sealed.opened_after > brought for brought, sealed in work.batches)
+    assert any(recorded.read_after > brought for brought, recorded in work.batches)
 
 
 async def test_without_prefetch_a_batch_is_unpacked_before_the_next_claim(work, open_worker):
@@ -74,7 +74,7 @@ async def test_without_prefetch_a_batch_is_unpacked_before_the_next_claim(work, 
     async with open_worker(do_nothing, concurrency=3):
         await work.until(lambda: len(work.outcomes) == 30)
 
-    assert all(sealed.opened_after in (None, brought) for brought, sealed in work.batches)
+    assert all(recorded.read_after in (None, brought) for brought, recorded in work.batches)
 
 
 async def test_a_batch_that_is_not_full_is_unpacked_at_once(work, open_worker):
@@ -82,7 +82,7 @@ async def test_a_batch_that_is_not_full_is_unpacked_at_once(work, open_worker):
     async with open_worker(do_nothing, prefetch=10):
         await work.until(lambda: len(work.outcomes) == 3)
 
-    assert work.batches[0][1].opened_after == work.batches[0][0]
+    assert work.batches[0][1].read_after == work.batches[0][0]
 
 
 async def test_jobs_of_a_batch_that_is_not_unpacked_count_as_running(work, open_worker):
@@ -104,11 +104,11 @@ async def test_a_batch_is_unpacked_although_all_slots_are_busy(work, open_worker
 
     async with open_worker(handler, prefetch=10, grace=0) as worker:
         await work.until_running()
-        sealed = Sealed(work, [leased()])
-        worker.slots.offer(ClaimedBatch(sealed, worker.dispatchers["q"].completer, 0.0), more=True)
+        recorded = RecordedBatch(work, [leased()])
+        worker.slots.offer(ClaimedBatch(recorded, worker.dispatchers["q"].completer, 0.0), more=True)
         await trio.testing.wait_all_tasks_blocked()
 
-        assert sealed.opened_after is not None
+        assert recorded.read_after is not None
 
 
 async def test_jobs_of_a_batch_that_is_not_unpacked_are_released_when_the_worker_stops(work, open_worker):

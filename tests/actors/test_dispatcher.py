@@ -132,7 +132,7 @@ async def test_one_event_is_reported_for_each_start_and_each_end(work, open_work
     (completed,) = events.of(JobCompleted)
     assert (completed.queue, completed.id, completed.attempt, completed.ran) == ("q", good.id, 1, 2)
     (failed,) = events.of(JobFailed)
-    assert (failed.id, failed.error, failed.state) == (bad.id, "ValueError: wrong", "failed")
+    assert (failed.id, failed.error, failed.state) == (bad.id, "ValueError: wrong in two lines", "failed")
 
 
 async def test_an_outcome_waits_a_moment_for_a_claim_that_lacks_only_room(work, open_worker):

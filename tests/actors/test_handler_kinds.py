@@ -1,5 +1,6 @@
 """Which functions are accepted as handlers."""
 
+import functools
 from functools import partial
 from unittest.mock import AsyncMock
 
@@ -102,3 +103,43 @@ def test_an_object_with_a_plain_call_is_refused_by_its_name():
 def test_an_object_whose_call_is_an_async_generator_is_refused_by_its_name():
     with pytest.raises(UsageError, match=r"handler: Generator\.__call__ is an async generator"):
         trioboss.App().worker("q")(Generator())
+
+
+def decorate(function):
+    """A decorator that was written for plain functions."""
+
+    @functools.wraps(function)
+    def call(*arguments):
+        return function(*arguments)
+
+    return call
+
+
+def test_an_async_function_behind_a_plain_decorator_is_told_what_is_wrong():
+    with pytest.raises(
+        UsageError, match=r"Service\.in_trio is not an async function: its decorator replaces"
+    ):
+        trioboss.App().worker("q")(decorate(service.in_trio))
+
+
+@pytest.mark.parametrize("thread", [False, True])
+def test_a_generator_is_refused_by_its_name(thread):
+    def count_up(job):
+        yield 1
+
+    with pytest.raises(UsageError, match="count_up is a generator: a handler returns its output"):
+        check_handler(count_up, thread=thread, asyncio=False)
+
+
+async def takes_nothing():
+    pass
+
+
+async def takes_two(job, other):
+    pass
+
+
+@pytest.mark.parametrize("handler", [takes_nothing, takes_two, partial(takes_two, None, None)])
+def test_a_function_that_does_not_take_a_job_is_refused_by_its_name(handler):
+    with pytest.raises(UsageError, match=r"takes_(nothing|two) cannot be called with one argument, the job"):
+        check_handler(handler, thread=False, asyncio=False)

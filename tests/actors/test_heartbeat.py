@@ -203,6 +203,26 @@ async def test_without_auto_heartbeat_a_handler_that_does_not_renew_its_lease_is
     assert stopped == [9]
 
 
+async def test_a_renewal_by_the_handler_beside_another_transaction_does_not_count(work, open_worker):
+    (job,) = work.send(heartbeat=10.0, auto_heartbeat=False)
+    work.locked.add(job.id)
+    stopped = []
+
+    async def handler(job):
+        await trio.sleep(5)
+        await job.touch()
+        try:
+            await trio.sleep(100)
+        finally:
+            stopped.append(trio.current_time())
+
+    async with open_worker(handler) as worker:
+        await work.until_running()
+        await worker.slots.empty.wait()
+
+    assert stopped == [9]
+
+
 @pytest.mark.parametrize("call", ["progress", "extend"])
 async def test_progress_and_extensions_are_heartbeats(work, open_worker, call):
     work.add(make_job(heartbeat=6.0, auto_heartbeat=False))

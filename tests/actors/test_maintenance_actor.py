@@ -325,5 +325,5 @@ async def test_warnings_and_recovered_jobs_are_kept(reporter, nursery):
 
     assert setting.port.kept == [
         (None, "old_snapshot", "old"),
-        ("q", "lost", "2 attempts lost their worker, or its heartbeats"),
+        ("q", "lost", "attempts that lost their worker, or its heartbeats: 2"),
     ]

@@ -1,5 +1,6 @@
 """The listener: leadership, the presence of a boss, and the clock of the database."""
 
+import pytest
 import trio
 import trio.testing
 from scripted_ports import NOON, make_job
@@ -181,6 +182,64 @@ async def test_jobs_are_given_up_if_the_server_is_out_of_reach_after_an_outage(
         await trio.sleep(4.5)
         assert len(given_up) == 1
         assert 33 <= given_up[0][0] <= 34
+
+
+@pytest.mark.parametrize("fault", ["hangs", "refuses", "down"])
+async def test_behind_a_pooler_jobs_are_given_up_before_twice_the_grace_after_the_last_poll(
+    server, listening, open_worker, work, fault
+):
+    """Other bosses may be connected without the pooler: neither its silence nor its end proves that no server runs."""
+    work.send()
+    given_up = []
+
+    async def handler(job):
+        try:
+            await trio.sleep_forever()
+        finally:
+            given_up.append((trio.current_time(), job.cancelled))
+
+    async with open_worker(handler, grace=0) as worker:
+        server.drops_notifications = True
+        setting = listening(grace=5.0, polling=True)
+        setting.router.workers[worker.id] = worker
+        await work.until_running()
+        await setting.listener.wait_listening()
+        await trio.sleep(10.5)
+        last = server.times("poll")[-1]
+        assert given_up == []
+        setattr(server, fault, True)
+        server.cut()
+        await trio.sleep(30)
+
+        assert given_up == [(last + 9, "lease_lost")]
+
+
+async def test_behind_a_pooler_an_outage_within_twice_the_grace_cancels_nobody(
+    server, listening, open_worker, work, events
+):
+    work.send()
+    given_up = []
+
+    async def handler(job):
+        try:
+            await trio.sleep_forever()
+        finally:
+            given_up.append(job.cancelled)
+
+    async with open_worker(handler, grace=0) as worker:
+        server.drops_notifications = True
+        setting = listening(grace=15.0, polling=True)
+        setting.router.workers[worker.id] = worker
+        await work.until_running()
+        await setting.listener.wait_listening()
+        await trio.sleep(10)
+        server.refuses = True
+        server.cut()
+        await trio.sleep(20)
+        server.refuses = False
+        await events.wait_for(ListenerUp, count=2)
+        await trio.sleep(30)
+        assert given_up == []
 
 
 async def test_every_poll_sets_the_clock(server, listening):

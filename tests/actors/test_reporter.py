@@ -48,10 +48,10 @@ async def test_streams_end_when_the_boss_does(reporter):
 async def test_events_without_a_reader_need_not_be_made(reporter):
     reporter.logger.setLevel(logging.INFO)
     try:
-        assert not reporter.wants(kinds.JobStarted)
-        assert reporter.wants(kinds.JobCompleted)
+        assert not reporter.has_reader(kinds.JobStarted)
+        assert reporter.has_reader(kinds.JobCompleted)
         async with reporter.subscribe():
-            assert reporter.wants(kinds.JobStarted)
+            assert reporter.has_reader(kinds.JobStarted)
     finally:
         reporter.logger.setLevel(logging.NOTSET)
 
@@ -61,15 +61,15 @@ async def test_a_subscriber_of_some_kinds_gets_no_others_and_causes_no_others(re
     wanted = []
 
     async def wait():
-        await reporter.wait_wanted()
+        await reporter.wait_demanded()
         wanted.append(trio.current_time())
 
     try:
         async with trio.open_nursery() as nursery, reporter.subscribe(kinds.Stopped) as stream:
             nursery.start_soon(wait)
             await trio.sleep(1)
-            assert reporter.wants(kinds.Stopped)
-            assert not reporter.wants(kinds.JobStarted)
+            assert reporter.has_reader(kinds.Stopped)
+            assert not reporter.has_reader(kinds.JobStarted)
             assert not wanted
             reporter.report(kinds.ListenerUp())
             reporter.report(kinds.Stopped())
@@ -86,7 +86,7 @@ async def test_work_in_progress_is_wanted_only_while_it_has_a_subscriber():
     waited = []
 
     async def wait():
-        await reporter.wait_wanted()
+        await reporter.wait_demanded()
         waited.append(trio.current_time())
 
     async with trio.open_nursery() as nursery:

@@ -93,12 +93,12 @@ async def test_a_completion_waiter_is_rung_until_it_is_removed(router):
     bell, other = router.add_waiter(id), router.add_waiter(uuid4())
     router.receive(f"*changed {id}")
 
-    with trio.move_on_after(100) as patience:
+    with trio.move_on_after(100) as scope:
         await bell.wait()
-    assert not patience.cancelled_caught
-    with trio.move_on_after(100) as patience:
+    assert not scope.cancelled_caught
+    with trio.move_on_after(100) as scope:
         await other.wait()
-    assert patience.cancelled_caught
+    assert scope.cancelled_caught
 
     router.remove_waiter(id, bell)
     router.receive(f"*changed {id}")

@@ -53,6 +53,9 @@ GOOD = {
         *by_turns("exclusive"), sent=2.5, queue="exclusive"
     ),
     "two jobs of short, one of them active": two_jobs(*by_turns("short"), queue="short"),
+    "two jobs of stately, one of them leased before its send was answered": two_jobs(
+        *by_turns("stately", leased=0.2), sent=0.3, queue="stately"
+    ),
     "two slots of a throttle": two_jobs(*by_turns(), sent=3.0, slot=2.0),
     "a send that may be in either slot of a throttle": two_jobs(*by_turns(), sent=1.5, slot=0.4),
     "a deferred job": change_send(a_key(start(A), start(B, at=3.0), ended=2.0), after=0.9),

@@ -1,4 +1,4 @@
-"""The page of all rows with their verdicts: ``python tests/conformance/conformance_page.py`` writes it."""
+"""The page of all rows with their results: ``python tests/conformance/conformance_page.py`` writes it."""
 
 import re
 
@@ -29,21 +29,21 @@ def render_page() -> str:
     rows, differing = read_rows(), read_differences()
     text = INTRODUCTION.format(total=len(rows), works=len(rows) - len(differing), differ=len(differing))
     for seed, title in SEEDS.items():
-        text += f"\n## {title}\n\n| line | statement | trioboss | verdict | tested |\n|---|---|---|---|---|\n"
+        text += f"\n## {title}\n\n| line | statement | trioboss | result | tested |\n|---|---|---|---|---|\n"
         for row in rows:
             if row.seed == seed:
                 cells = (
                     row.id.partition(":")[2],
                     row.statement,
                     row.here,
-                    verdict(row.id, differing),
+                    result(row.id, differing),
                     place(row.id),
                 )
                 text += "| " + " | ".join(escape(cell) for cell in cells) + " |\n"
     return text
 
 
-def verdict(id: str, differing: dict[str, str]) -> str:
+def result(id: str, differing: dict[str, str]) -> str:
     """Works, or differs with a link to the reason."""
     if id not in differing:
         return "works"

@@ -1,4 +1,4 @@
-"""The rows of the audit: every statement of the documents that trioboss is made after, and the verdict on it.
+"""The rows of the audit: every statement of the documents that trioboss is made after, and the result.
 
 ``rows.txt`` has one row a line: its seed and line, the statement, and what trioboss has for it. A row has a test in
 this folder (`row`), or is tested elsewhere (ELSEWHERE), or is a statement that no program can check (READ).

@@ -16,7 +16,7 @@ LIMIT = 120  # seconds for the whole run, which takes about five
 
 @attrs.define
 class Seen:
-    """What happened."""
+    """The recorded events."""
 
     events: list[trioboss.Event] = attrs.field(factory=list)
     elsewhere: list[trioboss.Event] = attrs.field(factory=list)

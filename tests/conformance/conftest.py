@@ -96,6 +96,6 @@ def sql(shared_sql: psycopg.Connection[Any]) -> Callable[..., list[tuple[Any, ..
 
 @pytest.fixture(scope="session")
 def seen(server_dsn: str, template: str) -> Iterator[Seen]:
-    """What workers did in one run, on a database of its own."""
+    """The record of one run of workers, on a database of its own."""
     with temporary_database(server_dsn, template) as dsn:
         yield trio.run(observe, dsn)

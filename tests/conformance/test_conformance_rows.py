@@ -1,4 +1,4 @@
-"""Every row has a verdict and a test, and the page that lists them is up to date."""
+"""Every row has a result and a test, and the page that lists them is up to date."""
 
 import ast
 import importlib

@@ -140,10 +140,15 @@ def test_a_dead_letter_has_the_data_the_retention_and_the_retries_of_the_job(b, 
     id = b.send(q, {"a": 1}, retry_limit=0, retention=1000)
     b.fail(q, b.fetch(q), "broken")
 
-    (letter,) = b.find_jobs(dead)
+    (dead_letter,) = b.find_jobs(dead)
 
-    assert (letter.data, letter.source_queue, letter.source_id) == ({"a": 1}, q, id)
-    assert (letter.retry_limit, letter.retention, letter.retry_delay, letter.expire_in) == (0, 1000, 5, 77)
+    assert (dead_letter.data, dead_letter.source_queue, dead_letter.source_id) == ({"a": 1}, q, id)
+    assert (
+        dead_letter.retry_limit,
+        dead_letter.retention,
+        dead_letter.retry_delay,
+        dead_letter.expire_in,
+    ) == (0, 1000, 5, 77)
 
 
 @row("000:47")

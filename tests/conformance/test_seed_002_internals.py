@@ -6,7 +6,21 @@ import trioboss
 from trioboss import events
 
 
-@row("002:2", "002:4", "002:7", "002:8", "002:13")
+@row("002:7")
+def test_a_job_is_queued_again_when_its_time_is_over(b, make, advance):
+    q = make()
+    id = b.send(q)
+    b.fetch(q)
+
+    def rescued(after):
+        advance(after)
+        b._execute(b._store.maintenance.rescue_leases(5.0, 0.0, warnings=False, certain=False, queue=q))
+        return b.get_job_by_id(q, id).state
+
+    assert (rescued(after=899), rescued(after=2)) == ("active", "retry")
+
+
+@row("002:2", "002:4", "002:8", "002:13")
 def test_a_queue_overrides_the_defaults_of_its_life_cycle(b, make):
     default, own = b.get_queue(make()), b.get_queue(make(expire_in=60, max_lease_extensions=9))
 
@@ -80,7 +94,7 @@ def test_a_handler_completes_its_job_with_an_output(seen):
 @row("002:16f")
 def test_a_handler_gives_a_job_up(seen):
     assert (seen.values["dead"].state, seen.values["dead"].retry_count) == ("failed", 0)
-    assert "dead" in [letter.data for letter in seen.values["letters"]]
+    assert "dead" in [dead_letter.data for dead_letter in seen.values["letters"]]
 
 
 @row("002:20", "002:20b", "002:20c", "002:20d", "002:20e")
@@ -103,7 +117,7 @@ def test_dead_letters_are_listed_and_sent_again(b, make):
     q = make(dead_letter=dead, retry_limit=0)
     b.send(q, 1)
     b.fail(q, b.fetch(q))
-    assert [letter.source_queue for letter in b.find_jobs(dead)] == [q]
+    assert [dead_letter.source_queue for dead_letter in b.find_jobs(dead)] == [q]
 
     assert b.redrive(dead).destinations == {q: 1}
     assert [job.data for job in b.fetch(q)] == [1]

@@ -2,7 +2,9 @@
 
 from datetime import timedelta
 
+import psycopg
 import pytest
+import trio
 from conformance_rows import row
 
 import trioboss
@@ -23,6 +25,10 @@ def test_connection_parameters_are_options(shared_dsn):
         boss.transaction() as conn,
     ):
         assert conn.execute("show application_name").fetchone() == ("mine",)
+    parameters = psycopg.conninfo.conninfo_to_dict(shared_dsn)
+    assert parameters.keys() >= {"host", "port", "user", "dbname"}
+    with trioboss.SyncBoss(migrate=False, **parameters) as boss:
+        assert boss.is_installed()
     with pytest.raises(TypeError, match="dbname"):
         trioboss.SyncBoss(host="x", database="y")
 
@@ -71,7 +77,7 @@ def test_the_name_of_a_schema():
             trioboss.SyncBoss("host=x", schema=bad)
 
 
-@row("003:339", "003:343", "003:394", "003:439", "003:443", "003:370", "003:471", "004:284")
+@row("003:339", "003:343", "003:394", "003:443", "003:370", "003:471", "004:284")
 async def test_times_are_seconds_or_timedeltas_and_queues_have_defaults(shared_dsn, make):
     with pytest.raises(trioboss.UsageError, match="monitor_interval"):
         async with trioboss.open_boss(shared_dsn, monitor_interval=0.5):
@@ -88,6 +94,25 @@ async def test_times_are_seconds_or_timedeltas_and_queues_have_defaults(shared_d
             boss.stop(timeout=5)
 
     assert (queue.delete_after, queue.retry_limit, queue.retention) == (3 * 86400, 0, 30 * 86400)
+
+
+@row("003:439")
+async def test_a_boss_without_grace_gives_running_jobs_back_at_once(shared_dsn, b, make):
+    q = make()
+    started = trio.Event()
+
+    async def handle(job):
+        started.set()
+        await trio.sleep_forever()
+
+    id = b.send(q)
+    with trio.fail_after(60):
+        async with trioboss.open_boss(shared_dsn, migrate=False, supervise=False, grace=0) as boss:
+            await boss.work(q, handle)
+            await started.wait()
+
+    job = b.get_job_by_id(q, id)
+    assert (job.state, job.retry_count) == ("retry", 0)
 
 
 @row("003:430", "003:430b", "004:314")

@@ -103,7 +103,7 @@ def test_a_job_has_a_dead_letter_queue_of_its_own(b, make):
     b.send(q, 5, dead_letter=dead)
     b.fail(q, b.fetch(q))
 
-    assert [letter.data for letter in b.find_jobs(dead)] == [5]
+    assert [dead_letter.data for dead_letter in b.find_jobs(dead)] == [5]
 
 
 @row("003:595", "004:347")
@@ -130,6 +130,10 @@ def test_insert_takes_many_jobs_with_all_options(b, make):
     options |= {"start_after": 0, "singleton_key": "k", "expire_in": 60, "dead_letter": dead}
 
     assert b.insert(q, [options, NewJob(2)]) == 2
+    job = b.get_job_by_id(q, options["id"])
+    assert {name: getattr(job, name) for name in options if name != "start_after"} == {
+        name: value for name, value in options.items() if name != "start_after"
+    }
 
 
 @row("003:644")

@@ -36,9 +36,22 @@ def test_live_jobs_are_in_tables_by_queue(b, make, sql):
     assert sql(key) == [("PRIMARY KEY (queue, id)",)]
 
 
-@row("003:76", "004:69", "004:184")
+@row("003:76")
 def test_the_states_of_a_job():
     assert list(JobState) == ["created", "retry", "active", "completed", "cancelled", "failed"]
+
+
+@row("004:69", "004:184")
+def test_a_job_that_expired_has_failed_and_its_attempt_says_why(b, make, sql, advance):
+    q = make(expire_in=5, retry_limit=0)
+    id = b.send(q)
+    b.fetch(q)
+    advance(10)
+    b._execute(b._store.maintenance.rescue_leases(5.0, 0.0, warnings=False, certain=False, queue=q))
+
+    assert b.get_job_by_id(q, id).state == "failed"
+    assert sql("select outcome from trioboss.attempt where job_id = %s", id) == [("expired",)]
+    assert "expired" not in list(JobState)
 
 
 @row("003:78", "003:325", "003:331")
@@ -148,7 +161,14 @@ def test_a_schema_is_installed_by_a_boss_or_by_plans(shared_dsn):
         with trioboss.SyncBoss(uri, schema="other", migrate=False) as boss:
             boss.create_queue("only-here")
             latest = boss.schema_version()
+        with trioboss.SyncBoss(shared_dsn, migrate=False) as boss:
+            assert boss.get_queue("only-here") is None
         connection.execute(trioboss.rollback_plans("other", latest, latest - 1))
+        with (
+            pytest.raises(trioboss.SchemaOutOfDate, match="trioboss migrate"),
+            trioboss.SyncBoss(uri, schema="other", migrate=False) as boss,
+        ):
+            boss.get_queues()
         connection.execute(trioboss.migration_plans("other", latest - 1))
         connection.execute(trioboss.rollback_plans("other", latest, 0))
         assert connection.execute("select to_regnamespace('other')").fetchone() == (None,)

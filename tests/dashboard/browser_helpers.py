@@ -1,4 +1,4 @@
-"""Debian's Chromium, driven by Playwright's Python package."""
+"""Debian's Chromium, controlled by Playwright's Python package."""
 
 import os
 import shutil

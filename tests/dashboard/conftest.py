@@ -108,7 +108,7 @@ def site(server_dsn: str) -> Iterator[Site]:
 
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
-    """A tab. Whatever the policy of the page forbids, and every error of a script, fails the test."""
+    """A tab. Every violation of the page's policy, and every error of a script, fails the test."""
     problems: list[str] = []
     context = browser.new_context(timezone_id="America/New_York", viewport={"width": 1200, "height": 900})
     context.set_default_timeout(20_000)

@@ -1,8 +1,10 @@
-"""What a form of a page sends, for tests without a browser."""
+"""Forms of a page without a browser: the fields that they send, and the rows of the audit that actions leave."""
 
 import html
 import re
 from urllib.parse import parse_qsl
+
+import psycopg
 
 
 def hidden_fields(text: str) -> dict[str, str]:
@@ -12,3 +14,15 @@ def hidden_fields(text: str) -> dict[str, str]:
     packed = re.search(r'<input type="hidden" name="fields" value="([^"]*)"', form[0])
     assert packed is not None
     return dict(parse_qsl(html.unescape(packed[1]), keep_blank_values=True))
+
+
+async def act(client, path, **fields):
+    response = await client.post(f"/act/{path}", data=fields)
+    assert response.status_code in (200, 303), response.text
+    return response
+
+
+def audit(boss):
+    with psycopg.connect(boss.dsn) as connection:
+        rows = "select who, action, queue, requested, affected from trioboss.audit order by id"
+        return connection.execute(rows).fetchall()

@@ -1,4 +1,4 @@
-"""Who may see the dashboard, who may act, and the rights of the role that reads."""
+"""The rights to see the dashboard and to act, and the rights of the role that reads."""
 
 import base64
 

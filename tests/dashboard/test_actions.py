@@ -1,28 +1,14 @@
 """Actions: what the buttons do, to whom, how many, and the row that they leave."""
 
 import re
-import time
-from uuid import UUID
 
 import psycopg
 import pytest
 import trio
-from forms import hidden_fields
+from forms import act, audit, hidden_fields
 
 from trioboss.dashboard import actions
 from trioboss.dashboard.filters import LAST_ID
-
-
-async def act(client, path, **fields):
-    response = await client.post(f"/act/{path}", data=fields)
-    assert response.status_code in (200, 303), response.text
-    return response
-
-
-def audit(boss):
-    with psycopg.connect(boss.dsn) as connection:
-        rows = "select who, action, queue, requested, affected from trioboss.audit order by id"
-        return connection.execute(rows).fetchall()
 
 
 def states(boss, queue="q"):
@@ -299,58 +285,6 @@ async def test_a_schedule_is_paused_unpaused_and_run_now(acting, filled, boss):
     job = filled.get_job_by_id("q", response.headers["location"].split("/")[-1])
 
     assert (job.data, job.priority) == ({"from": "cron"}, 4)
-
-
-async def test_dead_letters_are_sent_again_to_where_they_came_from(acting, sync_boss, monkeypatch):
-    monkeypatch.setattr(actions, "_CHUNK", 2)
-    sync_boss.create_queue("dead")
-    for queue in ("a", "b"):
-        sync_boss.create_queue(queue, dead_letter="dead", retry_limit=0)
-        sync_boss.insert(queue, [{"data": n} for n in range(3)])
-        sync_boss.fail(queue, sync_boss.fetch(queue, batch_size=3), ValueError(queue))
-    page = (await acting.get("/queues/dead/redrive")).text
-    assert "Redrive 6 dead letters" in page
-    page = (await acting.get("/queues/dead/redrive?source=a")).text
-    assert "Redrive 3 dead letters" in page
-    response = await act(acting, "redrive", **hidden_fields(page))
-    while response.status_code == 200:
-        response = await act(acting, "redrive", **hidden_fields(response.text))
-
-    assert [job.data for job in sync_boss.find_jobs("a", state="created")] == [0, 1, 2]
-    assert len(sync_boss.find_jobs("dead")) == 3
-    assert audit(sync_boss) == [("local", "redrive", "dead", 3, 3)]
-
-
-async def test_dead_letters_that_come_later_stay_by_the_clock_of_the_database(acting, sync_boss, monkeypatch):
-    """The clock of the dashboard's host may be wrong: ids of dead letters are made by the database."""
-    sync_boss.create_queue("dead")
-    sync_boss.create_queue("q", dead_letter="dead", retry_limit=0)
-    sync_boss.insert("q", [{"data": 1}])
-    sync_boss.fail("q", sync_boss.fetch("q"), ValueError("first"))
-    late = time.time_ns() + 3600 * 10**9
-    monkeypatch.setattr(time, "time_ns", lambda: late)
-    page = (await acting.get("/queues/dead/redrive")).text
-    last = UUID(hidden_fields(page)["last"])
-    with psycopg.connect(sync_boss.dsn) as connection:
-        ((now, made),) = connection.execute(
-            "select clock_timestamp(), max(id::text) from trioboss.live_job"
-        ).fetchall()
-
-    assert UUID(made) <= last
-    assert last.int >> 80 <= int(now.timestamp() * 1000)
-
-
-async def test_dead_letters_that_the_policy_refuses_stay(acting, sync_boss):
-    sync_boss.create_queue("dead")
-    sync_boss.create_queue("a", policy="short", dead_letter="dead", retry_limit=0)
-    for _ in range(2):
-        sync_boss.send("a")
-        sync_boss.fail("a", sync_boss.fetch("a"))
-    page = (await acting.get("/queues/dead/redrive")).text
-    await act(acting, "redrive", **hidden_fields(page))
-
-    assert len(sync_boss.find_jobs("a", state="created")) == 1
-    assert len(sync_boss.find_jobs("dead")) == 1
 
 
 COUNTED = {"action": "retry", "counted_on": "2026-01-01T00:00+00:00"}

@@ -1,6 +1,8 @@
 """The dashboard in a real browser: every page and every action, beside a worker that runs."""
 
 import re
+from itertools import pairwise
+from urllib.parse import quote
 
 import pytest
 from browser_helpers import CONTRAST, text_of, until
@@ -44,12 +46,35 @@ def test_every_page_shows_in_both_schemes_with_contrast_and_fits_a_phone(page, s
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         assert page.evaluate(CONTRAST) == [], scheme
+    levels = page.eval_on_selector_all("h1, h2, h3", "all => all.map(each => Number(each.tagName[1]))")
+    assert all(next <= last + 1 for last, next in pairwise(levels)), levels
     for width in (375, 320):
         page.set_viewport_size({"width": width, "height": 700})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.problems[:] = [
         each for each in page.problems if "Failed to load resource" not in each
     ]  # of an error's page
+
+
+def test_long_names_and_keys_widen_no_page(page, site):
+    queue, key = "long-" * 30 + "name", "https://example.org/" + "k" * 100
+    site.boss.create_queue(queue, policy="key_strict_fifo")
+    try:
+        first, second = (site.boss.send(queue, singleton_key=key) for _ in range(2))
+        paths = ["", "/jobs", "/keys", f"/key?key={quote(key)}", "/send", "/redrive"]
+        paths += [
+            f"/jobs/{first}",
+            f"/jobs/{second}",
+            "/confirm?action=delete",
+            f"/confirm?action=priority&key={quote(key)}",
+        ]
+        for path in paths:
+            page.goto(f"{site.url}queues/{queue}{path}")
+            for width in (1280, 375, 320):
+                page.set_viewport_size({"width": width, "height": 700})
+                assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
+    finally:
+        site.boss.delete_queue(queue)
 
 
 def fill(path, site):
@@ -148,6 +173,7 @@ def test_the_failures_of_yesterday_and_one_class_are_retried(page, site):
     page.click("a:has-text('everything this filter matches')")
     assert page.inner_text("h1") == "Retry 3 jobs?"
     page.click("button.primary")
+    page.wait_for_selector("#done:not([hidden])")
     assert text_of(page, "#done") == "Retry: 3 of 3 jobs changed"
     page.goto(f"{site.url}audit")
     assert "CardDeclined" in page.inner_text("tbody tr:first-child")
@@ -179,7 +205,9 @@ def test_jobs_are_deleted_only_with_the_name_of_the_queue(page, site):
     page.goto(f"{site.url}queues/trash/confirm?action=delete&state=queued")
     page.fill("input[name=confirm]", "trash can")
     page.click("button.danger")
+    page.wait_for_selector("[role=alert]")
     assert "type the name of the queue" in text_of(page)
+    assert page.evaluate("document.activeElement.name") == "confirm"
     page.problems.clear()  # the browser reports the refusal as an error
     assert page.input_value("input[name=confirm]") == "trash can"  # the form is there again
     page.fill("input[name=confirm]", "trash")
@@ -188,18 +216,68 @@ def test_jobs_are_deleted_only_with_the_name_of_the_queue(page, site):
     assert site.boss.find_jobs("trash") == []
 
 
-def test_many_jobs_are_changed_while_a_bar_shows_how_far_it_is(page, site):
+def test_many_jobs_are_changed_in_chunks_that_leave_no_trace_in_the_history(page, site):
     site.boss.create_queue("many")
     site.boss.insert("many", [{}] * 2300)
     page.goto(f"{site.url}queues/many/jobs")
     page.click("a:has-text('everything this filter matches')")
     page.click("a.button:text-is('Priority')")
     page.fill("input[name=priority]", "5")
+    chunks = []
+    page.on("response", lambda answer: chunks.append(answer) if answer.url.endswith("/act/jobs") else None)
     page.click("button.primary")
     page.wait_for_selector("#done:not([hidden])")
 
     assert text_of(page, "#done") == "Priority: 2,300 of 2,300 jobs changed"
     assert {job.priority for job in site.boss.find_jobs("many", limit=3000)} == {5}
+    assert [answer.status for answer in chunks] == [200, 200, 303]
+    page.go_back()  # and not to one of the chunks, which the browser would offer to send again
+    assert page.inner_text("h1") == "What should happen?"
+
+
+def test_a_bar_shows_how_far_an_action_is_and_it_stops_where_a_person_says(page, site):
+    """The answer to the second chunk is kept back until the page of the first one was seen."""
+    site.boss.create_queue("stopped")
+    site.boss.insert("stopped", [{}] * 2300)
+    page.goto(f"{site.url}queues/stopped/confirm?action=cancel&state=queued")
+    sent = []
+
+    def hold(route):
+        sent.append(route)
+        if len(sent) == 1:
+            route.continue_()
+
+    page.route("**/act/jobs", hold)
+    page.click("button.primary")
+    page.wait_for_selector("progress")
+    assert page.inner_text("h1") == "Cancel: 1,000 jobs so far"
+    assert [page.get_attribute("progress", name) for name in ("value", "max")] == ["1000", "2300"]
+    assert "1,000 of 2,300 examined" in text_of(page)
+    page.click("a:text-is('Stop here')")
+    page.wait_for_selector(".live")
+
+    assert len(site.boss.find_jobs("stopped", state="cancelled", limit=3000)) == 1000
+    page.goto(f"{site.url}audit")
+    assert "1,000 of 1,000" in page.inner_text("tbody tr:first-child")
+
+
+def test_an_action_goes_on_after_the_dashboard_did_not_answer(page, site):
+    site.boss.create_queue("broken")
+    site.boss.insert("broken", [{}] * 1200)
+    page.goto(f"{site.url}queues/broken/confirm?action=cancel&state=queued")
+    sent = []
+
+    def cut(route):
+        sent.append(route)
+        route.abort() if len(sent) == 2 else route.continue_()
+
+    page.route("**/act/jobs", cut)
+    page.click("button.primary")
+    page.wait_for_selector("#done:not([hidden])")
+    assert "does not answer" in text_of(page, "#done")
+    page.click("button:text-is('Go on')")
+    page.wait_for_selector("#done:text-is('Cancel: 1,200 of 1,200 jobs changed')")
+    page.problems.clear()  # the browser reports the cut as an error
 
 
 def test_a_queue_is_paused_and_a_deferred_job_runs_now(page, site):

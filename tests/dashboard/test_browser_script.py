@@ -1,4 +1,4 @@
-"""What the script of the dashboard does, in a real browser: live pages, times, selections; and pages without it."""
+"""The script of the dashboard in a real browser: live pages, times, selections; and pages without it."""
 
 import re
 from urllib.parse import parse_qs, urlsplit
@@ -156,7 +156,7 @@ def test_a_page_in_the_background_stops_and_goes_on(page, site):
     until(page, "() => document.querySelector('#live-toggle').getAttribute('aria-pressed') === 'false'")
     page.keyboard.press("l")
     page.wait_for_selector(".live")
-    # What a browser does when the tab is hidden.
+    # A browser does this when the tab is hidden.
     hide = "document.dispatchEvent(new Event('visibilitychange'))"
     page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
     page.evaluate(hide)
@@ -191,6 +191,18 @@ def test_times_are_those_of_the_reader_with_utc_for_the_pointer(page, site):
     assert (hour - there) % 24 in (4, 5)  # New York
 
 
+def test_times_under_the_pointer_of_a_chart_are_those_of_the_reader_with_utc(page, site):
+    page.goto(f"{site.url}queues/email")
+    title = page.locator("#live-history .hover title").first.text_content()
+    lines = title.split("\n")
+    hour, there = (int(re.search(r"(\d+):\d+", line)[1]) for line in (lines[-1], lines[0]))
+
+    assert lines[-1].endswith(" UTC")
+    assert (hour - there) % 24 in (4, 5)  # New York
+    page.wait_for_selector(".live")  # the parts were replaced, and written again
+    assert page.locator("#live-history .hover title[data-time]").count() == 0
+
+
 def test_the_day_before_is_that_of_the_reader(page, site):
     page.goto(f"{site.url}queues/email/jobs")
     page.click(".chips a:text-is('yesterday')")
@@ -200,6 +212,16 @@ def test_the_day_before_is_that_of_the_reader(page, site):
     assert until.endswith("T00:00")
     assert since < until
     assert re.search(r"since=[^&]*T0[45]%3A00%3A00", page.url)  # in UTC
+
+
+def test_the_day_that_was_chosen_stays_marked(page, site):
+    page.goto(f"{site.url}queues/email/jobs")
+    page.click(".chips a:text-is('today')")
+    page.click(".chips a:text-is('failed')")
+    page.wait_for_url("**state=failed**")
+
+    marked = page.locator(".chips[aria-label=Time] a[aria-current]").all_inner_texts()
+    assert marked == ["today"]
 
 
 def test_a_time_in_a_filter_is_that_of_the_reader(page, site):
@@ -243,7 +265,7 @@ def test_a_key_with_invisible_characters_is_acted_on(page, site):
         page.goto(f"{site.url}queues/odd-keys/confirm?action=cancel&key={key}")
         assert page.inner_text("h1") == "Cancel 1 job?"
         page.click("button.primary")
-        assert text_of(page, "#done") == "Cancel: 1 of 1 job changed"
+        page.wait_for_selector("#done:text-is('Cancel: 1 of 1 job changed')")
 
     assert [job.singleton_key for job in site.boss.find_jobs("odd-keys", state="created")] == ["ab"]
 

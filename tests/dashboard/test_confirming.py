@@ -16,7 +16,7 @@ from trioboss.dashboard import queries
 from trioboss.dashboard.formatting import pack
 
 TEMPLATES = Path(trioboss.__file__).parent / "dashboard" / "templates"
-# What a browser or a page may alter: a joiner that is invisible, line breaks, spaces at the ends, directions, markup.
+# Texts that a browser or a page may alter: an invisible joiner, line breaks, spaces at the ends, directions, markup.
 HOSTILE = ["a\u200db", "a\nb", "a\r\nb", " a ", " ", "\u202eb", "a&b=c", '"><b>', "é漢", "\ttab"]
 
 

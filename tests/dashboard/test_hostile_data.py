@@ -11,10 +11,13 @@ from urllib.parse import parse_qsl
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from trioboss.dashboard.filters import JobFilter
-from trioboss.dashboard.formatting import clean, show_json
+from trioboss.dashboard.formatting import clean
+from trioboss.dashboard.payloads import make_show, show_json
 from trioboss.dashboard.rendering import decode_queue, queue_address
+from trioboss.sql import Catalog
 
 HOSTILE = {
     "html": "<script>alert(1)</script><img src=x onerror=alert(1)>",
@@ -100,16 +103,77 @@ async def test_large_data_is_cut_off(reading, sync_boss):
     assert 'Data <span class="muted">977 KiB' in text
 
 
+async def test_of_data_that_is_too_large_to_be_parsed_the_beginning_is_shown(reading, dsn, sync_boss):
+    """Python would parse it every second while the page is live, and nothing else runs meanwhile."""
+    sync_boss.create_queue("q")
+    id = sync_boss.send("q", {"rows": [{"n": n, "html": "<script>"} for n in range(100_000)]})
+    text = (await reading.get(f"/queues/q/jobs/{id}")).text
+
+    assert "{&#34;rows&#34;: [{&#34;n&#34;: 0, &#34;html&#34;: &#34;&lt;script&gt;&#34;}, {" in text
+    assert "the rest is cut off" in text
+    assert re.search(r'Data <span class="muted">3,\d{3} KiB', text)
+    with psycopg.connect(dsn) as connection:
+        statement = Catalog("trioboss").get("show_payload")
+        connection.execute(f"PREPARE payload AS {statement.text}".encode())
+        values = {"queue": "q", "id": str(id), "most": 1000}
+        given = sql.SQL(", ").join(sql.Literal(values[name]) for name in statement.parameters)
+        ((data, size, *_),) = connection.execute(sql.SQL("EXECUTE payload ({})").format(given))
+    assert (len(data), size > 3_000_000) == (1000, True)  # the rest does not leave the server
+
+
+async def test_data_that_is_too_large_to_be_redacted_is_not_shown(open_dashboard, sync_boss):
+    sync_boss.create_queue("q")
+    id = sync_boss.send("q", {"password": "hunter2", "rows": ["x" * 90] * 20_000})
+    async with open_dashboard(redact={"password"}) as client:
+        text = (await client.get(f"/queues/q/jobs/{id}")).text
+
+    assert "too large to hide fields in it" in text
+    assert "hunter2" not in text
+    assert "xxx" not in text
+
+
+async def test_a_value_that_redact_fails_for_is_not_shown(open_dashboard, sync_boss, caplog):
+    sync_boss.create_queue("q", retry_limit=0)
+    id = sync_boss.send("q", {"password": "hunter2"})
+    sync_boss.fail("q", sync_boss.fetch("q"), ValueError("hunter2"))
+
+    def redact(queue, value):
+        raise KeyError("hunter2")
+
+    async with open_dashboard(redact=redact) as client:
+        pages = [await client.get(f"/queues/q{path}") for path in ("", "/jobs", f"/jobs/{id}")]
+
+    assert [page.status_code for page in pages] == [200, 200, 200]
+    assert not [page for page in pages if "hunter2" in page.text]
+    assert "`redact` failed with KeyError, so this value is not shown" in pages[2].text
+    assert caplog.text.count("redact: failed with KeyError for a job of queue q") == 1
+
+
+def test_data_of_a_live_page_is_redacted_once_and_not_every_second():
+    calls = []
+
+    def redact(queue, value):
+        calls.append(value)
+        return value
+
+    show = make_show(redact)
+    shown = [show("q", '{"n": 1.50}', 11) for _ in range(3)]
+
+    assert [each.text for each in shown] == ['{\n  "n": 1.50\n}'] * 3
+    assert len(calls) == 1
+    assert show("q", '{"n": 2}', 8).text == '{\n  "n": 2\n}'
+
+
 @pytest.mark.parametrize(
     "redact",
     [None, {"x"}, lambda queue, value: copy.deepcopy(value)],
     ids=["nothing hidden", "a field hidden", "a function"],
 )
 async def test_data_that_is_nested_deeply_is_shown_or_explained(open_dashboard, dsn, sync_boss, redact):
-    """Whatever recurses over it: a value that could not be redacted is not shown."""
+    """A value that could not be redacted is not shown, whichever function recursed over it."""
     sync_boss.create_queue("q")
     async with open_dashboard(redact=redact) as client:
-        for depth in (300, 950, 5000):
+        for depth in (300, 480, 950, 5000):
             id = sync_boss.send("q")
             with psycopg.connect(dsn, autocommit=True) as connection:
                 connection.execute(

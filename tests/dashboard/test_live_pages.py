@@ -137,6 +137,47 @@ async def test_a_live_page_ends_when_its_job_is_deleted(autojump_clock):
     assert live.viewers == 0
 
 
+async def test_a_page_that_takes_long_is_read_less_often(autojump_clock):
+    """So that looking at much data costs at most a fifth of a core."""
+    begun = []
+
+    async def load():
+        begun.append(trio.current_time())
+        await trio.sleep(2)
+        return {"live-x": str(len(begun))}
+
+    with trio.move_on_after(39):
+        async with aclosing(LivePages().follow("/", load)) as stream:
+            async for _ in stream:
+                pass
+
+    assert [round(time - begun[0]) for time in begun] == [0, 10, 20, 30]
+
+
+async def test_a_failure_is_one_for_all_who_have_the_page_open(autojump_clock):
+    """A statement that takes too long is not executed once more for each of them."""
+    reads = []
+
+    async def load():
+        reads.append(trio.current_time())
+        await trio.sleep(2)
+        raise trioboss.DatabaseUnavailable("too slow")
+
+    async def follow(received):
+        async with aclosing(live.follow("/", load)) as stream:
+            async for message in stream:
+                received.append(message)
+
+    live, received = LivePages(), [[] for _ in range(20)]
+    with trio.move_on_after(19):
+        async with trio.open_nursery() as nursery:
+            for messages in received:
+                nursery.start_soon(follow, messages)
+
+    assert len(reads) == 2
+    assert all("event: database-error\ndata: {}\n\n" in messages for messages in received)
+
+
 async def test_many_different_pages_are_read_less_often(autojump_clock):
     reads = []
 
@@ -180,6 +221,28 @@ async def test_a_page_that_is_live_has_room_for_others_although_no_other_page_ha
         assert not live.has_room_for("/c")
         nursery.cancel_scope.cancel()
     assert live.has_room_for("/c")
+
+
+async def test_a_stream_ends_when_uvicorn_was_told_to_stop(autojump_clock, monkeypatch):
+    """With a real server: test_servers.py."""
+
+    class Server:
+        @property
+        def should_exit(self):
+            return trio.current_time() > begun + 10
+
+        def handle_exit(self, number, frame): ...
+
+    async def load():
+        return {"live-x": "1"}
+
+    monkeypatch.setattr("signal.getsignal", lambda number: Server().handle_exit)
+    begun = trio.current_time()
+    async with aclosing(LivePages().follow("/", load)) as stream:
+        async for _ in stream:
+            pass
+
+    assert 10 <= trio.current_time() - begun <= 13
 
 
 async def test_a_stream_ends_so_that_the_browser_is_authorized_again(autojump_clock):

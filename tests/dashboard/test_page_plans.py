@@ -16,7 +16,7 @@ from psycopg import sql
 
 from trioboss.dashboard.changes import JOB_ACTIONS
 from trioboss.postgres.settings import OWN_SETTINGS, SESSION_SETTINGS
-from trioboss.sql import COMMON_LEAF, Catalog
+from trioboss.sql import COMMON_TABLE, Catalog
 from trioboss.store import Context
 from trioboss.testing import temporary_database
 
@@ -110,6 +110,7 @@ CASES = [
     ("show_keys", {"queue": "keys", "limit": 51, "most": 1_001, "after": "key:k5"}, 60_000),
     ("show_keys", {"queue": "keys", "limit": 51, "most": 1_001, "after_blocked": "key:k5"}, 60_000),
     ("show_backlog", {"queue": "keys", "key": "k7", "limit": 100}, 150),
+    ("show_backlog_size", {"queue": "keys", "key": "k7", "most": 10_001}, 10_001),
     ("show_live_jobs", {**ANY, "queue": "ready"}, 20_500),
     ("show_live_jobs", {**ANY, "queue": "ready", "state": "active"}, 600),
     ("show_live_jobs", {**ANY, "queue": "keys", "state": "failed"}, 20_500),
@@ -126,10 +127,13 @@ CASES = [
     ("show_ended_jobs", {**COUNT, "queue": "ended", "since": "1 day"}, 20_500),
     ("show_ended_jobs", {**COUNT, "queue": "ended", "since": "3 days", "until": "2 days"}, 20_500),
     ("show_ended_jobs", {**COUNT, "queue": "ended", "since": "1 s"}, 20_500),
+    ("show_ended_jobs", {**ANY, "queue": "ended", "digits": "0123456789ab"}, 20_500),
+    ("show_live_jobs", {**ANY, "queue": "ready", "digits": "0123456789ab"}, 20_500),
     ("show_ended_jobs", {**ANY, "queue": "ended", "error": "nothing"}, 20),
     ("show_excerpts", {"queue": "retry", "ids": NEWEST, "bytes": 2_000}, 100),
-    ("show_attempts", {"queue": "ended", "id": ENDED}, 10),
-    ("get_job", {"queue": "ended", "id": ENDED}, 10),
+    ("show_attempts", {"queue": "ended", "id": ENDED, "limit": 100}, 10),
+    ("show_job", {"queue": "ended", "id": ENDED}, 10),
+    ("get_end", {"queue": "ended", "id": ENDED}, 10),
     (
         "explain_job",
         {
@@ -157,7 +161,7 @@ CASES = [
     ),
     ("read_clock", {}, 0),
     ("get_queues", {"queue": "ready"}, 200),
-    ("show_payload", {"queue": "ended", "id": ENDED}, 10),
+    ("show_payload", {"queue": "ended", "id": ENDED, "most": 1_048_576}, 10),
     ("show_queue_of_job", {"id": ENDED}, 200),
 ]
 
@@ -175,7 +179,7 @@ def large(server_dsn, template):
 
 
 def table_of_times():
-    """What each page takes, for the documentation."""
+    """The cost of each page, for the documentation."""
     lines = ["| page | statements | ms | of these the most expensive one |", "|---|---:|---:|---|"]
     for path, spent in TIMES.items():
         most, name = max(spent)
@@ -305,9 +309,9 @@ def executed(monkeypatch):
     found = []
     bind = Context.bind
 
-    def record(self, name, leaf=COMMON_LEAF, /, **values):
+    def record(self, name, table=COMMON_TABLE, /, **values):
         found.append((name, values))
-        return bind(self, name, leaf, **values)
+        return bind(self, name, table, **values)
 
     monkeypatch.setattr(Context, "bind", record)
     return found

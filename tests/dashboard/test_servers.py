@@ -1,12 +1,14 @@
 """The dashboard under real servers (hypercorn on trio, uvicorn on asyncio), and mounted in other applications."""
 
 import os
+import re
 import runpy
 import signal
 import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -33,64 +35,66 @@ def queue(sync_boss):
     return sync_boss
 
 
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+def find_url(stream):
+    """The address in the first line of a program's output that has one. The program chooses its port itself."""
+    for line in stream:
+        if found := re.search(r"http://[0-9.]+:\d+", line):
+            return f"{found[0]}/"
+    raise AssertionError("the program ended, and served nothing")
 
 
-def wait_for(url):
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            return httpx.get(url, follow_redirects=True, trust_env=False)
-        except httpx.TransportError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
+def get(url, **options):
+    return httpx.get(url, timeout=60, trust_env=False, **options)
+
+
+@contextmanager
+def watching(url):
+    """A live page that is open; its first message that has something in it."""
+    given = {"headers": {"Accept": "text/event-stream"}, "timeout": 60, "trust_env": False}
+    with httpx.stream("GET", url, **given) as stream:
+        lines = stream.iter_lines()
+        yield next(each for each in lines if each.startswith("data:"))
 
 
 def read_stream(url):
-    """The first message of a live page that has something in it."""
-    with httpx.stream(
-        "GET", url, headers={"Accept": "text/event-stream"}, timeout=30, trust_env=False
-    ) as stream:
-        return next(each for each in stream.iter_lines() if each.startswith("data:"))
+    with watching(url) as message:
+        return message
 
 
 @pytest.mark.parametrize(("program", "path"), [(PLAIN, ""), (DJANGO, "jobs")], ids=["alone", "django"])
 def test_it_is_served_by_uvicorn(tmp_path: Path, queue, program, path):
     (tmp_path / "served.py").write_text(program)
-    port = free_port()
     command = [
         sys.executable,
         "-m",
         "uvicorn",
         "served:application",
         "--port",
-        str(port),
-        "--log-level",
-        "warning",
+        "0",
+        "--no-access-log",
     ]
     environment = {**os.environ, "TRIOBOSS_DSN": queue.dsn}
-    process = subprocess.Popen(command, cwd=tmp_path, env=environment)
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
     try:
-        root = f"http://127.0.0.1:{port}/"
-        assert "q" in wait_for(root + path).text
-        assert f'href="/{path}{"/" if path else ""}queues/q"' in wait_for(root + path).text
+        root = find_url(process.stderr)
+        assert f'href="/{path}{"/" if path else ""}queues/q"' in get(root + path, follow_redirects=True).text
         assert "live-queues" in read_stream(f"{root}{path}/" if path else root)
         if path:
-            assert httpx.get(root, trust_env=False).text == "a Django page"
+            assert get(root).text == "a Django page"
+        # uvicorn waits for all connections: a page that somebody has open must not keep it from stopping.
+        with watching(f"{root}{path}/" if path else root):
+            process.terminate()
+            process.communicate(timeout=60)
     finally:
-        process.terminate()
-        assert process.wait(30) in (0, -15)
+        process.kill()
+    assert process.returncode in (0, -15)
 
 
 async def test_it_is_served_by_hypercorn_on_trio(queue):
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             url = await nursery.start(serve_dashboard, make_app(queue.dsn), "127.0.0.1", 0)
-            page = await trio.to_thread.run_sync(wait_for, url)
+            page = await trio.to_thread.run_sync(get, url)
             assert 'href="/queues/q"' in page.text
             assert "live-queues" in await trio.to_thread.run_sync(read_stream, url)
             nursery.cancel_scope.cancel()
@@ -142,8 +146,8 @@ def test_the_command_serves_it(queue, reader_dsn, arguments, environment, can_ac
         url = first.split()[4].replace("0.0.0.0", "127.0.0.1")
         auth = ("operator", "sesame") if environment else None
         if auth:
-            assert httpx.get(url, trust_env=False).status_code == 401
-        page = httpx.get(f"{url}queues/q", auth=auth, trust_env=False)
+            assert get(url).status_code == 401
+        page = get(f"{url}queues/q", auth=auth)
         assert page.status_code == 200
         assert ("Pause queue" in page.text) == can_act
         assert ("(it only reads)" in first) != can_act
@@ -152,13 +156,14 @@ def test_the_command_serves_it(queue, reader_dsn, arguments, environment, can_ac
             data={"queue": "q", "action": "pause"},
             headers={"Origin": url.rstrip("/")},
             auth=auth,
+            timeout=60,
             trust_env=False,
         )
         assert response.status_code == (303 if can_act else 403)
         assert queue.get_queue("q").paused == can_act
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -168,10 +173,7 @@ def test_the_command_serves_it(queue, reader_dsn, arguments, environment, can_ac
 def test_a_signal_ends_it_cleanly_while_somebody_watches(queue, command, number):
     process = run(*command, dsn=queue.dsn)
     url = next(each for each in process.stdout if "dashboard is at" in each).split()[4]
-    watching = {"headers": {"Accept": "text/event-stream"}, "timeout": 30, "trust_env": False}
-    with httpx.stream("GET", url, **watching) as stream:
-        lines = stream.iter_lines()
-        next(each for each in lines if each.startswith("data:"))
+    with watching(url):
         process.send_signal(number)
         _, errors = process.communicate(timeout=60)
 
@@ -191,14 +193,14 @@ def test_a_worker_serves_it_beside_its_jobs(tmp_path, queue, monkeypatch):
         "import trioboss\napp = trioboss.App()\n\n@app.worker('q')\nasync def work(job): ...\n"
     )
     monkeypatch.chdir(tmp_path)
-    port = free_port()
-    process = run("worker", "some_app:app", "--dashboard", str(port), "--grace", "1", dsn=queue.dsn)
+    process = run("worker", "some_app:app", "--dashboard", "0", "--grace", "1", dsn=queue.dsn)
     try:
-        wait_for(f"http://127.0.0.1:{port}/workers")
-        assert "Pause queue" in httpx.get(f"http://127.0.0.1:{port}/queues/q", trust_env=False).text
+        url = find_url(process.stderr)
+        assert get(f"{url}workers").status_code == 200
+        assert "Pause queue" in get(f"{url}queues/q").text
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
 
 
 def test_the_demo_runs_jobs_beside_the_dashboard(queue):
@@ -206,15 +208,15 @@ def test_the_demo_runs_jobs_beside_the_dashboard(queue):
     try:
         url = next(each for each in process.stdout if "dashboard is at" in each).split()[4]
         deadline = time.monotonic() + 60
-        while "1 blocked key" not in (text := httpx.get(url, trust_env=False).text):
+        while "1 blocked key" not in (text := get(url).text):
             assert time.monotonic() < deadline
             time.sleep(0.1)
         assert "demo/orders" in text
-        assert "every-minute" in httpx.get(f"{url}schedules", trust_env=False).text
-        assert "Redrive" in httpx.get(f"{url}queues/demo~dead", trust_env=False).text
+        assert "every-minute" in get(f"{url}schedules").text
+        assert "Redrive" in get(f"{url}queues/demo~dead").text
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
 
 
 async def test_it_is_mounted_in_another_application(dsn, filled, monkeypatch):

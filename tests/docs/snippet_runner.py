@@ -28,7 +28,7 @@ def run_program(program: Path, dsn: str, output: Path) -> int | None:
 def _run(program: Path, dsn: str, output: Path) -> None:
     with output.open("wb", buffering=0) as file:
         os.dup2(file.fileno(), 1)
-    # What trioboss logs goes to stderr: pages show what a program itself prints.
+    # Logs of trioboss go to stderr: pages show the program's own output.
     with output.with_suffix(".err").open("wb", buffering=0) as file:
         os.dup2(file.fileno(), 2)
     os.environ["TRIOBOSS_DSN"] = dsn

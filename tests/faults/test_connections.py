@@ -112,7 +112,7 @@ async def test_D9_behind_a_transaction_pooler_jobs_are_found_by_polling(pooled_d
             await boss.create_queue("q")
             await boss.work("q", echo, concurrency=3)
             ids = [await boss.send("q", number) for number in range(20)]
-            jobs = [await boss.wait_for("q", id, timeout=15) for id in ids]
+            jobs = [await boss.wait_for("q", id, timeout=60) for id in ids]
             polling = boss.statistics().listener.polling
 
     assert [job.output for job in jobs] == list(range(20))

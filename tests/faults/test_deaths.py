@@ -72,8 +72,8 @@ async def send_all(boss):
 async def die_while_claiming(programs: Programs, dsn: str, owner) -> None:
     """Kill a worker whose claim waits for a lock, and then release the lock."""
     ((table,),) = owner.execute("select table_name from trioboss.queue where name = 'a1'").fetchall()
-    with psycopg.connect(dsn) as holder:
-        holder.execute(
+    with psycopg.connect(dsn) as blocker:
+        blocker.execute(
             psycopg.sql.SQL("lock table trioboss.{} in share mode").format(psycopg.sql.Identifier(table))
         )
         victim = await programs.victim(dsn, "a1")
@@ -82,7 +82,7 @@ async def die_while_claiming(programs: Programs, dsn: str, owner) -> None:
         )
         await until(lambda: owner.execute(waiting, [table]).fetchall())
         await victim.kill()
-        holder.rollback()
+        blocker.rollback()
 
 
 async def die_at(programs: Programs, dsn: str, queue: str, place: str) -> None:

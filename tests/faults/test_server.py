@@ -140,13 +140,13 @@ async def test_a_restart_that_takes_longer_than_the_grace_cancels_no_handler(
     cannot be recorded meanwhile is dropped, and costs no attempt.
     """
     cancelled = []
-    down, gate = trio.Event(), trio.Event()
+    down, proceed = trio.Event(), trio.Event()
 
     async def handler(job):
         try:
             await down.wait()
             await job.progress("half")
-            await gate.wait()
+            await proceed.wait()
         except trio.Cancelled:
             cancelled.append((job.id, job.cancelled))
             raise
@@ -178,7 +178,7 @@ async def test_a_restart_that_takes_longer_than_the_grace_cancels_no_handler(
                 await recorder.wait_for(ListenerUp)
             await trio.sleep(seconds)
             assert cancelled == []
-            gate.set()
+            proceed.set()
             assert [(await one.wait_for("q", id)).output for id in ids] == [1] * 6
 
 

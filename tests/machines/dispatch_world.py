@@ -36,7 +36,7 @@ class Sent:
     deferred: bool
 
     def notification(self, now: float) -> Notification:
-        """As wake.sql makes it. Whoever fails a job does not tell when it will be tried again."""
+        """As notify_idle.sql makes it. The notification after a failure does not tell when the job is tried again."""
         if self.retry or (self.deferred and self.due <= now):
             return Notification(None, now)
         return Notification(max(0.0, self.due - now), now)

@@ -154,7 +154,7 @@ class World:
             yield "postpone", World.postpone
 
     def check(self) -> None:
-        """What holds after every step."""
+        """The invariants after every step."""
         assert len(self.reports) <= 1, "counted twice"
         state = self.machine.state
         if state in (AttemptState.SETTLED, AttemptState.LOST):
@@ -165,10 +165,10 @@ class World:
             assert self.outcome == "unknown", "the outcome of a lost lease is settled"
 
     def check_end(self) -> None:
-        """What holds when the handler has ended and nothing waits."""
+        """The invariants when the handler has ended and nothing waits."""
         assert self.machine.state in (AttemptState.SETTLED, AttemptState.LOST)
         if self.first_cancel is CancelReason.CANCELLED:
-            # Whoever cancelled the job knows of it; only what the handler settled itself is reported.
+            # The caller that cancelled the job knows of it; only a settlement by the handler itself is reported.
             assert self.reports in ([], [Action.REPORT_MANUAL])
         else:
             assert len(self.reports) == 1

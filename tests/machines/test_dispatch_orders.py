@@ -36,7 +36,7 @@ NOTHING = dict.fromkeys(
 
 
 def steps_of_others(world: World, budget: dict[str, int]) -> Iterator[tuple[str, Step]]:
-    """What senders, the network and the clock can do next; a step that could be repeated for ever has a budget."""
+    """The possible next steps of senders, the network and the clock; a step that may be repeated has a budget."""
     if budget["now"]:
         yield "now", lambda world: world.commit(0.0)
     if budget["later"]:
@@ -64,7 +64,7 @@ def steps_of_others(world: World, budget: dict[str, int]) -> Iterator[tuple[str,
 def steps_of_the_worker(
     world: World, budget: dict[str, int], *, keyed: bool, slow: bool
 ) -> Iterator[tuple[str, Step]]:
-    """What the slots and the dispatcher can do next."""
+    """The possible next steps of the slots and the dispatcher."""
     for id in world.running:
         if budget["end"]:
             yield "end", lambda world, id=id: world.end(id)

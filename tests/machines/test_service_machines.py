@@ -96,6 +96,27 @@ def test_in_polling_mode_it_polls_every_two_seconds():
     assert not machine.is_probe_overdue(1000.0)
 
 
+def test_polling_mode_begins_when_no_probe_arrives_on_the_first_connection():
+    machine = ListenMachine()
+    machine.connected(0.0)
+    machine.polled(0.0)
+
+    assert machine.missed_probe()
+    assert machine.polling
+    assert machine.is_poll_due(0.0)
+
+
+@pytest.mark.parametrize("before", ["a probe", "another connection"])
+def test_a_missing_probe_means_a_broken_connection_after(before):
+    machine = ListenMachine()
+    machine.connected(0.0)
+    machine.polled(0.0)
+    machine.received_probe() if before == "a probe" else machine.connected(1.0)
+
+    assert not machine.missed_probe()
+    assert not machine.polling
+
+
 def test_delays_grow_up_to_five_seconds_and_are_spread():
     machine = ListenMachine()
 
@@ -237,7 +258,7 @@ TestPacing.settings = settings(max_examples=100, stateful_step_count=30, deadlin
 def test_warnings_are_wanted_once_a_minute():
     machine = MaintenanceMachine()
 
-    assert [machine.wants_warnings(now) for now in (0.0, 1.5, 59.0, 60.0, 61.0, 120.0)] == [
+    assert [machine.warnings_due(now) for now in (0.0, 1.5, 59.0, 60.0, 61.0, 120.0)] == [
         True,
         False,
         False,

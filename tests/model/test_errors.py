@@ -9,7 +9,7 @@ import pytest
 
 import trioboss
 from trioboss import errors
-from trioboss.model.described_error import describe_error, error_line
+from trioboss.model.described_error import describe_error, described_line, error_line
 
 ID = uuid.UUID("01890a5d-ac96-774b-bcce-b302099a8057")
 
@@ -101,3 +101,38 @@ def test_a_traceback_names_the_page_and_what_is_stored_of_an_error_does_not():
     assert (Path(__file__).parent.parent.parent / page).exists()
     assert "notes" not in json.loads(describe_error(error))
     assert errors.PAGE not in error_line(error)
+
+
+GROUP = ExceptionGroup("Exceptions from Trio nursery", [KeyError("k")])
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("no\nsuch\n  mailbox"), "ValueError: no such mailbox"),
+        (ValueError("two  spaces"), "ValueError: two  spaces"),
+        (GROUP, "KeyError: 'k'"),
+        (ExceptionGroup("outer", [GROUP]), "KeyError: 'k'"),
+        (ExceptionGroup("outer", [GROUP, ValueError("v")]), "ExceptionGroup: KeyError: 'k'; ValueError: v"),
+    ],
+)
+def test_a_line_about_an_error_has_its_whole_message_and_looks_into_groups(error, line):
+    assert error_line(error) == line
+    assert described_line(json.loads(describe_error(error))) == line
+
+
+def test_a_line_about_a_stored_error_takes_any_document():
+    nested = {"errors": [{}]}
+    for _ in range(500):
+        nested = {"name": "n", "message": "m", "errors": [nested]}
+
+    assert [described_line(each) for each in (None, "text", {"code": 3}, nested)] == ["", "text", "", "n: m"]
+
+
+def test_a_line_about_an_error_is_short_however_deep_and_long_it_is():
+    group = GROUP
+    for _ in range(5000):
+        group = ExceptionGroup("deep", [group])
+
+    assert len(error_line(group)) < 600
+    assert len(error_line(ValueError("line\n" * 10_000_000))) <= 500

@@ -82,12 +82,30 @@ def test_a_time_in_the_gap_ticks_at_the_change_and_one_that_comes_twice_the_firs
         "RRULE:FREQ=DAILY\nRRULE:FREQ=DAILY",
         "RRULE:FREQ=DAILY\nDTSTART;TZID=Europe/Berlin:20300101T000000",
         "RRULE:FREQ=DAILY\nEXDATE:20301301",
+        "FREQ=SECONDLY;BYSECOND=61",
+        "FREQ=SECONDLY;INTERVAL=54;BYHOUR=3;BYMINUTE=9;BYSECOND=31",
+        "FREQ=YEARLY;BYDAY=-1FR;BYMONTH=0,5",
+        "FREQ=DAILY;BYHOUR=9,x",
         "FREQ=DAILY;X=" + "1" * 5000,
     ],
 )
 def test_a_rule_that_makes_no_sense_is_refused_by_name(rule):
     with pytest.raises(trioboss.UsageError, match=r"^cron: "):
         check_cron(rule)
+
+
+@pytest.mark.parametrize(
+    ("rule", "most"), [("FREQ=DAILY;BYSETPOS=-207", 1), ("FREQ=WEEKLY;BYDAY=MO,TU;BYHOUR=9;BYSETPOS=3", 2)]
+)
+def test_a_position_that_no_period_has_is_refused_before_all_periods_are_computed(rule, most):
+    with pytest.raises(trioboss.UsageError, match=rf"^cron: BYSETPOS=.* a period has {most} times at most"):
+        check_cron(rule)
+    assert ticks("FREQ=WEEKLY;BYDAY=MO,TU;BYHOUR=9;BYSETPOS=-1", 1) == ["2030-01-01 09:00:00"]
+
+
+def test_a_zone_belongs_to_the_schedule_and_not_to_its_lines():
+    with pytest.raises(trioboss.UsageError, match="tz='Europe/Berlin'"):
+        check_cron("DTSTART;TZID=Europe/Berlin:20300101T000000\nRRULE:FREQ=DAILY")
 
 
 def test_an_alias_is_the_expression_that_it_stands_for():

@@ -123,7 +123,7 @@ def test_every_job_that_has_not_ended_can_be_cancelled_and_is_gone_then():
 
 
 def reach(start):
-    """What can become of a job; None: it leaves the live table."""
+    """The next states of a job; None: it leaves the live table."""
     reached = {start}
     while (
         following := {

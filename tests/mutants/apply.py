@@ -24,7 +24,7 @@ import attrs
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 LIST = HERE / "mutants.toml"
-PARTS = ("trioboss", "tests", "benchmarks", "examples", "pyproject.toml", "README.md")
+PARTS = ("trioboss", "tests", "benchmarks", "docs", "examples", "pyproject.toml", "README.md")
 TIMEOUT = 300.0  # seconds for the tests of one mutant; a mutant that makes them hang is found
 
 

@@ -29,7 +29,7 @@ def pytest_pycollect_makemodule(module_path, parent):
 
 
 BESIDE = ("test_capacity", "test_cluster", "test_connect", "test_submit", "test_synth")
-"""What takes about as long as all the others: three start a Spark of their own, the rest shares a second session."""
+"""Tests that take about as long as all the others: three start a Spark of their own, the rest shares a second one."""
 
 
 def pytest_itemcollected(item):

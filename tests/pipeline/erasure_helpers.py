@@ -1,4 +1,4 @@
-"""What the tests of erasures share."""
+"""Helpers that the tests of erasures share."""
 
 from trioboss.pipeline.database import Database
 

@@ -1,4 +1,4 @@
-"""Rows of history, written in minutes after midnight. What a test does not say is as for an ordinary job."""
+"""Rows of history, written in minutes after midnight. Fields that a test does not give are as for an ordinary job."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -129,6 +129,47 @@ def end_before_start(copy, number, little):
     return "end before start", job["id"]
 
 
+def failed_end_before_start(copy, number, little):
+    job = choose([job for job in copy.jobs if job["state"] == "failed"], number)
+    job["completed_on"] = job["started_on"] - little
+    return "end before start", job["id"]
+
+
+def end_before_send(copy, number, little):
+    job = choose(copy.completed(attempt=1), number)
+    never = {"state": "cancelled", "started_on": None, "attempt": 0}
+    job |= never | {"completed_on": job["created_on"] - little}
+    return "end before send", job["id"]
+
+
+def passed_retry(copy, number, little):
+    """A job runs between two attempts of another of its key."""
+    records = {(attempt["job_id"], attempt["attempt"]): attempt for attempt in copy.attempts}
+    pairs = [
+        (records[owner["id"], 1], owner, other)
+        for owner in copy.completed(policy="key_strict_fifo", attempt=2, retry_count=1)
+        for other in copy.completed(
+            policy="key_strict_fifo", attempt=1, retry_count=0, singleton_key=owner["singleton_key"]
+        )
+        if owner["seq"] < other["seq"] and (owner["id"], 1) in records
+    ]  # fmt: skip
+    first, owner, other = choose(pairs, number)
+    between = owner["started_on"] - first["ended_on"]
+    other["started_on"] = first["ended_on"] + between / 3
+    other["completed_on"] = first["ended_on"] + between / 2
+    for name in ("created_on", "start_after"):  # it was sent in time
+        other[name] = min(other[name], other["started_on"])
+    return "passed a retry", other["id"], False  # its owner may have been cancelled and resumed
+
+
+def both_waiting_shortly(copy, number, little):
+    """For less time than a send may take."""
+    kind, id = both_waiting(copy, number, little)
+    job = next(job for job in copy.jobs if job["id"] == id)
+    job["created_on"] = job["start_after"] = job["started_on"] - little
+    return kind, id, False
+
+
 def both_waiting(copy, number, little):
     job = choose(copy.completed(policy=("short", "exclusive"), attempt=1, retry_count=0), number)
     other = copy.clone(job, number)
@@ -146,6 +187,22 @@ def two_dead_letters(copy, number, little):
     return "two dead letters", min(job["id"], other["id"])
 
 
+def dead_letter_again(copy, number, little):
+    """The second one is sent a little later."""
+    job = choose([job for job in copy.jobs if job["source_id"] is not None], number)
+    other = copy.clone(job, number)
+    for name in ("created_on", "start_after", "started_on", "completed_on"):
+        other[name] += little
+    return "two dead letters", min(job["id"], other["id"])
+
+
+def missing_dead_letter(copy, number, little):
+    failed = {job["id"] for job in copy.jobs if job["state"] == "failed"}
+    id = choose(sorted({job["source_id"] for job in copy.jobs if job["source_id"] in failed}), number)
+    copy.jobs = [job for job in copy.jobs if job["source_id"] != id]
+    return "no dead letter", id, False  # it may have been deleted
+
+
 def retries_left(copy, number, little):
     failed = [job for job in copy.jobs if job["state"] == "failed" and job["policy"] not in ("stately",)]
     job = choose(failed, number)
@@ -158,5 +215,6 @@ def retries_left(copy, number, little):
 
 MUTATIONS = (
     overlap, swapped_starts, over_limit, two_ends, no_end, early_start, early_retry, start_before_send,
-    end_before_start, both_waiting, two_dead_letters, retries_left,
+    end_before_start, both_waiting, two_dead_letters, retries_left, failed_end_before_start, end_before_send,
+    passed_retry, both_waiting_shortly, dead_letter_again, missing_dead_letter,
 )  # fmt: skip

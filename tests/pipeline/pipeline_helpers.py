@@ -1,4 +1,4 @@
-"""What the tests of reading and writing share: history made by SQL, and rows of a DataFrame as plain values."""
+"""Helpers that the tests of reading and writing share: history made by SQL, and rows of a DataFrame as plain values."""
 
 import json
 from contextlib import contextmanager

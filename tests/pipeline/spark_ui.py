@@ -1,4 +1,4 @@
-"""What Spark's UI shows of a session: its pages and its REST API read the same store, which is there without them."""
+"""The contents of Spark's UI for a session: its pages and its REST API read one store, which is there without them."""
 
 import attrs
 

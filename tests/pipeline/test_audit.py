@@ -16,7 +16,7 @@ from trioboss.testing import temporary_database
 
 
 def live(boss, queue):
-    """What queues do: jobs that complete, fail and are retried, are cancelled, resumed and deleted."""
+    """The ordinary life of queues: jobs that complete, fail and are retried, are cancelled, resumed and deleted."""
     ids = [boss.send(queue, {"n": n}, singleton_key="k") for n in range(4)]
     for turn in range(9):
         for job in boss.fetch(queue):
@@ -65,7 +65,7 @@ def lived(server_dsn, template):
 
 
 def kept_audits(dsn):
-    """What the dashboard shows of audits."""
+    """The rows of audits that the dashboard shows."""
     with psycopg.connect(dsn) as connection:
         return connection.execute(
             "select source, queues, jobs, attempts, violations, possible from trioboss.history_audit"
@@ -139,6 +139,39 @@ def test_a_dead_letter_job_that_is_nowhere_is_possibly_missing(spark, dsn, sync_
     assert f"job {deleted.source_id}" in out
     assert str(queued.source_id) not in out
     assert "no violation, 1 possible violation (1 no dead letter)" in out
+
+
+def test_a_dead_letter_job_of_another_queue_that_ended_after_the_period_is_found(spark, dsn, sync_boss):
+    sync_boss.create_queue("dead")
+    sync_boss.create_queue("q", dead_letter="dead", retry_limit=0)
+    sync_boss.send("q", {})
+    (job,) = sync_boss.fetch("q")
+    sync_boss.fail("q", job, "no")
+    (dead_letter,) = sync_boss.fetch("dead")
+    sync_boss.complete("dead", dead_letter)
+    after_failure = dead_letter.created_on + timedelta(microseconds=1)
+
+    found = audit(Source(dsn=dsn, queues=["q"], until=after_failure), spark=spark)
+
+    assert (found.jobs, found.violations, found.possible) == (1, {}, {})
+
+
+def test_a_missing_dead_letter_job_is_found_in_a_lake_too(spark, dsn, sync_boss, database, tmp_path):
+    sync_boss.create_queue("dead")
+    sync_boss.create_queue("q", dead_letter="dead", retry_limit=0)
+    for _ in range(2):
+        sync_boss.send("q", {})
+        (job,) = sync_boss.fetch("q")
+        sync_boss.fail("q", job, "no")
+        (dead_letter,) = sync_boss.fetch("dead")
+        sync_boss.complete("dead", dead_letter)
+    database.execute("delete from trioboss.archive where id = %s", [dead_letter.id])
+    archive(dsn, tmp_path, spark=spark)
+
+    found = audit(Source(lake=tmp_path, queues=["q"]), spark=spark)
+
+    assert (found.violations, found.possible) == ({}, {"no dead letter": 1})
+    assert [finding.job for finding in found.findings] == [str(job.id)]
 
 
 def test_files_that_a_lake_has_lost_are_found_and_the_others_audited(spark, lived, tmp_path):

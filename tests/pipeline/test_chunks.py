@@ -45,7 +45,7 @@ def chunks_of(dsn, pipeline, piece, columns=("id",), conditions=(), between=lamb
 
 def ids_of(chunks, columns=("id",)):
     arrow = to_arrow_schema(ARCHIVE.schema(columns), timezone="UTC")
-    rows = [row for chunk in chunks for part in chunk for row in decode(part, arrow).to_pylist()]
+    rows = [row for chunk in chunks for part in chunk for row in decode(part, arrow, {"id"}).to_pylist()]
     return sorted(row["id"] for row in rows)
 
 

@@ -94,7 +94,7 @@ def daemon(folder, name, *arguments, host="127.0.0.1"):
 
 
 class Outcome:
-    """What one run on the cluster left."""
+    """The results that one run on the cluster left."""
 
     def __init__(self, folder, said, errors, history, lake, jobs, stages, slow):
         self.folder, self.said, self.errors = folder, said, errors

@@ -49,7 +49,7 @@ def test_the_page_of_a_query_shows_the_rows_and_bytes_that_the_source_has_read(s
 
 
 def fail_in_steps(spark):
-    """What Spark is told in three steps, of which the last fails."""
+    """The descriptions that Spark gets in three steps, of which the last fails."""
     told = []
     with describe_queries(spark, "all"):
         with describe_queries(spark, "report"):

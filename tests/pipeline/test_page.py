@@ -8,6 +8,7 @@ from importlib.resources import files
 import pytest
 
 from trioboss.charts.numbers import change, count, duration, length, percent, short_count
+from trioboss.charts.svg import Axis, Series, curves
 from trioboss.pipeline.page import Before, Report, render_page
 
 HOSTILE = "</title><script>alert(1)</script>\"'><img src=x onerror=alert(1)>&amp;</svg></style>"
@@ -103,6 +104,23 @@ def test_the_charts_have_one_bar_an_hour_and_a_word_for_each():
 
 def test_a_line_of_one_point_is_wide_enough_to_be_seen():
     assert "m-5 0h10" in render_page(make_report("q", hours=1))
+
+
+@pytest.mark.parametrize(
+    ("longest", "labels"),
+    [
+        (0.3, ["250 ms", "500 ms"]),
+        (1.5, ["1 s", "2 s"]),
+        (290, ["5 min", "10 min"]),
+        (3000, ["30 min", "1 h"]),
+        (90_000, ["24 h", "2 d"]),
+    ],
+)
+def test_the_scale_of_durations_has_those_that_people_use(longest, labels):
+    axis = Axis([HOUR], timedelta(hours=1), 390, 140)
+    drawn = curves(axis, [Series("wait", "accent", [longest])], duration, "times")
+
+    assert re.findall(r'text-anchor="end">([^<]+)<', drawn) == ["0", *labels]
 
 
 def test_numbers_read_as_people_write_them():

@@ -99,6 +99,7 @@ def no_spark(monkeypatch):
     [
         (["archive", "--to", "x", "--interval", "0"], "interval: 0 is not a number of more than 0"),
         (["archive", "--to", "x", "--wait", "-1"], "wait: -1 is not a number of 0 or more"),
+        (["archive", "--to", "x", "--columns", "id,colour"], "columns: there is no column 'colour'"),
         (["archive", "--to", "x", "--conf", "x"], "conf: 'x' is not of the form KEY=VALUE"),
         (["archive", "--to", "x", "--master", "spark://x:1"], "a cluster cannot reach an embedded server"),
         (["report", "--out", "x", "--top", "0"], "top: 0 is not a number of more than 0"),
@@ -111,6 +112,16 @@ def no_spark(monkeypatch):
         (["load", "x.csv", "--queue", "q"], "x.csv: no such file"),
         (["load", __file__, "--queue", "q", "--map", "colour=x"], "map: 'colour' is no option of a job"),
         (["load", __file__, "--queue", "q", "--release-rate", "0"], "release-rate: 0 is not a number"),
+        (
+            ["load", "/etc/passwd", "--queue", "q"],
+            "/etc/passwd: neither a table nor a file that ends in .parquet",
+        ),
+        (["report", "--out", "x", "--from-lake", "nolake"], "nolake: there is no lake here"),
+        (["all", "--out", "x", "--from-lake", "nolake"], "nolake: there is no lake here"),
+        (["audit", "--from-lake", "nolake"], "nolake: there is no lake here"),
+        (["capacity", "--from-lake", "nolake"], "nolake: there is no lake here"),
+        (["compact", "--lake", "nolake"], "nolake: there is no lake here"),
+        (["erase", "--lake", "nolake", "--queue", "q", "--key", "k"], "nolake: there is no lake here"),
         (["compact", "--lake", "x", "--keep-days", "0"], "keep-days: 0 is not a number of more than 0"),
         (["erase", "--lake", "x", "--queue", "q", "--id", "7"], "id: badly formed hexadecimal UUID string"),
         (["synth", "--to", "x", "--jobs", "-1"], "jobs: -1 is not a number of 0 or more"),
@@ -127,11 +138,24 @@ def test_a_wrong_argument_is_refused_before_spark_is_started(
     assert problem in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("job", [["archive", "--to"], ["report", "--out"], ["all", "--out"]])
+def test_a_folder_that_cannot_be_written_to_is_refused_before_spark_is_started(
+    job, dsn, no_spark, tmp_path, capsys
+):
+    (tmp_path / "file").write_text("x")
+
+    assert main(["pipeline", *job, str(tmp_path / "file"), "--dsn", dsn]) == 2
+    assert "file: is a file, not a folder" in capsys.readouterr().err
+    assert main(["pipeline", *job, "/proc/nowhere", "--dsn", dsn]) == 2
+    assert "/proc/nowhere: the folder cannot be made" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("dsn", ["postgresql://127.0.0.1:1/x", "nonsense://x"])
 def test_a_database_that_cannot_be_used_is_reported_before_spark_is_started(dsn, no_spark, capsys):
     assert main(["pipeline", "audit", "--dsn", dsn]) in (1, 2)
 
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    _, address = capsys.readouterr().err.splitlines()
+    assert address.startswith("  ")
 
 
 def test_without_a_dsn_the_embedded_server_is_used_and_migrated(dsn, no_spark, monkeypatch, capsys):

@@ -66,6 +66,30 @@ def test_a_job_counts_once_from_the_database_and_from_a_lake_however_often_it_en
     assert rounded(of_lake.points) == rounded(of_database.points)
 
 
+@pytest.mark.parametrize("before", ["the first ends", "the last ends", "now"])
+def test_the_report_of_a_period_counts_the_same_jobs_from_the_database_and_from_a_lake(
+    spark, lived, lake, tmp_path, before
+):
+    """Of the three jobs, two ended again after others had ended for the first time."""
+    with psycopg.connect(lived) as connection:
+        ((first, last),) = connection.execute(
+            "select min(completed_on), max(completed_on) from trioboss.archive"
+        ).fetchall()
+    until = {"the first ends": first, "the last ends": last, "now": last + timedelta(hours=1)}[before]
+    period = {"since": until - timedelta(hours=1), "until": until}
+
+    of_database, of_lake = (
+        report_job.report(source, tmp_path, spark=spark)
+        for source in (Source(dsn=lived, **period), Source(lake=lake, **period))
+    )
+
+    assert [(queue["jobs"], queue["failed"], queue["cancelled"]) for queue in of_lake.queues] == [
+        (queue["jobs"], queue["failed"], queue["cancelled"]) for queue in of_database.queues
+    ]
+    assert rounded(of_lake.points) == rounded(of_database.points)
+    assert rounded(of_lake.before.queues) == rounded(of_database.before.queues)
+
+
 def test_a_report_with_a_beginning_is_compared_with_the_period_before(spark, lived, tmp_path):
     with psycopg.connect(lived) as connection:
         ((last,),) = connection.execute("select max(completed_on) from trioboss.archive").fetchall()

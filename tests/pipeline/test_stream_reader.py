@@ -164,7 +164,7 @@ DAYS = ("2001-05-03", "2001-05-04")
 
 
 def retire(dsn, day):
-    """What retention does with a day that is over."""
+    """The effect of retention on a day that is over."""
     with open_database(dsn) as pipeline:
         for history in ("archive", "attempt"):
             pipeline.run("drop_day", history=history, day=day)

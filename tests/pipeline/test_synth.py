@@ -1,4 +1,4 @@
-"""What a made-up history is said to have in it is what report and audit find, exactly."""
+"""The report and the audit find exactly the facts that a synthetic history was made with."""
 
 from collections import Counter
 from datetime import UTC, datetime

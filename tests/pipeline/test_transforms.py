@@ -1,4 +1,4 @@
-"""Each transform, on rows that can be counted by hand."""
+"""Each transform, on so few rows that a reader can count them."""
 
 import pytest
 from history_rows import make_attempts, make_jobs, table
@@ -168,6 +168,17 @@ def test_concurrency_is_true_for_bursts_within_a_second(spark):
     found = hours.concurrency_by_hour(all_attempts(make_jobs(spark), make_attempts(spark, *rows)))
 
     assert table(found) == [("burst", 0, 3), ("follow", 0, 1), ("long", 0, 1), ("long", 60, 2)]
+
+
+def test_an_hour_that_attempts_run_right_through_has_their_concurrency(spark):
+    rows = [{"job_id": name, "queue": "long", "started_on": 30, "ended_on": 240} for name in ("a", "b")]
+    attempts = all_attempts(make_jobs(spark), make_attempts(spark, *rows))
+
+    found = hours.by_hour(make_jobs(spark), attempts)
+
+    assert table(found, "hour", "concurrency", "utilisation") == [
+        (0, 2, 0.5), (120, 2, 1.0), (180, 2, 1.0), (240, 0, 0.0), (60, 2, 1.0),
+    ]  # fmt: skip
 
 
 def test_a_job_due_long_ago_waits_from_its_send_and_makes_no_hours(spark):

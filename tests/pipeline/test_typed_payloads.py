@@ -10,7 +10,7 @@ from trioboss.pipeline import archive, count_payloads, read_lake, type_payload
 from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.files import open_files
 from trioboss.pipeline.manifest import Manifest
-from trioboss.pipeline.query import parse_redact
+from trioboss.pipeline.redaction import parse_redact
 
 SCHEMA = "order bigint, email string, lines array<string>"
 

@@ -5,9 +5,10 @@ All histories are checked at once, each in queues of its own: one Spark action i
 
 import pytest
 from history_rows import at, make_attempts, make_jobs, table
-from violation_scenarios import PREFIXED_Q, SCENARIOS, SECOND, job
+from violation_builders import SECOND, job
+from violation_scenarios import PREFIXED_Q, SCENARIOS
 
-from trioboss.pipeline.history import History, Queued
+from trioboss.pipeline.history import DEAD_LETTERS, DeadLetters, History
 from trioboss.pipeline.jobs.audit import find_violations
 from trioboss.pipeline.transforms.trace import trace_jobs
 from trioboss.pipeline.transforms.violations.exclusion import overlaps
@@ -25,7 +26,8 @@ def found(spark):
     queued = make_jobs(spark, {"id": "z", "queue": "d", "source_queue": PREFIXED_Q, "source_id": "queued"})
     trace = trace_jobs(jobs, attempts).cache()
     unordered = [scenario.prefix + "unordered" for scenario in SCENARIOS]
-    history = History(jobs, attempts, Queued(queued, at(60)))
+    dead_letters = jobs.unionByName(queued).where("source_id IS NOT NULL OR redriven_from IS NOT NULL")
+    history = History(jobs, attempts, DeadLetters(dead_letters.select(*DEAD_LETTERS), at(60)))
     return table(
         find_violations(history, trace, 0.0, unordered), "kind", "queue", "job", "other_job", "certain"
     )

@@ -1,40 +1,6 @@
 """Made-up histories with violations, and with facts that look like one and are legitimate, and what is to be found."""
 
-import attrs
-
-SECOND = 1 / 60
-FIFO = {"policy": "key_strict_fifo"}
-
-
-def job(id, queue, start, end, **more):
-    """A job of one attempt, sent at the time of its number: seq 3 at minute 3."""
-    seq = more.get("seq", 1)
-    times = {"created_on": seq, "started_on": start, "completed_on": end}
-    return {"id": id, "queue": queue, "singleton_key": "k", "seq": seq} | times | more
-
-
-def bad(id, queue, start, end, outcome="failed", **more):
-    times = {"started_on": start, "ended_on": end}
-    return {"job_id": id, "queue": queue, "outcome": outcome, "singleton_key": "k"} | times | more
-
-
-@attrs.frozen
-class Scenario:
-    """A history, and what is to be found in it: kind, queue, job, other job, certain."""
-
-    sentence: str
-    jobs: list
-    attempts: list
-    expected: list
-
-    def rows(self, kind):
-        """The rows, in queues that no other scenario has."""
-        return [row | {"queue": self.prefix + row["queue"]} for row in getattr(self, kind)]
-
-    @property
-    def prefix(self):
-        return self.sentence + "/"
-
+from violation_builders import FIFO, SECOND, Scenario, bad, job
 
 PREFIXED_Q = "dead letter jobs that are missing or doubled are found/q"
 SERIAL = ["exclusive", "key_strict_fifo", "singleton", "stately"]
@@ -254,27 +220,32 @@ SCENARIOS = [
         expected=[("no end", "q", "lost", None, True)],
     ),
     Scenario(
-        "a start before its time is found and of a job fetched by hand it is possible",
+        "a start before its time is found and of a job fetched manually it is possible",
         jobs=[
             job("early", "q", 10, 11, start_after=12),
             job("retry", "q", 10, 11, start_after=10 + SECOND / 1000, attempt=2, retry_count=1),
-            job("by hand", "q", 10, 11, start_after=12, worker=None),
+            job("fetched manually", "q", 10, 11, start_after=12, worker=None),
             job("before it was sent", "q", 10, 21, seq=20, created_on=20, start_after=5),
             job("backwards", "q", 10, 9),
             job("cancelled before its retry", "q", 10, 13, start_after=30, state="cancelled", retry_count=1),
             job("in time", "q", 10, 11, start_after=10),
+            job("failed first", "q", 10, 9, state="failed", retry_limit=0),
+            job("cancelled first", "q", None, 3, seq=4, state="cancelled", attempt=0),
         ],
         attempts=[
             bad("retry", "q", 5, 6),
             bad("cancelled before its retry", "q", 10, 11),
             bad("deleted", "q", 5, 4),
+            bad("failed first", "q", 8, 9),
         ],
         expected=[
             ("early retry", "q", "retry", None, True),
-            ("early start", "q", "by hand", None, False),
             ("early start", "q", "early", None, True),
+            ("early start", "q", "fetched manually", None, False),
+            ("end before send", "q", "cancelled first", None, True),
             ("end before start", "q", "backwards", None, True),
             ("end before start", "q", "deleted", None, True),
+            ("end before start", "q", "failed first", None, True),
             ("start before send", "q", "before it was sent", None, True),
         ],
     ),
@@ -288,9 +259,12 @@ SCENARIOS = [
             job("e", "bulk", 20, 21, policy="short", created_on=1),
             job("f", "bulk", 30, 31, policy="short", created_on=10, seq=2),
             job("g", "bulk", 30, 31, policy="short", created_on=10, seq=3, singleton_key="other"),
+            job("h", "as long as a send", 20, 31, policy="short", created_on=1),
+            job("i", "as long as a send", 40, 41, policy="short", created_on=20 - SECOND / 2, seq=2),
         ],
         attempts=[],
         expected=[
+            ("waiting together", "as long as a send", "i", "h", False),
             ("waiting together", "bulk", "f", "e", False),
             ("waiting together", "exclusive", "d", "c", True),
             ("waiting together", "short", "b", "a", True),
@@ -300,9 +274,7 @@ SCENARIOS = [
         "jobs that follow each other do not wait together",
         jobs=[
             job("a", "short", 20, 31, policy="short", created_on=1),
-            job(
-                "b", "short", 40, 41, policy="short", created_on=20 - SECOND / 2, seq=2
-            ),  # as long as a send may take
+            job("b", "short", 40, 41, policy="short", created_on=20, seq=2),
             job("c", "short", 50, 51, policy="short", created_on=30, seq=3, singleton_key="other"),
             job("d", "retried", 50, 51, policy="exclusive", attempt=2, retry_count=1, start_after=49),
             job("e", "retried", 20, 21, policy="exclusive", created_on=10, seq=2),
@@ -343,7 +315,21 @@ SCENARIOS = [
         "dead letter jobs that are missing or doubled are found",
         jobs=[
             job(name, "q", 10, 11, state="failed", retry_limit=0, dead_letter="d", singleton_key=None)
-            for name in ("doubled", "missing", "queued", "twice")
+            for name in ("again", "doubled", "missing", "queued", "redriven")
+        ]
+        + [
+            job(
+                "twice",
+                "q",
+                10,
+                11,
+                state="failed",
+                attempt=2,
+                retry_count=1,
+                retry_limit=1,
+                dead_letter="d",
+                singleton_key=None,
+            )
         ]
         + [job("late", "q", 10, 61, state="failed", retry_limit=0, dead_letter="d", singleton_key=None)]
         + [
@@ -362,15 +348,20 @@ SCENARIOS = [
                 ("x2", "doubled", 11),
                 ("y1", "twice", 9),  # of an end that was undone
                 ("y2", "twice", 11),
+                ("z1", "again", 11),
+                ("z2", "again", 11 + SECOND / 1000),
             ]
-        ],
+        ]
+        + [job("new", "r", 30, 31, redriven_from="redriven", singleton_key=None)],
         attempts=[
             bad(name, "q", 10, 61 if name == "late" else 11)
-            for name in ("doubled", "late", "missing", "queued", "twice")
-        ],
+            for name in ("again", "doubled", "late", "missing", "queued", "redriven")
+        ]
+        + [bad("twice", "q", 8, 9), bad("twice", "q", 10, 11, attempt=2)],
         expected=[
             ("no dead letter", "q", "missing", None, False),
             ("two dead letters", "d", "x1", "x2", True),
+            ("two dead letters", "d", "z1", "z2", True),
         ],
     ),
 ]

@@ -46,14 +46,14 @@ async def scalar(connection, query, params=None):
 
 async def until_blocked(admin, pid: int, on: str = "Lock") -> None:
     """Return when that backend waits for a lock, or on the given wait_event_type."""
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while await scalar(admin, "select wait_event_type from pg_stat_activity where pid = %s", [pid]) != on:
             pass
 
 
 async def until_gone(admin, pid: int) -> None:
     """Return when that backend has ended."""
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while await scalar(admin, "select 1 from pg_stat_activity where pid = %s", [pid]) is not None:
             pass
 

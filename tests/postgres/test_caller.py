@@ -54,7 +54,7 @@ async def test_a_blocking_connection_does_not_block_the_other_tasks(server_dsn, 
     await conn.execute("begin")
     await conn.execute(f"lock table {table.name}")
     theirs = await trio.to_thread.run_sync(connect)
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(run_in_caller, theirs, [[bind(table.insert, 1, "a")]])
             await conn.execute("commit")

@@ -23,7 +23,7 @@ async def blocker(server_dsn):
 
 async def cancel_when_blocked(admin, connection, operation, *args):
     """Run the operation, cancel it once its backend waits, and tell whether it was cancelled."""
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
 
             async def cancel():
@@ -45,7 +45,7 @@ async def cancel_and_unlock_later(admin, connection, blocker, operation):
         await trio.sleep(0.1)
         await blocker.execute("select pg_advisory_unlock(1)")
 
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cancel_then_unlock)
             with trio.CancelScope() as scope:
@@ -315,7 +315,7 @@ async def test_a_connection_whose_server_does_not_answer_is_closed_after_the_gra
     async with open_proxy(server_dsn) as proxy, open_connection(proxy.dsn) as connection:
         connection.cancel_grace = 0.2
         proxy.silent = True
-        with trio.fail_after(10), trio.move_on_after(0.05) as scope:
+        with trio.fail_after(60), trio.move_on_after(0.05) as scope:
             await connection.run([[bind(SLEEP, 0)]])
 
         assert scope.cancelled_caught
@@ -363,7 +363,7 @@ async def test_a_session_that_is_being_opened_needs_no_clean_up(server_dsn, mock
 async def test_a_rollback_without_an_answer_closes_the_connection_after_the_grace(server_dsn):
     async with open_proxy(server_dsn) as proxy, open_connection(proxy.dsn) as connection:
         connection.cancel_grace = 0.2
-        with trio.fail_after(10), trio.CancelScope() as scope:
+        with trio.fail_after(60), trio.CancelScope() as scope:
             async with connection.transaction():
                 proxy.silent = True
                 scope.cancel()

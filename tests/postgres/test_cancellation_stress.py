@@ -20,7 +20,7 @@ ENOUGH = 20  # operations of each kind that are cancelled, and that complete, fo
 SLOW_MACHINE = 20.0  # seconds after which ENOUGH has to do
 
 KINDS = ("query", "execute", "run", "statements", "transactions", "block")
-# What an operation of each kind has stored if it completed.
+# The rows that an operation of each kind has stored if it completed.
 STORED = {"query": "", "execute": "a", "run": "a", "transactions": "a", "statements": "ab", "block": "ab"}
 
 SLOW_ECHO = Statement("slow_echo", "select $1::text from pg_sleep($2::float8)", ("value", "seconds"))

@@ -110,7 +110,7 @@ async def guarded_dsn(server_dsn, admin):
 
 
 async def refusal(dsn):
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while True:
             try:
                 async with open_connection(dsn):

@@ -35,7 +35,7 @@ async def test_a_batch_that_waits_does_not_delay_the_others(server_dsn, admin, t
     async with open_pool(server_dsn, size=2) as pool, trio.open_nursery() as nursery:
         both = in_parallel(Batch((bind(LOCK, 78),)), Batch((bind(table.insert, 1, "a"),)))
         nursery.start_soon(execute, both, pool)
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             while await table.rows() != [1]:
                 pass
         await admin.execute("select pg_advisory_unlock(78)")

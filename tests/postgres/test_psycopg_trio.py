@@ -91,7 +91,7 @@ async def test_a_pipeline_returns_each_result_to_its_cursor(conn):
 async def test_a_pipeline_that_fills_both_socket_buffers_completes(conn):
     blob = "x" * 200_000
 
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         async with conn.pipeline():
             cursors = [await conn.execute("select %s::text", [blob]) for _ in range(50)]
             got = [len((await cursor.fetchone())[0]) for cursor in cursors]
@@ -250,7 +250,7 @@ async def test_closing_wakes_a_task_that_waits_on_the_connection(conn, admin):
         except psycopg.OperationalError as error:
             raised.append(error)
 
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(wait)
             await until_blocked(admin, conn.info.backend_pid, on="Timeout")

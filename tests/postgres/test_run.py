@@ -234,7 +234,7 @@ async def test_the_implicit_begin_keeps_the_isolation_level(server_dsn):
 async def test_a_run_larger_than_every_socket_buffer_completes(conn):
     blob = "x" * 200_000
 
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         results = await conn.run([[bind(ECHO, blob), bind(ECHO, blob)] for _ in range(20)])
 
     assert [[len(result.get_value(0, 0)) for result in transaction] for transaction in results] == [
@@ -258,7 +258,7 @@ async def test_after_a_parameter_that_is_not_bytes_nothing_is_committed(conn, ta
 
 
 async def test_a_copy_statement_is_refused(conn, table):
-    with trio.fail_after(10), pytest.raises(psycopg.Error):
+    with trio.fail_after(60), pytest.raises(psycopg.Error):
         await conn.run([[bind(Statement("copy", f"copy {table.name} from stdin", ()))]])
 
     assert conn.closed or await is_usable(conn)

@@ -9,6 +9,8 @@ from trioboss.errors import UsageError
 from trioboss.postgres import Connection, open_connection
 from trioboss.postgres.dsn import parse_dsn, session_parameters
 from trioboss.postgres.settings import SESSION_SETTINGS
+from trioboss.postgres.wire import BoundStatement
+from trioboss.sql import Statement
 
 
 async def setting(connection, name):
@@ -113,3 +115,14 @@ async def test_the_error_for_a_dsn_that_cannot_be_parsed_does_not_quote_it(dsn):
 
     assert "sec" not in str(caught.value)
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+async def test_a_session_that_cannot_be_reset_is_closed(server_dsn):
+    """A short statement_timeout that a user has left in it may end the reset, too."""
+    async with open_connection(server_dsn) as connection:
+        once = BoundStatement(Statement("once", "create temp table once ()", ()))
+        await connection.begin_session(once)
+
+        await connection.reset_session()
+
+        assert connection.closed

@@ -61,7 +61,7 @@ async def test_a_flood_of_forged_notifications_costs_few_claims_and_delays_nothi
 
 
 def count_reads(boss, monkeypatch):
-    """What the services of a boss read because of notifications."""
+    """The reads of a boss's services that notifications cause."""
     reads = []
     adapter = boss._runtime.adapter
     kind = type(adapter)

@@ -1,6 +1,6 @@
 """Nobody leads our functions and statements astray: not by a search_path, not by temporary tables, not by overloads.
 
-Whoever may create objects somewhere can try to have them taken for ours or for Postgres's own, by a session that has
+A role that may create objects somewhere can try to have them taken for ours or for Postgres's own, by a session with
 more rights. Functions fix their search_path or qualify every name; our sessions fix theirs.
 """
 
@@ -187,7 +187,7 @@ def test_who_migrates_is_not_led_astray(empty_dsn):
 
 
 async def test_your_own_statements_find_your_own_tables(boss):
-    """What our sessions do not look for, yours do: in a transaction of the boss the path is yours."""
+    """Your sessions search a path that ours do not: in a transaction of the boss the path is yours."""
     async with boss.transaction() as conn:
         await conn.execute("create table mine (x int)")
         await conn.execute("insert into public.mine values (1)")

@@ -91,7 +91,7 @@ async def test_the_health_port_answers_a_corpus(request_):
 
 
 async def test_the_health_port_has_a_limit_of_connections():
-    """One more than there may be: one of them is closed at once, and the others get their answers."""
+    """One more than there may be: the oldest is closed at once, and the others get their answers."""
     answers = []
 
     async def ask(port):
@@ -104,7 +104,7 @@ async def test_the_health_port_has_a_limit_of_connections():
                     refused.set()
 
     opened, refused = [], trio.Event()
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         async with trio.open_nursery() as server:
             port = await server.start(serve_health, NoMetrics(), ("127.0.0.1", 0))
             async with trio.open_nursery() as nursery:
@@ -116,6 +116,22 @@ async def test_the_health_port_has_a_limit_of_connections():
                         await stream.send_all(REQUESTS[0])
             server.cancel_scope.cancel()
     assert sum(answer.startswith(b"HTTP/1.1 200") for answer in answers) == _MOST_CONNECTIONS
+
+
+async def test_silent_connections_do_not_keep_probes_out():
+    """A probe restarts a worker that does not answer, so a connection that sends nothing gives way to a new one."""
+    with trio.fail_after(60):
+        async with trio.open_nursery() as server, contextlib.AsyncExitStack() as stack:
+            port = await server.start(serve_health, NoMetrics(), ("127.0.0.1", 0))
+            for number in range(3 * _MOST_CONNECTIONS):
+                silent = await stack.enter_async_context(await trio.open_tcp_stream("127.0.0.1", port))
+                if number % 2:
+                    await silent.send_all(b"GET /live HTTP/1.1\r\nX-Slow: ")
+            async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+                await stream.send_all(REQUESTS[0])
+                answer = b"".join([chunk async for chunk in stream])
+            server.cancel_scope.cancel()
+    assert answer.startswith(b"HTTP/1.1 200")
 
 
 cron_parts = st.one_of(

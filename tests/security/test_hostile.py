@@ -46,7 +46,7 @@ HOSTILE = [
 NO_NAMES = [text for text in HOSTILE if text not in ("../../etc/passwd", "__proto__")]
 
 
-def verbs(boss, name):
+def methods(boss, name):
     """Every way a name gets in."""
     yield lambda: boss.create_queue(name)
     yield lambda: boss.create_queue("fine", dead_letter=name)
@@ -72,13 +72,13 @@ def verbs(boss, name):
 
 
 @pytest.mark.parametrize("name", NO_NAMES, ids=ascii)
-def test_a_name_that_is_none_is_refused_by_every_verb_before_any_sql(quarry, name):
+def test_a_name_that_is_none_is_refused_by_every_operation_before_any_sql(quarry, name):
     if "*" not in name:  # which makes it a pattern there
         with pytest.raises(trioboss.UsageError):
             quarry.fetch(name)
-    for number, verb in enumerate(verbs(quarry, name)):
+    for number, method in enumerate(methods(quarry, name)):
         with pytest.raises(trioboss.UsageError) as refusal:
-            verb()
+            method()
         assert str(refusal.value).isprintable(), number
 
 

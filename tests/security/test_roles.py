@@ -48,10 +48,10 @@ async def test_a_job_goes_its_way_through_the_hands_of_all_roles(granted_dsn):
             ]
             await producer.insert("q", [{"data": 1}, {"data": 2, "id": sent[0][1]}])
             jobs = [await reader.wait_for(queue, id) for queue, id in sent]
-            letters = await reader.find_jobs("letters")
+            dead_letters = await reader.find_jobs("letters")
 
     assert [job.state for job in jobs] == ["completed", "failed", "completed", "completed"]
-    assert [letter.source_id for letter in letters] == [sent[1][1]]
+    assert [dead_letter.source_id for dead_letter in dead_letters] == [sent[1][1]]
 
 
 async def test_a_worker_fires_cron_and_leads_but_producers_and_readers_do_not(granted_dsn):
@@ -160,7 +160,7 @@ READING = {
     *("find_live_jobs", "find_new", "find_newest_ended_jobs", "find_newest_live_jobs"),
     *(
         "find_long_queues",
-        "find_retired",
+        "find_deleted_history",
         "find_unseen_leases",
         "find_copies",
         "count_jobs_of",
@@ -175,13 +175,14 @@ READING = {
     *("observe_failures", "observe_queues", "observe_running", "preview_redrive"),
     *("get_deployments", "list_blocked_keys"),
 }
-# What the dashboard and statistics read.
+# Tables that the dashboard and statistics read.
 READING |= {
-    *("find_empty", "find_queues_with_jobs", "get_samples", "get_warnings", "show_attempts", "show_audit"),
-    *("show_backlog", "show_dead_letter", "show_ended_jobs", "show_errors", "show_excerpts", "show_keys"),
-    *("show_live_jobs", "show_pipeline"),
+    *("find_empty", "find_missing_days", "find_queues_with_jobs", "get_samples", "get_warnings"),
+    *("show_attempts", "show_audit"),
+    *("show_backlog", "show_backlog_size", "show_dead_letter", "show_ended_jobs", "show_errors"),
+    *("show_excerpts", "show_keys", "show_live_jobs", "show_pipeline"),
     *("show_queues", "show_rates", "show_schedules", "show_slowest", "show_workers"),
-    *("show_events", "show_history_audits", "show_payload", "show_worker_count"),
+    *("show_events", "show_history_audits", "show_job", "show_payload", "show_worker_count", "get_end"),
     *("check_lake", "count_jobs_of", "find_copies", "list_lakes"),
 }
 HARMLESS |= {"limit_action", "limit_transaction", "find_long_queues", "show_queue_of_job", "show_rights"}
@@ -365,8 +366,9 @@ def test_a_mistake_is_one_sentence(arguments, code, said, capsys):
     assert main(arguments) == code
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert said in captured.err
-    assert captured.err.count("\n") == 1
+    message, address = captured.err.splitlines()
+    assert said in message
+    assert address.startswith("  documentation: ")
 
 
 def test_grants_to_a_role_that_does_not_exist_change_nothing(dsn, capsys):
@@ -387,4 +389,4 @@ def test_who_lacks_a_right_reads_one_sentence(shown_dsn, capsys):
     assert main(["pause", "q", "--dsn", as_role(shown_dsn, "reader")]) == 2
     said = capsys.readouterr().err
     assert "permission denied" in said
-    assert said.count("\n") == 1
+    assert said.count("\n") == 2  # and the address of a page

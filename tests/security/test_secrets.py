@@ -86,7 +86,7 @@ async def test_neither_password_nor_payload_is_seen_where_it_does_not_belong(wor
             await process.wait()
     log = b"".join(said).decode()
 
-    assert "this one fails" in log  # it was heard
+    assert "this one fails" in log  # the log was captured
     assert not CANARY.search(log)
     assert not CANARY.search(shown)
     assert "worker canary_app:app" in shown  # it was seen
@@ -107,7 +107,7 @@ async def send_both(boss):
 
 
 def command_lines():
-    """What `ps` shows of all processes."""
+    """The arguments of all processes, as `ps` shows them."""
     lines = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -118,7 +118,7 @@ def command_lines():
 
 
 def activity(dsn):
-    """What other users of the database see."""
+    """The sessions as other users of the database see them."""
     with psycopg.connect(dsn) as connection:
         return str(connection.execute("select query, application_name from pg_stat_activity").fetchall())
 
@@ -130,7 +130,7 @@ async def test_metrics_and_probes_hold_no_secret(boss):
     async def handler(job):
         return job.data
 
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(metrics.run)
             await boss.work("q", handler)

@@ -1,4 +1,4 @@
-"""What we run and what we depend on: no code out of data, and few dependencies."""
+"""The code that we run and depend on: no code out of data, and few dependencies."""
 
 import ast
 import re

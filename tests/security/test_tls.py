@@ -65,7 +65,7 @@ def encrypted(tmp_path_factory):
 
 
 def doctors_word(dsn, capsys):
-    """What `doctor` says about encryption."""
+    """The findings of `doctor` about encryption."""
     main(["doctor", "--dsn", dsn, "--json"])
     return next(f for f in json.loads(capsys.readouterr().out) if f["check"] == "encryption")
 

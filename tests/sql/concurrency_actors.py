@@ -1,4 +1,4 @@
-"""Who works on the queue of the arena: senders, changers, plain SQL writers and dispatchers, good and bad."""
+"""The threads that work on one queue: senders, changers, plain SQL writers and dispatchers, good and bad."""
 
 import time
 from collections.abc import Callable
@@ -242,7 +242,7 @@ class Dispatcher:
             settles_alone = False
             jobs = list(answer.claim.jobs) if answer.claim is not None else []
             self.arena.count("claimed", len(jobs))
-            # What waits for another transaction is tried again with what ends next.
+            # An outcome that waits for another transaction is tried again with the next ones.
             settled = {lease.id for lease in settlements.leases} - answer.postponed
             settlements = _join(settlements.without(settled), self._work(hand, jobs))
             if not jobs:

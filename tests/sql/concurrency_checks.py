@@ -1,4 +1,4 @@
-"""What has to be true after many threads have worked on a queue: order, one at a time, nothing lost, nothing stuck."""
+"""The invariants of a queue after many threads have worked on it: order, one at a time, nothing lost, nothing stuck."""
 
 from collections.abc import Callable
 from typing import Any

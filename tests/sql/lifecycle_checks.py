@@ -12,7 +12,7 @@ from lifecycle_sessions import Row
 # A job whose last attempt was released may be queued beside a retry that has taken its slot.
 VIOLATIONS = """
     WITH live AS MATERIALIZED (
-        SELECT j.queue, coalesce(j.key, '') AS key, q.policy, j.readiness, j.attempt, j.once, j.owner, j.backlog,
+        SELECT j.queue, coalesce(j.key, '') AS key, q.policy, j.readiness, j.attempt, j.unique_key, j.owner, j.backlog,
                j.readiness < 'active' AND j.attempt = 0 AS created, j.readiness < 'active' AND j.attempt > 0 AS retry,
                EXISTS (SELECT FROM trioboss.attempt a WHERE a.job_id = j.id AND a.attempt = j.attempt
                        AND a.outcome = 'released') AS released
@@ -26,8 +26,8 @@ VIOLATIONS = """
                count(*) FILTER (WHERE readiness < 'active') AS queued,
                count(*) FILTER (WHERE readiness = 'active') AS active,
                count(*) FILTER (WHERE readiness IN ('ready', 'active', 'ended')) AS admitted,
-               count(*) FILTER (WHERE starts_with(once, 'ended:') AND readiness <= 'active') AS once,
-               count(*) FILTER (WHERE starts_with(once, 'started:') AND readiness < 'active') AS singleton
+               count(*) FILTER (WHERE starts_with(unique_key, 'ended:') AND readiness <= 'active') AS once,
+               count(*) FILTER (WHERE starts_with(unique_key, 'started:') AND readiness < 'active') AS singleton
         FROM live GROUP BY 1, 2, 3
     ) k, LATERAL (VALUES
         ('one created in a short queue', created, policy = 'short'),

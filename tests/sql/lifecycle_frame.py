@@ -25,7 +25,7 @@ _KEY_LOCKS = """
 
 
 class LifecycleFrame(RuleBasedStateMachine):
-    """What every step needs. The steps are in lifecycle_machine.py."""
+    """The objects that every step needs. The steps are in lifecycle_machine.py."""
 
     def __init__(self, sessions: Sessions) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class LifecycleFrame(RuleBasedStateMachine):
         self.sessions.clear()
         self.model = Model({}, START, {})
         self.drafts: dict[int, Layer] = {}
-        """What the callers have changed and not committed."""
+        """The changes of callers that are not committed."""
         self.witness = Witness()
         self.names: list[str] = []
         self.claimed: list[Job] = []
@@ -88,8 +88,10 @@ class LifecycleFrame(RuleBasedStateMachine):
         """Take over what only the database can decide: the ids of dead letters, the random part of a backoff."""
         for job in [job for job in layer.jobs.values() if job]:
             if job.source_id is not None and job.attempt == 0 and job.id not in self.witness.sent:
-                letters = "SELECT id FROM trioboss.job WHERE source_id = %s AND id <> ALL (%s)"
-                ((id,),) = self.sessions.query(letters, [job.source_id, list(self.witness.sent)], session)
+                dead_letters = "SELECT id FROM trioboss.job WHERE source_id = %s AND id <> ALL (%s)"
+                ((id,),) = self.sessions.query(
+                    dead_letters, [job.source_id, list(self.witness.sent)], session
+                )
                 layer.rename(job, id)
                 self.witness.saw_sent(id, irregular=True)
             elif job.random_start:

@@ -1,4 +1,4 @@
-"""What the jobs of a few queues should look like: the rules in plain Python, without SQL.
+"""The expected state of the jobs of a few queues: the rules in plain Python, without SQL.
 
 It is written from the documents and not from the statements: a job is a value, a statement is a layer of changed
 jobs, and time is an argument. How the database gets there is not part of it: it has no checks of backlogs and no
@@ -87,13 +87,13 @@ class Model:
             lock = ("key lock", self.key_locks[queue.name, key])
             layer.changes.add(lock)
             if waits:
-                layer.wants.add(lock)
+                layer.needs.add(lock)
 
     def _find_throttle_slot(self, layer: Layer, request: SendRequest, seconds: int) -> Slot | None:
         begins = datetime.fromtimestamp(self.now.timestamp() // seconds * seconds, self.now.tzinfo)
         for step in range(2 if request.next_slot else 1):
             slot = ("throttle", request.queue, request.key, begins + step * timedelta(seconds=seconds))
-            layer.wants.add(slot)
+            layer.needs.add(slot)
             if layer.find_throttled(slot) is None:
                 return slot
         return None

@@ -1,6 +1,6 @@
 """The sessions of the lifecycle machine: our own, two callers with transactions of their own, and one that may wait.
 
-Statements get the time from the test. What the waiting session does may wait for a caller; it runs in a thread.
+Statements get the time from the test. The steps of the waiting session may wait for a caller; it runs in a thread.
 """
 
 import time

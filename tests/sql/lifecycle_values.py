@@ -13,7 +13,7 @@ COMPLETED, CANCELLED, FAILED = JobState.COMPLETED, JobState.CANCELLED, JobState.
 QUEUED = (Readiness.DEFERRED, Readiness.BLOCKED, Readiness.WAITING, Readiness.READY)
 
 Slot = tuple[object, ...]
-"""What one job has and no other can have at the same time: by a policy, by send_once, by a throttle, or a lock."""
+"""The values that only one job can have at a time: by a policy, by send_once, by a throttle, or a lock."""
 
 
 @attrs.frozen
@@ -118,7 +118,7 @@ class ModelJob:
 
     @property
     def slots(self) -> set[Slot]:
-        """What it keeps other jobs from having, by the policy of the queue and by the way it was sent."""
+        """The values that it keeps other jobs from having, by the policy of the queue and by the way it was sent."""
         where = (self.queue, self.key)
         live = self.is_running_or_queued
         waits = self.is_queued and self.has_slot
@@ -143,10 +143,10 @@ class Layer:
     """Attempts that did not end well: job, attempt, outcome."""
     targets: set[UUID] = attrs.field(factory=set)
     """Jobs that the statement names."""
-    wants: set[Slot] = attrs.field(factory=set)
+    needs: set[Slot] = attrs.field(factory=set)
     """Slots that it tries to take."""
     changes: set[Slot] = attrs.field(factory=set)
-    """Slots that it took or gave up, or whose owner it changed: a statement that wants one waits for the commit."""
+    """Slots that it took or gave up, or whose owner it changed: a statement that needs one waits for the commit."""
     gone: set[UUID] = attrs.field(factory=set)
     """Jobs that left the live table. If one returns, it has a new row, which a statement that waits for the old one
     does not see."""
@@ -203,7 +203,7 @@ class Layer:
 
     def has_room(self, job: ModelJob) -> bool:
         """Whether no other job has a slot that this one needs."""
-        self.wants |= job.slots
+        self.needs |= job.slots
         return not any(other.id != job.id and other.slots & job.slots for other in self.all(job.queue))
 
     def merge(self) -> None:
@@ -223,7 +223,7 @@ class Layer:
 
     def must_wait_for(self, other: "Layer") -> bool:
         """Whether the database lets this statement wait until the other transaction ends."""
-        return bool(self.targets & other.targets or self.wants & other.changes)
+        return bool(self.targets & other.targets or self.needs & other.changes)
 
 
 @attrs.frozen

@@ -59,6 +59,7 @@ CASES = [
     Case("claim_early", "later", 3000, DEFERRED, largest_sort=BATCH + 1000, values=CLAIM),
     Case("complete", "busy", 250, where=ACTIVE),
     Case("complete", "busy_keys", 350, where=ACTIVE),
+    Case("complete_unkept", "busy_keys", 300, where=ACTIVE),
     Case("complete_with_copy", "busy", 350, where=ACTIVE),
     Case("retry_failed", "busy", 450, where=ACTIVE),
     Case("retry_failed", "busy_keys", 600, where=ACTIVE),

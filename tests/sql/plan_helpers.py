@@ -28,6 +28,7 @@ LOAD = """
         ('blocked', 'key_strict_fifo', 2, NULL), ('arrivals', 'singleton', 2, NULL),
         ('keys', 'key_strict_fifo', 2, NULL),
         ('later_keys', 'singleton', 2, NULL), ('busy', 'standard', 2, 'dead'), ('busy_keys', 'singleton', 2, 'dead');
+    UPDATE trioboss.queue SET keep_completed = false WHERE name = 'busy_keys';
 
     -- a long backlog of three priorities
     INSERT INTO trioboss.live_job (queue, readiness, priority)

@@ -20,7 +20,7 @@ GRANTS = {
         " trioboss.archive, trioboss.archive_default, trioboss.attempt_default,"
         " trioboss.attempt, trioboss.backlog_check, trioboss.throttle, trioboss.staging, trioboss.schedule,"
         " trioboss.tick, trioboss.subscription, trioboss.idle_dispatcher, trioboss.completion_waiter, trioboss.worker,"
-        " trioboss.leader, trioboss.lake, trioboss.retired, trioboss.reader, trioboss.queue_sample,"
+        " trioboss.leader, trioboss.lake, trioboss.deleted_history, trioboss.reader, trioboss.queue_sample,"
         " trioboss.sampling, trioboss.warning, trioboss.audit, trioboss.deployment TO app; GRANT EXECUTE ON FUNCTION"
         " trioboss.add_counts(integer[], integer[]) TO app"
     ),
@@ -150,7 +150,7 @@ async def test_with_these_rights_a_whole_boss_works(owned_dsn):
 
         await boss.work("q", handler)
         id = await boss.send("q", 1)
-        job = await boss.wait_for("q", id, timeout=10)
+        job = await boss.wait_for("q", id, timeout=60)
 
         assert job.output == 2
         await boss.clear_storage()

@@ -1,4 +1,4 @@
-"""One boss leads: the holder of the lock, or, if that one is silent, the first candidate after its time is over."""
+"""One boss leads: the owner of the lock, or, if that one is silent, the first candidate after its time is over."""
 
 from uuid import uuid4
 

@@ -138,6 +138,23 @@ class Lifecycle(WaitingMachine):
         (self.insert_row if plain else self.send)(session, request)
 
     @rule(
+        pick=picks,
+        key=keys,
+        kind=st.sampled_from(("plain", "once")),
+        back=st.sampled_from(((), ("cancel", "resume"))),
+        plain=st.booleans(),
+    )
+    def send_two_of_a_key(self, pick, key, kind, back, plain):
+        """The second one while the first is active, or queued again after an attempt."""
+        queue = self.pick_queue(pick)
+        first, second = (self.request(queue, key, **KINDS[kind]) for _ in range(2))
+        self.send(OWN, first)
+        self.claim(OWN, queue, 1000, by_priority=True)
+        for name in back:
+            self.change(name, OWN, queue.name, [first.id])
+        (self.insert_row if plain else self.send)(OWN, second)
+
+    @rule(
         session=session_numbers,
         pick=picks,
         keys=st.lists(keys, min_size=1, max_size=4),

@@ -44,7 +44,7 @@ class Scene:
         self.sessions.connections[CALLER].execute(statement, values)
 
 
-# What the caller does and does not commit.
+# The changes of a caller that are not committed.
 OPEN = {
     "send": lambda scene: scene.queue.send("called", CALLER),
     "send of a new key": lambda scene: scene.queue.send("new", CALLER),
@@ -103,7 +103,7 @@ def settle_and_claim(scene):
     return "worked" in keys(scene.queue.claim(50))
 
 
-# What must go on meanwhile.
+# The work that must go on meanwhile.
 OTHERS = {
     "a worker's completion": complete_as_a_worker,
     "a worker's heartbeat": lambda scene: scene.queue.touch(scene.worked) is None,

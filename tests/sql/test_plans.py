@@ -125,6 +125,19 @@ def test_a_load_of_many_jobs_compares_none_with_each_other(early_planner, full_d
     assert plan.rows_of("staging") <= 4 * 2000  # to lock the keys, to insert, to find the backlogs, to delete
 
 
+def test_a_job_with_many_waiters_is_notified_once(early_planner):
+    connection, id = early_planner.connection, make_id()
+    with connection.transaction(force_rollback=True):
+        connection.execute(
+            "INSERT INTO trioboss.completion_waiter SELECT %s, gen_random_uuid(), now() FROM generate_series(1, 5000)",
+            [id],
+        )
+        plan = early_planner.run("notify_waiters", ids=[id])
+
+    assert plan.nodes[0].rows == 1
+    assert plan.rows_of("completion_waiter") == 1
+
+
 # -- maintenance
 
 
@@ -197,7 +210,7 @@ def test_the_statements_find_what_they_are_measured_for(planner):
         "find_ended_jobs",
         "find_newest_ended_jobs",
     }
-    counted |= {"fail", "send", "get_blocked_keys"}
+    counted |= {"fail", "send", "get_blocked_keys", "complete_unkept"}
     found = {str(case): run(planner, case).nodes[0].rows for case in CASES if case.statement in counted}
     few = {
         "claim busy": 1,
@@ -229,7 +242,7 @@ INDEXES = re.findall(
     MIGRATIONS,
 )
 ALL_INDEXES = re.findall(r"((?:--[^\n]*\n)*)CREATE (?:UNIQUE )?INDEX (\w+) ON ", MIGRATIONS)
-CONSTRAINTS = {"live_job_slot", "live_job_once"}  # they are there for the policies
+CONSTRAINTS = {"live_job_slot", "live_job_unique_key"}  # they are there for the policies
 FUNCTIONS = {"drop_if_ended"}  # the plans inside of a function are not shown
 
 
@@ -238,7 +251,9 @@ def test_every_index_says_which_statement_needs_it():
     assert len(ALL_INDEXES) > len(INDEXES) >= 10
     for comment, index in ALL_INDEXES:
         assert comment, index
-        if index not in CONSTRAINTS:
+        if index in CONSTRAINTS:
+            assert re.search(r"\(P\d+", comment), index  # the promise of GUARANTEES.md that it holds
+        else:
             named = set(re.findall(r"\w+\.sql", comment))
             assert named, index
             assert named <= names, index
@@ -291,6 +306,21 @@ def test_the_list_of_blocked_keys_counts_a_part_of_the_jobs_behind_them(planner)
 
     assert [node for node in plan.of_kind("Seq Scan") if node.rows + node.filtered > 20] == []
     assert plan.rows_of("live_job_common") <= 10_000 + 100
+
+
+@pytest.mark.parametrize("before", ["created", "retry", "active", "completed"])
+def test_the_size_of_a_queue_reads_no_history_unless_ended_jobs_are_asked_for(planner, before):
+    plan = planner.run("get_queue_size", queue="backlog", before=before)
+
+    assert [node.table for node in plan.nodes if node.table and node.table.startswith("archive")] == []
+
+
+@pytest.mark.parametrize("before", ["cancelled", "failed"])
+def test_the_size_of_a_queue_with_ended_jobs_reads_the_history_of_a_day(planner, before):
+    plan = planner.run("get_queue_size", queue="backlog", before=before)
+    history = {node.table for node in plan.nodes if node.table and node.table.startswith("archive")}
+
+    assert plan.rows_of(*history) <= 80_000 / 14 * 2  # a day is part of two tables
 
 
 @pytest.mark.parametrize("queue", ["backlog", None])

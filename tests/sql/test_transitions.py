@@ -265,8 +265,8 @@ def run_event(subject: Subject, event: ReadinessEvent, delay: float) -> None:
             subject.run(subject.sessions.store.manual.complete, subject.id, None, own=True)
         case ReadinessEvent.COMPLETE_QUEUED:
             subject.execute("complete_queued", ids=uuid_array([subject.id]))
-        case ReadinessEvent.HASTEN:
-            subject.execute("hasten", ids=uuid_array([subject.id]), run_now=True)
+        case ReadinessEvent.RESCHEDULE:
+            subject.execute("reschedule", ids=uuid_array([subject.id]), run_now=True)
         case ReadinessEvent.UPDATE_JOBS:
             # Another time than that of its readiness: now, or later.
             delay = 0 if subject.readiness() is Readiness.DEFERRED else 3600
@@ -321,6 +321,29 @@ def test_a_job_of_an_owned_key_is_neither_admitted_nor_claimed(sessions, policy)
         run_event(subject, event, 0)
 
     assert subject.readiness() is Readiness.WAITING
+
+
+# How an attempted job of strict FIFO, which owns its key, gets to where the event finds it.
+OWNERS: dict[ReadinessEvent, Callable[[Subject], None]] = {
+    **dict.fromkeys(
+        (ReadinessEvent.PROMOTE_DUE, ReadinessEvent.RESCHEDULE, ReadinessEvent.UPDATE_JOBS),
+        lambda subject: subject.fail(delay=3600),
+    ),
+    **dict.fromkeys((ReadinessEvent.RETRY_FAILED, ReadinessEvent.RELEASE), leave),
+    ReadinessEvent.RETRY: lambda subject: subject.fail(dead=True),
+}
+
+
+@pytest.mark.parametrize("event", OWNERS)
+def test_a_job_that_owns_its_key_becomes_ready_without_being_admitted(sessions, event):
+    subject = Subject.send(sessions, f"owner-{event}", Policy.KEY_STRICT_FIFO)
+    subject.claim()
+    OWNERS[event](subject)
+    make_due(subject)
+    run_event(subject, event, 0)
+
+    assert subject.readiness() is Readiness.READY
+    assert sessions.query("SELECT owner FROM trioboss.live_job WHERE id = %s", [subject.id]) == [("key:key",)]
 
 
 def test_events_are_named_after_their_statements():

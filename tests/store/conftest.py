@@ -99,3 +99,10 @@ async def offline_boss(boss: trioboss.Boss) -> AsyncIterator[trioboss.Boss]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(base, "execute", execute)
         yield boss
+
+
+@pytest.fixture
+async def q(boss):
+    """A boss with a queue `q`."""
+    await boss.create_queue("q")
+    return boss

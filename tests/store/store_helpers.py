@@ -60,3 +60,18 @@ async def until_blocked(database: psycopg.Connection[Any]) -> None:
 def is_a_session_blocked(database: psycopg.Connection[Any]) -> bool:
     """Whether a session waits for a lock."""
     return database.execute("select 1 from pg_locks where not granted").fetchone() is not None
+
+
+async def make_one_of_each(boss):
+    """A job in each state."""
+    failed = await fail_for_good(boss, "q")
+    ids = {"failed": failed.id}
+    for state, method in {"completed": boss.complete, "cancelled": boss.cancel}.items():
+        ids[state] = await boss.send("q")
+        await method("q", await boss.fetch("q"))
+    ids["retry"] = await boss.send("q", retry_delay=60)
+    await boss.fail("q", await boss.fetch("q"))
+    ids["active"] = await boss.send("q")
+    await boss.fetch("q")
+    ids["created"] = await boss.send("q")
+    return ids

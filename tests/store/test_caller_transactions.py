@@ -305,7 +305,7 @@ async def test_a_fetch_needs_no_second_connection_of_the_pool(dsn, policy):
     async with trioboss.open_boss(dsn, pool_size=1, supervise=False, schedule=False) as boss:
         await boss.create_queue("q", policy=policy)
         await boss.send("q")
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             async with boss.transaction() as conn:
                 assert len(await boss.fetch("q", conn=conn)) == 1
 

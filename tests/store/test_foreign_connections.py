@@ -125,7 +125,9 @@ class Named:
         (Named.make("connection", module="psycopg2.extensions"), "is a connection of psycopg2: .* psycopg 3"),
         (Named.make("Connection", module="asyncpg.connection"), "is a connection of asyncpg: .* psycopg 3"),
         (Named.make("Wrapper", connection=5), "pass its attribute `connection`"),
-        (5, "builtins.int cannot be used under trio: pass a trioboss Connection"),
+        (Named.make("Fairy", driver_connection=5, connection=5), "pass its attribute `driver_connection`"),
+        (Named.make("ConnectionHandler"), r"pass one of its connections: `connections\['default'\]`"),
+        (5, "builtins.int is not a connection: pass one of psycopg 3, of Django or of SQLAlchemy"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -134,6 +136,16 @@ async def test_a_connection_that_cannot_be_used_says_what_to_pass(boss, sync_bos
     with pytest.raises(trioboss.UsageError, match=f"^conn: .*{problem}"):
         await boss.send("q", conn=connection)
     with pytest.raises(trioboss.UsageError, match=f"^conn: .*{problem}"):
+        sync_boss.send("q", conn=connection)
+
+
+async def test_a_connection_of_sqlalchemy_for_asyncio_says_what_to_pass(boss, sync_boss, dsn):
+    asyncio_of_sqlalchemy = pytest.importorskip("sqlalchemy.ext.asyncio")
+    await boss.create_queue("q")
+    connection = asyncio_of_sqlalchemy.create_async_engine("postgresql+psycopg://").connect()
+    with pytest.raises(trioboss.UsageError, match=r"AsyncConnection: it belongs to asyncio: pass the conn"):
+        await boss.send("q", conn=connection)
+    with pytest.raises(trioboss.UsageError, match=r"AsyncConnection: it belongs to asyncio: pass the conn"):
         sync_boss.send("q", conn=connection)
 
 

@@ -45,6 +45,17 @@ async def test_a_connection_that_is_lost_before_the_commit_raises_an_error_of_ou
     assert not exists(database, "lost")
 
 
+async def test_a_lock_of_the_session_ends_with_a_transaction_that_is_rolled_back(boss, database):
+    async def lock_and_fail():
+        async with boss.transaction() as conn:
+            await conn.execute("SELECT pg_advisory_lock(4711)")
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        await lock_and_fail()
+    assert database.execute("SELECT pg_try_advisory_lock(4711)").fetchone()[0]
+
+
 async def test_a_call_in_a_failed_transaction_is_not_worth_repeating(boss):
     async def send_after_an_error():
         async with boss.transaction() as conn:

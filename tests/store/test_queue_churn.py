@@ -8,7 +8,7 @@ import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from store_helpers import open_quiet_boss
+from store_helpers import open_quiet_boss, until_blocked
 
 import trioboss
 from trioboss.errors import JobNotFound, LeaseLost, QueueBusy, QueueChanged, UnknownQueue
@@ -30,6 +30,33 @@ async def test_a_send_after_the_queue_was_created_again_with_another_table_succe
         for _ in range(2):
             with pytest.raises(UnknownQueue):
                 await boss.send("q")
+
+
+@pytest.mark.parametrize(
+    "refer",
+    [
+        lambda boss, **conn: boss.subscribe("event", "q", **conn),
+        lambda boss, **conn: boss.schedule("q", "@daily", **conn),
+    ],
+    ids=["subscribe", "schedule"],
+)
+async def test_a_reference_to_a_queue_that_is_being_deleted_raises_unknown_queue(boss, dsn, refer):
+    await boss.create_queue("q")
+    raised = []
+
+    async def wait_for_the_deletion():
+        with pytest.raises(UnknownQueue) as error:
+            await refer(boss)
+        raised.append(error)
+
+    with psycopg.connect(dsn) as deleting, psycopg.connect(dsn, autocommit=True) as watching:
+        deleting.execute("select trioboss.delete_queue('q')")
+        with trio.fail_after(30):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(wait_for_the_deletion)
+                await until_blocked(watching)
+                deleting.commit()
+    assert len(raised) == 1
 
 
 STEPS = (

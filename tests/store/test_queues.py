@@ -312,3 +312,10 @@ async def test_a_dead_letter_queue_that_jobs_name_is_not_deleted(boss):
         await boss.delete_queue("dead")
     await boss.fail("q", await boss.fetch("q"))
     await boss.delete_queue("dead")
+
+
+async def test_one_name_instead_of_a_list_of_names_is_refused(offline_boss):
+    with pytest.raises(
+        trioboss.UsageError, match="names: 'qq' is one name: use a list of names, or `get_queue`"
+    ):
+        await offline_boss.get_queues("qq")

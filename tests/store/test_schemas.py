@@ -125,7 +125,7 @@ async def test_a_lock_in_one_schema_blocks_nobody_in_another(bosses, shared_dsn)
         await boss.create_queue("q", policy="key_strict_fifo")
     large, small = bosses
 
-    with trio.fail_after(5):
+    with trio.fail_after(60):
         async with large.transaction() as conn:
             await large.send("q", "large", singleton_key="k", conn=conn)
             await small.send("q", "small", singleton_key="k")

@@ -176,6 +176,37 @@ async def test_without_a_claim_the_call_waits_for_its_notifications(operations):
     assert alone.follow_up == with_a_claim.follow_up
 
 
+@pytest.mark.parametrize("together", [True, False])
+async def test_a_job_stays_in_the_history_if_its_queue_keeps_jobs_since_it_was_cached(boss, dsn, together):
+    store, worker = boss._store, make_id()
+    await boss.create_queue("q", keep_completed=False)
+    await boss.send("q")
+    (job,) = (await execute(store.claiming.claim("q", ClaimRequest(1, worker)), boss._pool)).jobs
+    cached = await boss.get_queue("q")
+    async with open_quiet_boss(dsn) as other:
+        await other.update_queue("q", keep_completed=True)
+    store.context.remember([cached])
+    settlements = Settlements(completed=[(job.lease, '"out"')])
+    request = ClaimRequest(1, worker) if together else None
+    answer = await execute(store.settle_and_claim.settle_and_claim("q", settlements, request), boss._pool)
+
+    assert answer.settled == {job.id: "completed"}
+    assert (await boss.get_job_by_id("q", job.id)).output == "out"
+
+
+@pytest.mark.parametrize(
+    ("options", "statement"),
+    [({}, "complete"), ({"keep_completed": False}, "complete_unkept")],
+)
+async def test_jobs_that_leave_no_row_have_a_statement_that_reads_no_row(boss, options, statement):
+    await boss.create_queue("q", **options)
+    await boss.send("q")
+    settlements = Settlements(completed=[(lease, "null") for lease in leases(1)])
+
+    operation = boss._store.settle_and_claim.settle_and_claim("q", settlements, None)
+    assert [name for name in names_of(next(operation)) if name.startswith("complete")] == [statement]
+
+
 async def test_a_claim_beside_a_failure_whose_slot_was_taken_meanwhile_is_reported_as_unknown(
     boss, dsn, database
 ):

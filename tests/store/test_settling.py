@@ -9,6 +9,8 @@ from store_helpers import fail_for_good, open_quiet_boss, take
 import trioboss
 from trioboss import Settled
 from trioboss.model.ids import make_id
+from trioboss.model.settle_and_claim import Failure, Settlements
+from trioboss.store.settling import plan_settling
 
 BY_LEASE = ["complete", "fail", "touch"]
 BY_ID = ["cancel", "resume", "retry", "delete_job"]
@@ -66,6 +68,16 @@ async def test_a_completed_job_leaves_no_row_where_none_is_wanted(boss, database
     assert (await boss.complete("q", job)).affected == 1
     assert await boss.get_job_by_id("q", job.id) is None
     assert database.execute("select count(*) from trioboss.all_jobs").fetchone() == (0,)
+
+
+async def test_a_completed_job_is_kept_if_its_queue_keeps_jobs_since_it_was_cached(boss, dsn):
+    await boss.create_queue("q", keep_completed=False)
+    (job,) = await take_some(boss, 1)
+    async with open_quiet_boss(dsn) as other:
+        await other.update_queue("q", keep_completed=True)
+
+    assert (await boss.complete("q", job)).affected == 1
+    assert (await boss.get_job_by_id("q", job.id)).state == "completed"
 
 
 async def test_a_failed_job_leaves_a_row_in_any_case(boss):
@@ -329,3 +341,29 @@ async def test_the_ids_of_settled_jobs_are_uuids(q):
     (job,) = await take_some(q, 1)
 
     assert all(isinstance(id, UUID) for id in (await q.complete("q", str(job.id))).ids)
+
+
+# -- many
+
+
+@pytest.mark.parametrize("policy", ["standard", "key_strict_fifo"])
+async def test_many_attempts_are_failed_and_given_back_in_pieces(boss, policy):
+    """One statement for all of them compares each with each."""
+    await boss.create_queue("q", policy=policy, retry_limit=1)
+    await boss.insert("q", [{"data": i, "singleton_key": str(i)} for i in range(250)])
+    context, settling = boss._store.context, boss._store.settling
+
+    jobs = await boss.fetch("q", batch_size=250)
+    released = Settlements(released=[job.lease for job in jobs])
+    assert len(plan_settling(context, context.cached("q"), released).statements) == 3
+    await boss._execute(settling.release_leases("q", released.released))
+    assert (await boss.get_queue_stats("q")).retries == 250
+
+    jobs = await boss.fetch("q", batch_size=250)
+    failures = [(job.lease, Failure(None, outcome="lost")) for job in jobs]
+    assert len(plan_settling(context, context.cached("q"), Settlements(failed=failures)).statements) == 6
+    assert len(await boss._execute(settling.fail_leases("q", failures))) == 250
+
+    settled = await boss.fail("q", await boss.fetch("q", batch_size=250), "by call")
+    assert (settled.affected, set(settled.ids)) == (250, {job.id for job in jobs})
+    assert {job.state for job in await boss.find_jobs("q", limit=300)} == {"failed"}

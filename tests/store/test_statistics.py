@@ -106,6 +106,32 @@ async def test_a_queue_in_which_nothing_changes_has_no_further_rows(boss, sample
     assert [(ready, deferred) for _, _, ready, deferred in rows if ready is not None] == [(1, 1)]
 
 
+@pytest.mark.parametrize("ahead", ["2 hours", "100 years"])
+async def test_samples_go_on_after_the_clock_of_the_server_was_wrong(boss, sampled, ahead):
+    sampled.execute("update trioboss.sampling set counted = now() + %s::interval", [ahead])
+    await boss.create_queue("q")
+    await boss.send("q")
+
+    await sample(boss)
+
+    assert (await history(boss))[0]["arrived"] == 1
+
+
+async def test_counts_for_other_bounds_can_be_read(boss, sampled):
+    """A worker of another version has written them, beside ours."""
+    await boss.create_queue("q")
+    sampled.execute(
+        "insert into trioboss.queue_sample (minute, queue, completed, waits, runs) values "
+        "(date_trunc('minute', now()), 'q', 3, '{1,1,1}', array_fill(1, array[20])), "
+        "(date_trunc('minute', now()) - interval '1 min', 'q', 13, array_fill(1, array[13]), '{1}')"
+    )
+
+    _, samples = await history(boss)
+
+    assert {len(each.waits) for each in samples} == {len(each.runs) for each in samples} == {len(BOUNDS) + 1}
+    assert sum(samples[0].waits) + sum(sum(each.waits) for each in samples[1:]) == 16
+
+
 async def test_a_period_without_a_sample_is_like_the_one_before(boss, sampled):
     await boss.create_queue("q")
     await boss.send("q")

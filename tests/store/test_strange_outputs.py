@@ -1,6 +1,7 @@
-"""What a handler hands back may be of any class: it fails its own job at worst, and no other."""
+"""The value that a handler returns may be of any class: it fails its own job at worst, and no other."""
 
 import itertools
+import json
 from collections import OrderedDict, defaultdict
 from contextlib import suppress
 from enum import StrEnum
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import trioboss
-from trioboss.actors.runner import RetryJob
+from trioboss.actors.leased_job import DeadLetterJob, RetryJob
 from trioboss.errors import PayloadError
 from trioboss.events import ActorRestarted, Event, JobCompleted, JobFailed, JobStarted
 from trioboss.model.described_error import describe_error, error_line
@@ -69,6 +70,40 @@ class Unspeakable(Exception):
     __repr__ = __str__
 
 
+class Unreadable(BaseException):
+    """Raises whatever is asked of it."""
+
+    def __getattribute__(self, name):
+        raise RuntimeError(name)
+
+
+class Liar(ValueError):
+    """Says that it is a cancellation."""
+
+    @property
+    def __class__(self):
+        return trio.Cancelled
+
+
+class Nobody:
+    """Has no class."""
+
+    @property
+    def __class__(self):
+        raise SystemExit
+
+
+class Unequal:
+    """Cannot be compared, nor shown, and is neither true nor false."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        raise RuntimeError("compared")
+
+    __bool__ = __lt__ = __gt__ = __len__ = __repr__ = lambda self, *_: 1 / 0
+
+
 class Endless(BaseExceptionGroup):
     """A group that says it contains itself."""
 
@@ -84,11 +119,31 @@ def nested(depth: int) -> BaseException:
     return error
 
 
+def chained(length: int) -> BaseException:
+    """An error with so many others behind it, as a loop of retries leaves them."""
+    error: BaseException = ValueError("first")
+    for _ in range(length):
+        error, before = ValueError("next"), error
+        error.__context__ = before
+    return error
+
+
+def in_a_circle() -> BaseException:
+    """Two errors, each the cause of the other."""
+    error, other = ValueError("one"), ValueError("other")
+    error.__cause__, other.__cause__ = other, error
+    return error
+
+
 OUTPUTS: list[Any] = [
     LazyDict(a=1),
     EndlessDict(a=1),
     EndlessList([1]),
     Pretender(),
+    Nobody(),
+    [Nobody()],
+    {Unequal: 1},
+    Unequal(),
     BadText("x"),
     {BadText("x"): 1},
     object(),
@@ -97,34 +152,47 @@ ERRORS: list[Any] = [
     Unspeakable(),
     nested(900),
     nested(5_000),
+    chained(20_000),
+    in_a_circle(),
     Endless("group", [ValueError()]),
+    Unreadable(),
+    Liar("not cancelled"),
     RetryJob("soon", None),
+    RetryJob(Unequal(), None),
+    RetryJob("soon", Nobody()),
+    DeadLetterJob(Nobody()),
     SystemExit(3),
     KeyboardInterrupt(),
 ]
 
 
-@pytest.mark.parametrize("batch_size", [None, 2])
-async def test_a_strange_output_or_error_ends_its_own_job_and_no_other(boss, batch_size):
+@pytest.mark.parametrize("how", ["trio", "batch", "thread", "asyncio"])
+async def test_a_strange_output_or_error_ends_its_own_job_and_no_other(boss, how):
     await boss.create_queue("q", retry_limit=0)
     strange = [*OUTPUTS, *ERRORS]
 
-    async def handler(given):
-        job = given[0] if isinstance(given, list) else given
+    def answer(given):
+        job = given[0] if how == "batch" else given
         if job.data == "fine":
-            return {job.id: "fine"} if batch_size else "fine"
+            return {job.id: "fine"} if how == "batch" else "fine"
         value = strange[job.data]
-        if isinstance(value, BaseException):
+        if job.data >= len(OUTPUTS):
             raise value
-        return {job.id: value} if batch_size and job.data % 2 else value
+        return {job.id: value} if how == "batch" and job.data % 2 else value
 
-    with trio.fail_after(60):
+    async def handler(given):
+        return answer(given)
+
+    with trio.fail_after(120):
         async with record(boss.events()) as recorder:
             for number in range(len(strange)):
                 await boss.send("q", number)
             for _ in range(5):
                 await boss.send("q", "fine")
-            await boss.work("q", handler, concurrency=3, batch_size=1 if batch_size else None)
+            options = {"batch": {"batch_size": 1}, "thread": {"thread": True}, "asyncio": {"asyncio": True}}
+            await boss.work(
+                "q", answer if how == "thread" else handler, concurrency=3, **options.get(how, {})
+            )
             await recorder.wait_for(
                 Event, lambda event: isinstance(event, JobCompleted | JobFailed), count=len(strange) + 5
             )
@@ -141,7 +209,7 @@ json_values = st.recursive(
         st.dictionaries(st.text(max_size=3), inner, max_size=3).map(LazyDict),
         st.dictionaries(st.text(max_size=3), inner, max_size=3).map(EndlessDict),
         st.dictionaries(st.one_of(st.integers(), st.none(), st.text()), inner, max_size=3),
-        st.just(Pretender()),
+        st.sampled_from([Pretender, Unequal]).map(lambda kind: kind()),
         st.text(max_size=3).map(BadText),
     ),
     max_leaves=10,
@@ -153,6 +221,12 @@ def test_encoding_any_value_gives_text_or_a_payload_error(value):
     with suppress(PayloadError):
         assert isinstance(encode(value), str)
     is_large(value)
+
+
+def test_a_value_without_a_class_is_refused():
+    for value in (Nobody(), [Nobody()], {"a": Nobody()}):
+        with pytest.raises(PayloadError, match="Nobody is not JSON"):
+            encode(value)
 
 
 def test_subclasses_that_only_keep_their_items_are_encoded():
@@ -170,10 +244,44 @@ def test_subclasses_that_only_keep_their_items_are_encoded():
     )
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_every_error_can_be_described(error):
-    assert describe_error(error)
-    assert error_line(error)
+@pytest.mark.parametrize("place", range(len(ERRORS)))
+def test_every_error_can_be_described(place):
+    assert describe_error(ERRORS[place])
+    assert error_line(ERRORS[place])
+
+
+def test_of_a_long_chain_of_causes_few_are_read():
+    """The traceback module reads all: that of 20,000 kept the event loop for most of a minute."""
+    reads = 0
+
+    class Counting(ValueError):
+        def __str__(self) -> str:
+            nonlocal reads
+            reads += 1
+            return "counted"
+
+    error: BaseException = Counting()
+    for _ in range(5_000):
+        error, before = Counting(), error
+        error.__context__ = before
+
+    described = json.loads(describe_error(error) or "")
+
+    assert reads < 1_000
+    assert described["stack"].endswith("Counting: counted")
+
+
+@pytest.mark.parametrize("message", ["x" * 5_000_000, "line\n" * 1_000_000])
+def test_the_stack_of_an_error_with_a_huge_message_has_its_beginning_only(message):
+    """To format it as a whole takes so long that the leases of other jobs are not renewed meanwhile."""
+    try:
+        raise ValueError(message)
+    except ValueError as error:
+        described = json.loads(describe_error(error) or "")
+
+    assert "raise ValueError(message)" in described["stack"]
+    assert len(described["stack"]) < 1_000
+    assert 8_000 <= len(described["message"]) < 8_100
 
 
 @pytest.mark.parametrize(
@@ -181,6 +289,8 @@ def test_every_error_can_be_described(error):
     [
         ({}, False),
         ("x" * 1000, False),
+        ("x" * 100_000, False),
+        ("x" * 300_000, True),
         ("x" * 10_000_000, True),
         (list(range(50_000)), True),
         ([[1] * 150] * 150, True),
@@ -193,10 +303,10 @@ def test_only_a_large_value_is_encoded_in_a_thread(value, large):
 async def test_many_large_outputs_at_once_are_settled_in_pieces(dsn):
     """Forty outputs of a megabyte end together, one of which the database cannot hold; the loop is never blocked."""
     output = {"text": "x" * 1_000_000}
-    gate = trio.Event()
+    proceed = trio.Event()
 
     async def handler(job: trioboss.Job) -> object:
-        await gate.wait()
+        await proceed.wait()
         return output
 
     with trio.fail_after(120):
@@ -206,7 +316,7 @@ async def test_many_large_outputs_at_once_are_settled_in_pieces(dsn):
                 await boss.send("q")
             await boss.work("q", handler, concurrency=40)
             await recorder.wait_for(JobStarted, count=40)
-            gate.set()
+            proceed.set()
             await recorder.wait_for(JobCompleted, count=40)
             assert not recorder.of(JobFailed)
 

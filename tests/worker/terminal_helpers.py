@@ -39,7 +39,7 @@ def rows_of(raw, columns):
 
 
 class Terminal:
-    """What is on the screen, in the order in which it was written."""
+    """The text on the screen, in the order in which it was written."""
 
     def __init__(self, process, master):
         self.process = process

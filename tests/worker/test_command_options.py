@@ -44,6 +44,26 @@ def test_options_of_a_file_go_before_the_environment_and_after_the_command_line(
     )
 
 
+def test_options_with_a_short_name_and_flags_with_a_negation_are_accepted(run, config, queue, sync_boss):
+    text = """
+        [cancel]
+        yes = true
+        [create-queue]
+        partition = true
+        keep-completed = false
+        [update-queue]
+        retry-backoff = true
+    """
+
+    sync_boss.send(queue)
+
+    assert run("cancel", queue, "--all", "--config", config(text))[0] == 0
+    assert run("create-queue", "own", "--config", config(text))[0] == 0
+    assert run("update-queue", "own", "--config", config(text))[0] == 0
+    own = sync_boss.get_queue("own")
+    assert (own.partition, own.keep_completed, own.retry_backoff) == (True, False, True)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -58,7 +78,7 @@ def test_a_mistake_in_the_file_is_one_sentence(run, config, text, message):
     code, printed, errors = run("queues", "--config", config(text))
 
     assert (code, printed) == (2, "")
-    (line,) = errors.splitlines()
+    line, _ = errors.splitlines()  # and the address of a page
     assert message in line
 
 

@@ -49,10 +49,10 @@ async def test_a_poison_pill_uses_up_its_retries_and_lands_in_the_dead_letter_qu
     assert await supervisor.ends() == 0
 
 
-async def keep(script, stopping):
+async def keep(script, stopping, **options):
     """Supervise a process that runs this script; return the exit code."""
     codes = []
-    start = partial(trio.lowlevel.open_process, [sys.executable, "-S", "-c", script])
+    start = partial(trio.lowlevel.open_process, [sys.executable, "-S", "-c", script], **options)
     with trio.fail_after(TIMEOUT):
         await keep_process(start, set(), stopping, codes)
     return codes
@@ -73,6 +73,14 @@ async def test_a_process_that_is_stopped_before_it_handles_signals_has_not_faile
     stopping.set()
 
     assert await keep("import time; time.sleep(600)", stopping) == [0]
+
+
+async def test_a_process_that_control_c_interrupts_while_it_starts_has_not_failed():
+    stopping = trio.Event()
+    stopping.set()
+
+    ignoring = partial(signal.signal, signal.SIGTERM, signal.SIG_IGN)
+    assert await keep("raise SystemExit(130)", stopping, preexec_fn=ignoring) == [0]
 
 
 async def test_when_the_leader_is_killed_another_boss_does_maintenance(workers, dsn):

@@ -94,12 +94,44 @@ def test_a_key_that_limits_nothing_and_a_blocked_one_are_found(findings, sync_bo
     assert found["queue orders"]["text"] == "1 key is blocked by a failed job"
 
 
-def test_schedules_that_no_app_declares_are_found_where_apps_declare_others(findings, sync_boss, queue, dsn):
+def test_dead_letters_need_a_redrive_and_no_worker(findings, sync_boss):
+    sync_boss.create_queue("failed")
+    sync_boss.create_queue("orders", policy="singleton", retry_limit=0, dead_letter="failed")
+    sync_boss.send("orders", singleton_key="k")
+    sync_boss.fail("orders", sync_boss.fetch("orders"))
+
+    _, found, _ = findings()
+    assert "1 dead letter waits" in found["queue failed"]["text"]
+    assert "trioboss redrive failed" in found["queue failed"]["advice"]
+
+    sync_boss.send("failed")
+    assert "2 jobs wait" in findings()[1]["queue failed"]["text"]
+
+
+def test_keys_of_throttles_of_send_once_and_of_dead_letters_have_a_purpose(findings, sync_boss, queue):
+    sync_boss.create_queue("orders", policy="key_strict_fifo", retry_limit=0, dead_letter=queue)
+    sync_boss.send("orders", singleton_key="k")
+    sync_boss.fail("orders", sync_boss.fetch("orders"))
+    sync_boss.send_throttled(queue, 1, 60, "k")
+    sync_boss.send_once(queue, 1, "k")
+    sync_boss.send_singleton(queue, 1, singleton_key="k")
+    assert len(sync_boss.find_jobs(queue, singleton_key="k")) == 4
+
+    assert "limits nothing" not in findings()[1][f"queue {queue}"]["text"]
+
+
+@pytest.mark.parametrize("declared", ["queue", "schedule"])
+def test_schedules_that_no_app_declares_are_found_where_apps_declare_others(
+    findings, sync_boss, queue, dsn, declared
+):
     sync_boss.schedule(queue, "0 3 * * *", key="loose")
     assert findings()[1]["schedules"]["status"] == "ok"
-    sync_boss.schedule(queue, "0 4 * * *", key="declared")
     with psycopg.connect(dsn) as conn:
-        conn.execute("update trioboss.schedule set label = 'jobs:app' where key = 'declared'")
+        if declared == "queue":
+            conn.execute("update trioboss.queue set label = 'jobs:app'")
+        else:
+            sync_boss.schedule(queue, "0 4 * * *", key="declared")
+            conn.execute("update trioboss.schedule set label = 'jobs:app' where key = 'declared'")
 
     _, found, _ = findings()
     assert (found["schedules"]["status"], found["schedules"]["text"]) == (

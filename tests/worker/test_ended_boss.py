@@ -59,12 +59,50 @@ async def test_every_method_of_an_ended_boss_raises_at_once(ended, name):
         await call(getattr(ended, name))
 
 
+async def test_a_job_whose_boss_has_ended_raises_in_each_of_its_methods(dsn):
+    jobs = []
+    async with trioboss.open_boss(dsn, migrate=False) as boss:
+        await boss.create_queue("q")
+        id = await boss.send("q")
+
+        async def keep(job):
+            jobs.append(job)
+
+        await boss.work("q", keep)
+        with trio.fail_after(TIMEOUT):
+            await boss.wait_for("q", id)
+
+    [job] = jobs
+    for name, arguments in {
+        "touch": (),
+        "extend": (5,),
+        "progress": (1,),
+        "complete": (),
+        "transaction": (),
+    }.items():
+        with trio.fail_after(TIMEOUT), pytest.raises(trioboss.BossClosed, match="this boss has ended"):
+            await enter(getattr(job, name)(*arguments))
+
+
+@pytest.mark.parametrize("name", ["events", "follow", "transaction"])
+async def test_a_block_of_an_ended_boss_that_was_made_before_its_end_raises(dsn, name):
+    async with trioboss.open_boss(dsn, migrate=False) as boss:
+        block = getattr(boss, name)(*(("q", ID) if name == "follow" else ()))
+
+    with trio.fail_after(TIMEOUT), pytest.raises(trioboss.BossClosed, match="this boss has ended"):
+        await enter(block)
+
+
 async def call(method):
-    """Call a method, await its answer, and enter it if it is a context manager."""
+    """Call a method with what it requires."""
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(method).parameters.values()
     required = [each.name for each in parameters if each.kind in positional and each.default is each.empty]
-    answer = method(*[VALUES[name] for name in required])
+    await enter(method(*[VALUES[name] for name in required]))
+
+
+async def enter(answer):
+    """Await an answer, or enter it if it is a context manager."""
     if inspect.isawaitable(answer):
         await answer
     elif hasattr(answer, "__aenter__"):

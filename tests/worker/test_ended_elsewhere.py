@@ -82,12 +82,12 @@ async def test_the_worker_goes_on_after_a_queue_was_deleted_and_created_again(bo
         await done.wait()
 
 
-@pytest.mark.parametrize("verb", ["complete", "fail"])
-async def test_a_handler_that_names_its_own_job_by_id_goes_on(boss, verb):
+@pytest.mark.parametrize("method", ["complete", "fail"])
+async def test_a_handler_that_names_its_own_job_by_id_goes_on(boss, method):
     went_on = trio.Event()
 
     async def settle(job):
-        await getattr(boss, verb)("q", job.id, "by id")
+        await getattr(boss, method)("q", job.id, "by id")
 
     async def handle(job):
         async with trio.open_nursery() as nursery:  # also in a task that it has started
@@ -103,10 +103,10 @@ async def test_a_handler_that_names_its_own_job_by_id_goes_on(boss, verb):
         job = await boss.wait_for("q", id)
         await boss.off_work(worker)
 
-    assert job.state == ("completed" if verb == "complete" else "failed")
+    assert job.state == ("completed" if method == "complete" else "failed")
     ((counted),) = worker.statistics().dispatchers
     assert (counted.completed, counted.failed, counted.lost) == (
-        (1, 0, 0) if verb == "complete" else (0, 1, 0)
+        (1, 0, 0) if method == "complete" else (0, 1, 0)
     )
 
 

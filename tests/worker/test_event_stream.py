@@ -191,6 +191,92 @@ async def test_the_attributes_notes_and_causes_of_an_exception_are_kept(boss):
     assert not {"response", "_secret"} & output.keys()
 
 
+class Coded(Exception):
+    code = "E1"
+    reason = None
+    __slots__ = ("status",)
+
+    def __init__(self):
+        self.status = 503
+
+    @property
+    def retriable(self):
+        return True
+
+    @property
+    def broken(self):
+        raise RuntimeError("a bug of the exception")
+
+    def method(self):
+        return "not data"
+
+
+class Longer(Coded):
+    code = "E2"
+
+
+@pytest.mark.parametrize(
+    ("error", "kept"),
+    [
+        (Coded(), {"code": "E1", "status": 503, "retriable": True}),
+        (Longer(), {"code": "E2", "status": 503, "retriable": True}),
+        (FileNotFoundError(2, "no such file", "a.txt"), {"errno": 2, "filename": "a.txt"}),
+        (SystemExit(3), {"code": 3}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_the_attributes_of_an_exceptions_classes_are_kept(boss, error, kept):
+    async def handle(job):
+        raise error
+
+    await boss.create_queue("q", retry_limit=0)
+    await boss.work("q", handle)
+    with trio.fail_after(TIMEOUT):
+        output = (await boss.wait_for("q", await boss.send("q"))).output
+
+    described = output.keys() - {"name", "message", "stack", "strerror"}
+    assert {name: output[name] for name in described} == kept
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda: {"card": "4242"}.number,
+        lambda: "4242 4242 \ud800".encode(),
+    ],
+    ids=["attribute", "encoding"],
+)
+async def test_the_value_that_an_error_is_about_is_not_kept(boss, act):
+    async def handle(job):
+        act()
+
+    await boss.create_queue("q", retry_limit=0)
+    await boss.work("q", handle)
+    with trio.fail_after(TIMEOUT):
+        output = (await boss.wait_for("q", await boss.send("q"))).output
+
+    assert not {"obj", "object"} & output.keys()
+
+
+async def test_a_document_of_any_kind_is_redacted(dsn):
+    def redact(error):
+        error.pop("card", None)
+        return {name: "****" if name == "value" else value for name, value in error.items()}
+
+    given = {"card": "4242", "code": 5}
+    stored = []
+    async with trioboss.open_boss(dsn, migrate=False, redact=redact) as boss:
+        await boss.create_queue("q", retry_limit=0)
+        for error in (["4242"], 4242, given):
+            id = await boss.send("q")
+            await boss.fail("q", (await boss.fetch("q"))[0], error)
+            with trio.fail_after(TIMEOUT):
+                stored.append((await boss.wait_for("q", id)).output)
+
+    assert stored == [{"value": "****"}, {"value": "****"}, {"code": 5}]
+    assert given == {"card": "4242", "code": 5}
+
+
 async def test_errors_are_redacted_before_they_are_stored(dsn):
     def redact(error):
         return {**error, "message": error["message"].replace("4242", "****"), "stack": ""}

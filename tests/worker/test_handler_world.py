@@ -1,4 +1,4 @@
-"""What a handler reaches through its job: the boss, and the context of a lifespan."""
+"""The objects that a handler reaches through its job: the boss, and the context of a lifespan."""
 
 from contextlib import asynccontextmanager
 
@@ -38,6 +38,16 @@ async def test_handlers_of_other_kinds_have_the_boss_and_the_context(boss, run_j
     job, _ = await run_job(handler, lifespan=lifespan, **{kind: True})
 
     assert job.output == [True, "context", 1, "input"]
+
+
+async def test_a_coroutine_that_a_function_in_a_thread_returns_fails_the_job_with_the_reason(run_job):
+    async def handle(job):
+        raise AssertionError("nobody awaits it")
+
+    job, _ = await run_job(lambda job: handle(job), thread=True)
+
+    assert job.state == "failed"
+    assert "handle is an async function behind a plain one" in job.output["message"]
 
 
 async def test_a_job_has_the_attributes_of_the_claimed_one_and_no_others(run_job):

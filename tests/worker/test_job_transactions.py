@@ -63,6 +63,87 @@ async def test_an_output_can_be_given_within_the_transaction(notes, run_job):
     assert counted == (1, 0, 0)
 
 
+async def test_a_completion_within_the_transaction_is_part_of_it_without_naming_the_connection(
+    boss, notes, run_job
+):
+    async def handle(job):
+        async with job.transaction() as conn:
+            await write(conn)
+            await job.complete({"written": 1})
+            assert (await boss.get_job_by_id("q", job.id)).state == "active"
+
+    job, counted = await run_job(handle)
+
+    assert (job.state, job.output, await notes()) == ("completed", {"written": 1}, ["written"])
+    assert counted == (1, 0, 0)
+
+
+@pytest.mark.parametrize("settle", ["complete", "fail"])
+@pytest.mark.parametrize("by_id", [True, False])
+async def test_nothing_is_committed_if_the_block_settles_the_job_on_another_connection(
+    boss, notes, run_job, settle, by_id
+):
+    raised = []
+
+    async def handle(job):
+        try:
+            async with job.transaction() as conn:
+                await write(conn)
+                await getattr(boss, settle)("q", job.id if by_id else job, "elsewhere")
+        except trioboss.LeaseLost as error:
+            raised.append(error)
+
+    job, counted = await run_job(handle)
+
+    assert await notes() == []
+    assert [error.ids for error in raised] == [(job.id,)]
+    assert job.state == ("completed" if settle == "complete" else "failed")
+    assert counted == ((1, 0, 0) if settle == "complete" else (0, 1, 0))
+
+
+async def test_a_failure_within_the_transaction_is_committed_with_it(boss, notes, run_job):
+    async def handle(job):
+        async with job.transaction() as conn:
+            await write(conn, "why it failed")
+            await boss.fail("q", job, "manually", conn=conn)
+
+    job, counted = await run_job(handle)
+
+    assert (job.state, job.output["message"], await notes()) == ("failed", "manually", ["why it failed"])
+    assert counted == (0, 1, 0)
+
+
+async def test_a_completion_that_a_savepoint_takes_back_is_made_again_at_the_end(notes, run_job):
+    async def handle(job):
+        async with job.transaction() as conn:
+            await write(conn)
+            try:
+                async with conn.transaction():
+                    await job.complete("taken back")
+                    raise ValueError("to the savepoint")
+            except ValueError:
+                pass
+
+    job, counted = await run_job(handle)
+
+    assert (job.state, job.output, await notes()) == ("completed", None, ["written"])
+    assert counted == (1, 0, 0)
+
+
+async def test_a_transaction_within_the_transaction_of_the_job_is_refused(notes, run_job):
+    async def handle(job):
+        async with job.transaction() as conn:
+            await write(conn)
+            async with job.transaction():
+                raise AssertionError
+
+    job, _ = await run_job(handle)
+
+    assert job.state == "failed"
+    assert "has an open transaction already: use the connection of its block" in job.output["message"]
+    assert await notes() == []
+
+
 async def test_a_transaction_that_raises_leaves_neither_rows_nor_a_completion(notes, run_job):
     async def handle(job):
         async with job.transaction() as conn:

@@ -154,7 +154,7 @@ async def test_a_failure_has_the_stack_as_a_field_in_json(boss, workers):
 
     assert line["stack"].startswith("Traceback (most recent call last):")
     assert line["stack"].endswith("ValueError: it went\nwrong")
-    assert line["error"] == "ValueError: it went"
+    assert line["error"] == "ValueError: it went wrong"
 
 
 async def test_the_parent_of_several_processes_logs_in_the_same_format(boss, workers):

@@ -1,5 +1,7 @@
 """Middleware: around every handler of a boss, an app or one worker."""
 
+from unittest.mock import AsyncMock
+
 import pytest
 import trio
 from worker_helpers import TIMEOUT, next_of
@@ -114,11 +116,16 @@ async def test_it_can_translate_an_exception_to_a_dead_letter(run):
             raise job.dead_letter("hopeless") from error
 
     async def handle(job):
-        raise ValueError
+        raise ValueError("the mailbox is gone")
 
     job = await run(handle, retry_limit=5, middleware=[give_up])
 
     assert (job.state, job.attempt, job.output["message"]) == ("failed", 1, "hopeless")
+    assert (job.output["cause"]["name"], job.output["cause"]["message"]) == (
+        "ValueError",
+        "the mailbox is gone",
+    )
+    assert "in handle" in job.output["stack"]
 
 
 async def test_it_cannot_swallow_the_cancellation(boss):
@@ -197,6 +204,16 @@ async def test_a_middleware_of_another_kind_is_refused(boss, middleware, problem
         boss.use(middleware)
     with pytest.raises(trioboss.UsageError, match=problem):
         trioboss.App(middleware=[middleware])
+
+
+async def test_a_middleware_without_a_list_around_it_is_refused(boss):
+    async def alone(job, call_next):
+        return await call_next(job)
+
+    with pytest.raises(trioboss.UsageError, match=r"alone.* is not a list of functions: write middleware="):
+        trioboss.App(middleware=alone)
+    with pytest.raises(trioboss.UsageError, match=r"alone.* is not a list of functions: write middleware="):
+        await boss.work("q", AsyncMock(), middleware=alone)
 
 
 async def test_a_middleware_with_other_arguments_is_named(boss):

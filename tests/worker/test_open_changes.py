@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 import trio
-from worker_helpers import TIMEOUT
+from worker_helpers import TIMEOUT, eventually
 
 import trioboss
 from trioboss.model.states import JobState
@@ -168,3 +168,37 @@ async def test_other_keys_go_on_while_a_transaction_has_changed_one_job(boss, sy
         connection.commit()
         after = await boss.send("q", "after", singleton_key="changed")
         assert (await boss.wait_for("q", after)).state is JobState.COMPLETED
+
+
+async def end_beside(connection, boss, workers, grace):
+    """A worker process whose job has ended, and whose outcome waits for the connection's transaction."""
+    id = await boss.send("long", 0.5, retry_limit=0)
+    worker = await workers.start("-q", "long", "--grace", grace)
+    await worker.prints("began", id)
+    connection.execute("update trioboss.live_job set notes = notes where id = %s", [id])
+    await worker.prints("postponed", id)
+    worker.signal()
+    await worker.prints("stopping")
+    return id, worker
+
+
+async def test_a_process_that_stops_waits_for_the_transaction_for_its_grace(boss, workers, connection):
+    id, worker = await end_beside(connection, boss, workers, "60")
+    await trio.sleep(3)  # longer than a stop takes that does not wait: there is no event to wait for
+
+    connection.rollback()
+
+    assert await worker.ends() == 0
+    assert (await boss.get_job_by_id("long", id)).state is JobState.COMPLETED
+
+
+async def test_a_process_that_cannot_settle_a_finished_job_gives_it_back(boss, workers, connection):
+    id, worker = await end_beside(connection, boss, workers, "0.1")
+
+    assert await worker.ends() == 1
+    connection.rollback()
+
+    job = await eventually(boss, "long", id, JobState.RETRY)
+    assert job.retry_count == 0
+    outcomes = connection.execute("select outcome from trioboss.attempt where job_id = %s", [id]).fetchall()
+    assert outcomes == [("released",)]

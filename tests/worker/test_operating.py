@@ -146,7 +146,7 @@ def test_a_mistake_is_one_sentence(run, queue, arguments, message):
     code, printed, errors = run(*arguments)
 
     assert (code, printed) == (2, "")
-    (line,) = errors.splitlines()
+    line, _ = errors.splitlines()  # and the address of a page
     assert message in line
 
 
@@ -158,7 +158,7 @@ def test_show_has_the_attempts_with_their_stacks_and_the_dead_letter(run, sync_b
     sync_boss.create_queue("mail", retry_limit=1, dead_letter="graves")
     id = sync_boss.send("mail", {"secret": 1})
     fail_all(sync_boss, "mail", times=2)
-    (letter,) = sync_boss.find_jobs("graves")
+    (dead_letter,) = sync_boss.find_jobs("graves")
 
     code, printed, _ = run("show", "mail", str(id))
     assert code == 0
@@ -168,7 +168,7 @@ def test_show_has_the_attempts_with_their_stacks_and_the_dead_letter(run, sync_b
         "  1 failed",
         "  2 failed",
         "ValueError: it went",
-        str(letter.id),
+        str(dead_letter.id),
     ):
         assert part in printed
     assert "secret" not in printed
@@ -176,7 +176,7 @@ def test_show_has_the_attempts_with_their_stacks_and_the_dead_letter(run, sync_b
     shown = json.loads(run("show", "mail", str(id), "--json")[1])
     assert [attempt["attempt"] for attempt in shown["attempts"]] == [1, 2]
     assert shown["attempts"][0]["error"]["name"] == "ValueError"
-    assert shown["dead_letter_jobs"] == [{"queue": "graves", "id": str(letter.id), "state": "created"}]
+    assert shown["dead_letter_jobs"] == [{"queue": "graves", "id": str(dead_letter.id), "state": "created"}]
 
 
 def test_show_has_the_backlog_of_its_key_and_why_it_waits(run, sync_boss):

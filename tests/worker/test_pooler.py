@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import threading
@@ -28,17 +27,11 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 @pytest.fixture
 def folder():
-    """A folder that every account can read; that of pytest is not."""
+    """A folder that every account can use, for its socket too; that of pytest is not."""
     with tempfile.TemporaryDirectory() as name:
-        os.chmod(name, 0o755)
+        os.chmod(name, 0o777)
         yield Path(name)
 
 
@@ -61,18 +54,18 @@ def dsn(server):
 @pytest.fixture
 def pooled_dsn(dsn, folder):
     """The test's database behind a pgbouncer, which refuses to run as root."""
-    parts, port = conninfo_to_dict(dsn), free_port()
+    parts = conninfo_to_dict(dsn)
     password = Path(parts["passfile"]).read_text().strip().rsplit(":", 1)[1]
     settings = folder / "pgbouncer.ini"
     settings.write_text(
         f"[databases]\n* = host={parts['host']} port={parts['port']} user={parts['user']} password={password}\n"
-        f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n"
+        f"[pgbouncer]\nlisten_addr =\nunix_socket_dir = {folder}\nauth_type = any\n"
         "pool_mode = transaction\nmax_client_conn = 100\ndefault_pool_size = 10\n"
         "ignore_startup_parameters = extra_float_digits,options\n"
     )
     account = {"user": "nobody"} if os.geteuid() == 0 else {}
     process = subprocess.Popen([PGBOUNCER, "-q", settings], **account)
-    pooled = f"postgresql://{parts['user']}@127.0.0.1:{port}/{parts['dbname']}"
+    pooled = f"postgresql://{parts['user']}@/{parts['dbname']}?host={folder}&port=6432"
     try:
         wait_until_it_answers(pooled)
         yield pooled

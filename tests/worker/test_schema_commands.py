@@ -36,7 +36,7 @@ def test_uninstall_changes_nothing_while_others_depend_on_it(run, dsn):
     code, printed, errors = run("uninstall", "--yes")
 
     assert (code, printed) == (1, "")
-    assert "something of others uses it; nothing was changed" in errors
+    assert "view public.mine depends on view trioboss.job; nothing was changed" in errors
     assert tables(dsn) == before
 
 

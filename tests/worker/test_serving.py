@@ -93,8 +93,8 @@ async def test_metrics_need_no_timer(boss, nursery):
     nursery.start_soon(Metrics(boss).run)
     await trio.testing.wait_all_tasks_blocked()
 
-    assert boss._runtime.reporter.wants(JobCompleted)
-    assert not boss._runtime.reporter.wants(Wip)
+    assert boss._runtime.reporter.has_reader(JobCompleted)
+    assert not boss._runtime.reporter.has_reader(Wip)
 
 
 async def test_metrics_have_the_size_and_age_of_queues(boss, dsn):

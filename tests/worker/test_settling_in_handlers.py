@@ -13,13 +13,13 @@ async def test_the_job_that_a_handler_gets_can_be_completed_in_its_transaction(b
     async def handle(job):
         async with boss.transaction() as conn:
             await boss.send("q2", "sent along", conn=conn)
-            assert (await boss.complete("q", job, "by hand", conn=conn)).affected == 1
+            assert (await boss.complete("q", job, "manually", conn=conn)).affected == 1
         return "does not count"
 
     await boss.create_queue("q2")
     job, counted = await run_job(handle)
 
-    assert (job.state, job.output) == ("completed", "by hand")
+    assert (job.state, job.output) == ("completed", "manually")
     assert counted == (1, 0, 0)
     assert (await boss.get_queue_stats("q2")).ready == 1
 
@@ -27,7 +27,7 @@ async def test_the_job_that_a_handler_gets_can_be_completed_in_its_transaction(b
 async def test_a_completion_that_is_rolled_back_has_not_happened(boss, run_job):
     async def handle(job):
         async with boss.transaction() as conn:
-            await boss.complete("q", job, "by hand", conn=conn)
+            await boss.complete("q", job, "manually", conn=conn)
             raise ValueError("rolled back")
 
     job, counted = await run_job(handle)
@@ -40,7 +40,7 @@ async def test_a_handler_that_rolls_a_completion_back_and_returns_has_completed_
     async def handle(job):
         try:
             async with boss.transaction() as conn:
-                await boss.complete("q", job, "by hand", conn=conn)
+                await boss.complete("q", job, "manually", conn=conn)
                 raise ValueError("rolled back")
         except ValueError:
             return "by return"
@@ -60,7 +60,7 @@ async def test_the_lease_of_a_handler_that_rolled_a_completion_back_is_renewed(b
             await renewed.wait()
             return
         async with boss.transaction() as conn:
-            await job.complete("by hand", conn=conn)
+            await job.complete("manually", conn=conn)
             await until_renewed("other")
             await conn.execute("rollback")
         await until_renewed("input")
@@ -77,7 +77,7 @@ async def test_the_lease_of_a_handler_that_rolled_a_completion_back_is_renewed(b
                     return
                 await trio.sleep(0.02)
 
-    await boss.create_queue("q", retry_limit=0, heartbeat=1.0)
+    await boss.create_queue("q", retry_limit=0, heartbeat=4.0)
     await boss.work("q", handle, concurrency=2)
     ids = [await boss.send("q", data) for data in ("other", "input")]
     with trio.fail_after(TIMEOUT):
@@ -88,25 +88,25 @@ async def test_the_lease_of_a_handler_that_rolled_a_completion_back_is_renewed(b
 
 async def test_a_job_that_its_handler_has_completed_is_reported(boss, run_job):
     async def handle(job):
-        await boss.complete("q", job, "by hand")
+        await boss.complete("q", job, "manually")
 
     async with boss.events() as events:
         job, counted = await run_job(handle)
         assert (await next_of(JobCompleted, events)).id == job.id
 
-    assert job.output == "by hand"
+    assert job.output == "manually"
     assert counted == (1, 0, 0)
 
 
 async def test_a_job_that_its_handler_has_failed_is_reported(boss, run_job):
     async def handle(job):
-        await boss.fail("q", job, ValueError("by hand"))
+        await boss.fail("q", job, ValueError("manually"))
 
     async with boss.events() as events:
         job, counted = await run_job(handle)
-        assert (await next_of(JobFailed, events)).error == "ValueError: by hand"
+        assert (await next_of(JobFailed, events)).error == "ValueError: manually"
 
-    assert (job.state, job.output["message"]) == ("failed", "by hand")
+    assert (job.state, job.output["message"]) == ("failed", "manually")
     assert counted == (0, 1, 0)
 
 
@@ -123,22 +123,22 @@ async def test_a_handler_can_touch_and_cancel_its_job_with_the_boss(boss, run_jo
 
 async def test_a_batch_can_be_completed_at_once(boss, run_job):
     async def handle(jobs):
-        await boss.complete("q", jobs, "by hand")
+        await boss.complete("q", jobs, "manually")
 
     job, counted = await run_job(handle, batch_size=3)
 
-    assert job.output == "by hand"
+    assert job.output == "manually"
     assert counted == (1, 0, 0)
 
 
 async def test_a_handler_in_a_thread_can_complete_its_job_in_its_transaction(dsn, run_job):
     def handle(job):
         with trioboss.SyncBoss(dsn, migrate=False) as sync_boss, psycopg.connect(dsn) as conn:
-            sync_boss.complete("q", job, "by hand", conn=conn)
+            sync_boss.complete("q", job, "manually", conn=conn)
 
     job, counted = await run_job(handle, thread=True)
 
-    assert job.output == "by hand"
+    assert job.output == "manually"
     assert counted == (1, 0, 0)
 
 
@@ -146,11 +146,11 @@ async def test_an_asyncio_handler_can_complete_its_job(boss, run_job):
     async def handle(job):
         import trio_asyncio
 
-        await trio_asyncio.trio_as_aio(boss.complete)("q", job, "by hand")
+        await trio_asyncio.trio_as_aio(boss.complete)("q", job, "manually")
 
     job, counted = await run_job(handle, asyncio=True)
 
-    assert job.output == "by hand"
+    assert job.output == "manually"
     assert counted == (1, 0, 0)
 
 
@@ -195,12 +195,12 @@ async def complete_in_its_transaction(boss, job):
 
 
 async def complete_at_once(boss, job):
-    await job.complete("by hand")
+    await job.complete("manually")
 
 
 async def complete_in_a_transaction_of_its_own(boss, job):
     async with boss.transaction() as conn:
-        await boss.complete("q", job, "by hand", conn=conn)
+        await boss.complete("q", job, "manually", conn=conn)
 
 
 @pytest.mark.parametrize(

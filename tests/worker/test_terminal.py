@@ -1,7 +1,8 @@
-"""What a person sees on a real terminal: the banner, colours, what a stopping worker waits for, questions, top."""
+"""The output on a real terminal: the banner, colours, what a stopping worker waits for, questions, top."""
 
 import asyncio
 import re
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,11 +23,13 @@ def long_job(sync_boss):
 
 def test_the_banner_names_the_database_the_queues_and_the_schedules(dsn):
     with on_terminal("worker", "worker_apps:declared", "--dsn", dsn) as terminal:
-        text = terminal.reads("schedules", "0 3 * * * (UTC)")
+        text = terminal.reads("taking jobs of 1 queue")
         terminal.types(CONTROL_C)
         assert terminal.ends() == 0
 
-    assert f"trioboss {trioboss.__version__} works" in text
+    # Before everything that the worker does: before the queues are made that it names, and before the first job.
+    assert text.index("starts") < text.index("0 3 * * * (UTC)") < text.index("create queue 'declared'")
+    assert f"trioboss {trioboss.__version__} starts" in text
     assert re.search(r"database +\S+ on \S+:\d+ as postgres, schema trioboss, Postgres \d+", text)
     assert re.search(r"connected +directly", text)
     assert re.search(r"queues +declared +standard +1 at once", text)
@@ -107,11 +110,29 @@ def test_top_shows_everything_and_leaves_the_terminal_as_it_was(dsn, sync_boss, 
     assert re.search(r"long +\S+:\d+ +present +listening +1", text)
 
 
+def test_top_shows_a_part_of_every_list_on_a_small_terminal(dsn, sync_boss):
+    sync_boss.create_queue("orders", policy="key_strict_fifo", retry_limit=0)
+    for number in range(20):
+        sync_boss.create_queue(f"queue-{number}")
+        sync_boss.send("orders", singleton_key=f"key {number}")
+        sync_boss.fail("orders", sync_boss.fetch("orders"), ValueError("it went wrong"))
+    with on_terminal("top", "--interval", "0.2", "--dsn", dsn, columns=80, lines=24) as top:
+        text = top.reads("WORKERS: none", times=3)
+        top.types("q")
+        assert top.ends() == 0
+
+    view = text.split("trioboss top")[-2].replace("\r", "").rstrip().split("\n")
+    assert len(view) <= 23
+    titles = [re.sub(r" \(\d+ more\)", "", line) for line in view if line.isupper() or " more)" in line]
+    assert titles == ["QUEUES", "FAILURES, THE NEWEST FIRST", "BLOCKED KEYS"]
+    assert "q quits" in view[0]
+
+
 def test_top_without_a_terminal_is_plain_text(run, queue):
     code, printed, errors = run("top")
 
     assert (code, errors) == (0, "")
-    assert re.match(r"trioboss top   \S+ on \S+", printed)
+    assert re.match(r"trioboss top   [\d:]+   q quits   \S+ on \S+", printed)
     assert "SyncBoss" not in printed
     assert "\x1b" not in printed
     assert re.search(r"mail +standard +0 +0 +0", printed)
@@ -133,7 +154,8 @@ async def test_a_worker_without_a_terminal_does_not_use_the_embedded_server_unas
     worker = await workers.start(app="worker_apps:declared", TRIOBOSS_DSN="")
 
     assert await worker.ends() == 2
-    (line,) = worker.lines
+    line, page = worker.lines
+    assert "documentation: " in page
     assert line.startswith(
         "trioboss: no database is named: use --dsn, TRIOBOSS_DSN or DATABASE_URL; --embedded"
     )
@@ -149,6 +171,16 @@ async def test_a_worker_uses_the_embedded_server_when_asked_and_names_its_folder
     await worker.prints("queues", "declared")
     worker.signal()
     assert await worker.ends() == 0
+
+
+def test_a_command_on_the_embedded_server_names_its_folder_once(unnamed):
+    command = [sys.executable, "-m", "trioboss", "migrate"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert done.stderr == (
+        "trioboss: no database is named (dsn, TRIOBOSS_DSN, DATABASE_URL): using an embedded Postgres, "
+        f"its data is in {unnamed}\n"
+    )
 
 
 def test_on_a_terminal_the_embedded_server_is_used_and_named(unnamed):

@@ -1,4 +1,4 @@
-"""What operators see of a worker in the database: where it runs, its version and slots, and a blocked event loop."""
+"""A worker as operators see it in the database: where it runs, its version and slots, and a blocked event loop."""
 
 import os
 import platform

@@ -7,7 +7,7 @@ a free slot; *runner* calls the handler. The outcome waits in the *completer*, a
 claim.
 
 A cancellation: cancel.sql notifies, the *router* passes that to the *worker*, the *lease_checker* asks the database
-whether the lease is gone, machines/attempt.py decides, and *running* cancels the scope of the handler.
+whether the lease is gone, machines/attempt.py decides, and *attempts* cancels the scope of the handler.
 
 listener     receives notifications, keeps the presence of the boss, polls now and then
 router       passes notifications on to workers, completion waiters and services
@@ -16,7 +16,7 @@ worker_settings  the arguments of `work`
 dispatcher   one queue: claims jobs and settles their outcomes, as its machine decides
 completer    the outcomes of one queue that wait to be settled
 slots        runs jobs in a fixed number of long-lived tasks, with a buffer in front of them
-running      one attempt: carries out what its machine decides, and keeps its lease by a heartbeat
+attempts     the leased attempts: each carries out what its machine decides, and keeps its lease by a heartbeat
 leased_job   the job that a handler gets, and what the handler can do with its lease
 runner       one call of a handler, and the outcome of what it does
 middleware   functions around every call of a handler

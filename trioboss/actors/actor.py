@@ -1,4 +1,4 @@
-"""What every actor is built on: a doorbell that wakes it, and a supervisor that restarts it when it crashes."""
+"""The base of every actor: a doorbell that wakes it, and a supervisor that restarts it when it crashes."""
 
 import math
 from collections import Counter
@@ -34,6 +34,7 @@ class Doorbell:
     async def wait(self) -> None:
         """Wait until it was rung since the last wait."""
         await self._rung.wait()
+        # Rings during the pause belong to this wake-up: the waiter reads everything after it.
         if self._pace:
             await trio.sleep_until(self._woke_at + self._pace)
             self._woke_at = trio.current_time()
@@ -106,6 +107,7 @@ class Supervisor:
                     raise SupervisorGaveUp(
                         f"{name} crashed {machine.limit + 1} times within {machine.window:g} s"
                     ) from error
+                # At once: the limit of crashes bounds the work, and jobs wait meanwhile.
                 supervised.restarts += 1
                 self._reporter.report(ActorRestarted(name, _describe(error)))
 

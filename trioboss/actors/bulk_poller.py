@@ -52,6 +52,7 @@ class BulkPoller:
                 await self._poll(chunk)
             except DatabaseUnavailable as error:
                 self._reporter.report(ErrorEvent("bulk_poll", str(error)))
+                # Their markers may be set or not: setting them again is harmless, to wait without one is not.
                 self._waiting |= dict.fromkeys(chunk)
                 await trio.sleep(_RETRY_DELAY)
 

@@ -2,14 +2,14 @@
 times that people see (`WorkerWip`).
 """
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import attrs
 import trio
 
 from trioboss.actors.actor import Doorbell
 
-__all__ = ["DatabaseClock"]
+__all__ = ["DatabaseClock", "wall_time"]
 
 # A larger difference is no noise: a clock was set, or this machine was suspended.
 _LARGEST_DRIFT = timedelta(seconds=0.5)
@@ -42,3 +42,10 @@ class DatabaseClock:
         """The time of this process's clock at an instant of the database's clock."""
         assert self._epoch is not None
         return (instant - self._epoch).total_seconds()
+
+
+def wall_time(at: float | None) -> datetime | None:
+    """A time of trio's clock as one of this machine."""
+    if at is None:
+        return None
+    return datetime.now(UTC) - timedelta(seconds=trio.current_time() - at)

@@ -9,8 +9,8 @@ from uuid import UUID
 import attrs
 
 from trioboss.actors.actor import Doorbell
+from trioboss.actors.attempts import Running, superseded
 from trioboss.actors.reporter import Reporter
-from trioboss.actors.running import Running, superseded
 from trioboss.errors import LeaseLost
 from trioboss.events import (
     JobCancelled,
@@ -23,6 +23,7 @@ from trioboss.events import (
 )
 from trioboss.machines.attempt import Action, Completed, Failed, Released
 from trioboss.machines.dispatch_commands import Pending
+from trioboss.model.described_error import is_instance
 from trioboss.model.job import Lease
 from trioboss.model.policy import Policy
 from trioboss.model.settle_and_claim import Failure, Settlements
@@ -34,7 +35,7 @@ _NOTHING = Settlements()
 _NONE_REJECTED: Mapping[UUID, str] = {}
 # Seconds until postponed outcomes are tried again; doubled each time.
 _FIRST_DELAY, _LONGEST_DELAY = 0.25, 5.0
-# What one statement settles at most: a document of outputs is one parameter, and takes about 50 ms for each megabyte.
+# The most that one statement settles: a document of outputs is one parameter, and takes about 50 ms for each megabyte.
 _MOST_ROWS = 2_000
 _MOST_CHARACTERS = 4_000_000
 
@@ -74,7 +75,7 @@ class Completer:
         return chain(self._waiting, self._postponed)
 
     def pending(self, *, unfinished: bool) -> Pending:
-        """What the dispatcher's machine has to know. ``unfinished``: further attempts will come."""
+        """The facts for the dispatcher's machine. ``unfinished``: further attempts will come."""
         since = self._waiting[0].ended_at if self._waiting else None
         return Pending(since, self._frees_jobs, self._leases_to_recover, unfinished, self._postponed_until)
 
@@ -95,6 +96,7 @@ class Completer:
         if not self._waiting:
             return [], _NOTHING
         fitting = self._count_fitting()
+        # In the order in which they ended: none waits for ever behind later ones.
         entries, self._waiting = self._waiting[:fitting], self._waiting[fitting:]
         self._frees_jobs = any(type(running.outcome) is not Completed for running in self._waiting)
         return entries, self._send(entries)
@@ -145,6 +147,8 @@ class Completer:
         """The database did not answer: the attempts of the statement wait for the next one."""
         for running in entries:
             running.unanswered()
+        # Whether the database has settled them is unknown. Fenced, a second settlement of the same lease changes
+        # nothing.
         self._waiting += entries
         self._frees_jobs = bool(self._waiting)
         # The statement may have been too large for the time it had.
@@ -162,7 +166,7 @@ class Completer:
         self._most_characters = _MOST_CHARACTERS
         if entries:
             self.last_ended = entries[-1]
-        reports_completed = self._reporter.wants(JobCompleted)
+        reports_completed = self._reporter.has_reader(JobCompleted)
         for running in entries:
             state = states.get(running.job.id)
             if state is JobState.COMPLETED:
@@ -223,7 +227,7 @@ class Completer:
         """Report that a handler has failed after the end of its attempt was decided."""
         job = running.job
         # A lost lease has an event of its own, and each call of the handler raises it.
-        if failed.exception is not None and not isinstance(failed.exception, LeaseLost):
+        if failed.exception is not None and not is_instance(failed.exception, LeaseLost):
             self._reporter.report(LateError(job.queue, job.id, job.attempt, failed.error, failed.exception))
 
     def _report_settled(self, running: Running, state: JobState | None) -> None:

@@ -13,13 +13,13 @@ import trio
 from trio.lowlevel import checkpoint
 
 from trioboss.actors.actor import Doorbell
+from trioboss.actors.attempts import ClaimedBatch, Running
 from trioboss.actors.completer import Completer
 from trioboss.actors.followers import Followers
 from trioboss.actors.lease_checker import LeaseChecker
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import is_cancelled
-from trioboss.actors.running import ClaimedBatch, Running
 from trioboss.actors.slots import Slots
 from trioboss.errors import DatabaseUnavailable, UnknownQueue
 from trioboss.events import ErrorEvent, QueueWarning
@@ -38,7 +38,7 @@ _LONGEST_TIMEOUT, _SHORTEST_TIMEOUT = 20.0, 15.0
 
 @attrs.frozen
 class DispatcherStatistics:
-    """What a dispatcher has done, and how it was woken."""
+    """The work that a dispatcher has done, and how it was woken."""
 
     queue: str
     claims: int
@@ -144,7 +144,7 @@ class Dispatcher:
         return any(self.completer) or self.machine.leases_unknown
 
     def statistics(self) -> DispatcherStatistics:
-        """What it has done so far."""
+        """Its work so far."""
         return DispatcherStatistics(
             self.queue,
             self._claims,
@@ -185,7 +185,7 @@ class Dispatcher:
                 # The deadline of the scope has passed: during a statement, whose failure `_try` has reported, or while
                 # there was nothing to do. A scope that was cancelled cannot be used again, so the loop opens a new one.
         finally:
-            self._slots.needs_no_room(self.bell)  # others would leave it a place for ever
+            self._slots.needs_no_room(self.bell)  # others would leave it room for ever
 
     async def _work(self) -> None:
         while True:
@@ -285,6 +285,7 @@ class Dispatcher:
         except BaseException:
             self.completer.unanswered(entries)
             raise
+        # These wait for the end of another transaction; the others of the statement are settled.
         if answer.postponed:
             waiting = [running for running in entries if running.job.id in answer.postponed]
             entries = [running for running in entries if running.job.id not in answer.postponed]
@@ -327,14 +328,18 @@ class Dispatcher:
             self._followers.claimed(jobs)
         if jobs:
             self._slots.offer(ClaimedBatch(jobs, self.completer, sent_at), more=self.machine.may_have_jobs)
+        # Its notification came before the job was here, so nothing was cancelled: the lease tells.
         if may_be_cancelled:
             self._lease_checker.check(self._running(), CancelReason.CANCELLED)
+        # The claim was under way when the worker was told to stop: its jobs are given back before they start.
         if self.machine.stopping:
             self._slots.give_back()
 
     async def _recover(self) -> None:
         worker = self._request.worker
         assert worker is not None
+        # Those in the completer have ended here, but their leases are in the database until they are settled: releasing
+        # one would run a job again whose outcome is known.
         known = [running.job.id for running in (*self._running(), *self.completer)]
         await self._port.recover_unseen(self.queue, worker, known)
         self.machine.recovered()

@@ -1,7 +1,7 @@
 """Notifies the followers of a job when a worker of this boss claims it.
 
-A claim notifies nobody: it is the most frequent statement, and nearly no job is followed. A follower asks all bosses to
-watch for its job instead; each of them compares the jobs that it claims with a set that is nearly always empty.
+A claim notifies nobody: it is the most frequent statement, and nearly no job is followed. A follower tells all bosses
+the id of its job instead; each of them compares the jobs that it claims with a set that is nearly always empty.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from trioboss.model.job import Job
 
 __all__ = ["Followers"]
 
-_MOST = 10_000  # jobs to remember: every client of the database can send such a notification
+_MOST = 10_000  # jobs to keep: every client of the database can send such a notification
 
 
 class _NotifyPort(Protocol):
@@ -39,8 +39,9 @@ class Followers:
     _bell: Doorbell = attrs.field(factory=Doorbell, init=False)
 
     def add(self, id: UUID) -> None:
-        """A job is followed. Of too many the oldest are forgotten: their followers read the job now and then."""
+        """A job is followed. Of too many the oldest are dropped: their followers read the job now and then."""
         self.ids[id] = self.ids.get(id, 0) + 1
+        # The first in a dict is the oldest.
         if len(self.ids) > _MOST:
             del self.ids[next(iter(self.ids))]
 

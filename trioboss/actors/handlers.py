@@ -17,6 +17,7 @@ from trioboss.actors.runner import Call
 from trioboss.actors.wrapped_jobs import AsyncioJob, ThreadJob
 from trioboss.errors import UsageError
 from trioboss.model.check import shown
+from trioboss.model.described_error import readable_error
 from trioboss.model.job import Job
 
 __all__ = ["HandlerStack", "JobClasses", "ThreadHandler", "check_handler", "make_stack", "open_asyncio"]
@@ -32,13 +33,38 @@ def check_handler(handler: object, *, thread: bool, asyncio: bool) -> None:
     name = getattr(meant, "__qualname__", None) or f"{type(meant).__qualname__}.__call__"
     if isinstance(meant, type):
         raise UsageError(f"handler: {name} is a class: pass an instance of it, or a function")
-    is_async = inspect.iscoroutinefunction(meant) or inspect.iscoroutinefunction(meant.__call__)
-    if thread and is_async:
+    functions = (meant, meant.__call__)
+    if thread and any(map(inspect.iscoroutinefunction, functions)):
         raise UsageError(f"handler: {name} is an async function: thread=True is for plain functions")
-    if inspect.isasyncgenfunction(meant) or inspect.isasyncgenfunction(meant.__call__):
+    if any(map(inspect.isasyncgenfunction, functions)):
         raise UsageError(f"handler: {name} is an async generator: a handler returns its output")
-    if not thread and not is_async:
-        raise UsageError(f"handler: {name} is not an async function: pass thread=True to run it in a thread")
+    if any(map(inspect.isgeneratorfunction, functions)):
+        raise UsageError(f"handler: {name} is a generator: a handler returns its output")
+    if not thread and not any(map(inspect.iscoroutinefunction, functions)):
+        raise UsageError(f"handler: {name} is not an async function: {_remedy(handler)}")
+    if not _takes_a_job(handler):
+        raise UsageError(f"handler: {name} cannot be called with one argument, the job")
+
+
+def _remedy(handler: Any) -> str:
+    """How to make a handler of a function that is not async."""
+    if inspect.iscoroutinefunction(inspect.unwrap(handler)):
+        return (
+            "its decorator replaces it by a plain function; let that one be async, too, and await the other"
+        )
+    return "write `async def`, or pass thread=True to run a plain function in a thread"
+
+
+def _takes_a_job(handler: Any) -> bool:
+    try:
+        signature = inspect.signature(handler)
+    except (TypeError, ValueError):  # a function of C may have none
+        return True
+    try:
+        signature.bind(None)
+    except TypeError:
+        return False
+    return True
 
 
 def _unwrap(handler: Any) -> Any:
@@ -130,13 +156,18 @@ class ThreadHandler:
 
         def body() -> Any:
             try:
-                return self._function(wrapped)
+                return _refuse_coroutine(self._function(wrapped))
+            except BaseException as error:
+                if (readable := readable_error(error)) is not error:
+                    raise readable from None
+                raise
             finally:
                 token.run_sync_soon(ended.set)
 
         # A call that is cancelled already starts no thread; from here on the thread starts in any case.
         await trio.lowlevel.checkpoint_if_cancelled()
         try:
+            # Abandoned, so that the attempt is settled now; the slot waits for the thread (`wait_left_behind`).
             return await trio.to_thread.run_sync(body, abandon_on_cancel=True, limiter=self._limiter)
         except trio.Cancelled:
             self._left_behind |= {each.job: ended for each in (job if isinstance(job, list) else [job])}
@@ -148,12 +179,31 @@ class ThreadHandler:
             await event.wait()
 
 
+def _refuse_coroutine(value: object) -> object:
+    """Nobody would await a coroutine that a plain function returns: it fails the job, with the reason."""
+    if inspect.iscoroutine(value):
+        value.close()
+        raise UsageError(
+            f"handler: {value.__qualname__} is an async function behind a plain one, which returned its coroutine: "
+            "write `async def` and await it, without thread=True"
+        )
+    return value
+
+
 def _asyncio_handler(handler: Callable[[Any], Any], wrap: type[AsyncioJob[Any]]) -> Call:
     """Run an asyncio function through trio-asyncio, in the loop of `open_asyncio`."""
     # Imported here and not above: importing it changes asyncio for the whole process.
     import trio_asyncio
 
-    in_trio = trio_asyncio.aio_as_trio(handler)
+    async def call_handler(job: Any) -> Any:
+        try:
+            return await handler(job)
+        except BaseException as error:
+            if (readable := readable_error(error)) is not error:
+                raise readable from None
+            raise
+
+    in_trio = trio_asyncio.aio_as_trio(call_handler)
 
     async def call(job: LeasedJob[Any] | list[LeasedJob[Any]]) -> Any:
         return await in_trio([wrap(each) for each in job] if isinstance(job, list) else wrap(job))

@@ -8,9 +8,9 @@ import attrs
 import trio
 
 from trioboss.actors.actor import PACE, Doorbell
+from trioboss.actors.attempts import Running, by_queue, superseded
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
-from trioboss.actors.running import Running, by_queue, superseded
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent
 from trioboss.machines.attempt import CancelReason
@@ -54,6 +54,7 @@ class LeaseChecker:
                 self._reporter.report(
                     ErrorEvent("lease check", str(error) or f"no answer within {_TIMEOUT:g} s")
                 )
+                # Asked again until there is an answer: without it a cancelled job would run to its end.
                 await trio.sleep(_RETRY_DELAY)
                 self._requested = requested | self._requested
                 self._bell.ring()

@@ -8,9 +8,9 @@ from typing import Any, Generic, TypeVar, cast
 import attrs
 import trio
 
+from trioboss.actors.attempts import Running
 from trioboss.actors.ports import LeasePort
 from trioboss.actors.reporter import Reporter
-from trioboss.actors.running import Running
 from trioboss.errors import DatabaseUnavailable, LeaseLost
 from trioboss.events import ErrorEvent, LeaseExtended
 from trioboss.machines.attempt import CancelReason, ManualSettlement
@@ -49,7 +49,7 @@ class DeadLetterJob(Exception):
 
 @attrs.frozen(kw_only=True)
 class CallSettings:
-    """What all jobs of a worker share. Made once for each worker, so that a job costs nothing more."""
+    """The values that all jobs of a worker share. Made once for each worker, so that a job costs nothing more."""
 
     port: LeasePort
     reporter: Reporter
@@ -57,7 +57,7 @@ class CallSettings:
     max_bytes: int
     """The largest output, as JSON text."""
     surroundings: object = None
-    """What the API's job class has besides: the boss, and the context of the lifespan."""
+    """Further values of the API's job class: the boss, and the context of the lifespan."""
     decode: Callable[[Job], Any] | None = None
     """The type of the data, if one is declared. Raises DataMismatch."""
     is_trio: bool = True
@@ -68,7 +68,7 @@ class CallSettings:
 
 @attrs.define(eq=False)
 class LeasedJob(HandedJob, Generic[D_co]):
-    """What a handler gets: the job, by its attributes (`job.data`, `job.attempt`, …), and what to do with it."""
+    """The argument of a handler: the job, its attributes (`job.data`, `job.attempt`, …), and methods that act on it."""
 
     job: Job
     _running: Running
@@ -81,7 +81,7 @@ class LeasedJob(HandedJob, Generic[D_co]):
 
     @property
     def data(self) -> D_co:
-        """What was sent, in the type that the worker declares with ``data=``, or as JSON."""
+        """The data that was sent, in the type that the worker declares with ``data=``, or as JSON."""
         if self._settings.decode is None:
             return cast("D_co", self.job.data)
         try:
@@ -105,8 +105,15 @@ class LeasedJob(HandedJob, Generic[D_co]):
         self._settings.reporter.report(LeaseExtended(job.queue, job.id, job.attempt, expire_in))
 
     async def touch(self) -> None:
-        """Send a heartbeat now."""
-        await self._renew(self._touch())
+        """Send a heartbeat now. It does not count while an open transaction of somebody else has changed the job: that
+        may settle it at any moment.
+        """
+        settlement = self._running.manual
+        sent_at = trio.current_time()
+        renewed = await self._notice_loss(self._touch())
+        # As in actors/attempts.py: the row is locked by the handler's own settlement, or by another transaction.
+        if renewed or settlement is not None:
+            self._running.lease_machine.beat_confirmed(sent_at)
 
     async def progress(self, value: JsonInput) -> None:
         """Record how far the job has come; readable as `Job.progress`, and by `boss.follow`. Also a heartbeat.
@@ -151,10 +158,13 @@ class LeasedJob(HandedJob, Generic[D_co]):
         """To be raised: fail the job for good, without the retries it has left."""
         return DeadLetterJob(reason)
 
-    async def _touch(self) -> None:
+    async def _touch(self) -> bool:
+        """Whether the lease was renewed; not if its row is locked."""
         queue, lease = self.job.queue, self._running.lease
-        if lease.id not in await self._settings.port.renew({queue: [lease]}):
+        renewed = (await self._settings.port.renew({queue: [lease]})).get(lease.id)
+        if renewed is None:
             raise LeaseLost(queue, [lease.id])
+        return renewed
 
     async def _complete(self, output: str) -> None:
         queue, lease = self.job.queue, self._running.lease

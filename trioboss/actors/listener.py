@@ -71,9 +71,9 @@ class Listener:
     _outage_reports: OutageReports = attrs.field(factory=OutageReports, init=False)
     _listening: trio.Event = attrs.field(factory=trio.Event, init=False)
     _listening_since: float = attrs.field(default=math.inf, init=False)
-    _unseen_since: float = attrs.field(default=-math.inf, init=False)
-    """Since when other bosses may count this one as gone, while it is not connected."""
-    _lost: Doorbell = attrs.field(factory=Doorbell, init=False)
+    _absent_at: float = attrs.field(default=math.inf, init=False)
+    """When the jobs of this boss have to be given up, unless the database answers before."""
+    _absent_sooner: Doorbell = attrs.field(factory=Doorbell, init=False)
     _token: str = attrs.field(default="", init=False)
     """Of the last probe."""
     _receiving: trio.CancelScope | None = attrs.field(default=None, init=False)
@@ -173,6 +173,10 @@ class Listener:
             registrations=self._router.registrations(),
         )
         self._clock.set(result.now, asked_at)
+        if self._is_pooled:
+            # The poll has written `seen_on`. The leader counts this boss as gone after the grace, and as dead after the
+            # grace again (rescue_leases.sql).
+            self._set_absent_at(asked_at + 2 * self._presence_grace)
         self._polls += 1
         was_polling = self._machine.polling
         self._machine.polled(trio.current_time(), notified=result.notified)
@@ -189,18 +193,16 @@ class Listener:
         if not self._listening.is_set():
             self._listening.set()
             self._listening_since = trio.current_time()
+            if not self._is_pooled:
+                self._absent_at = math.inf  # the session holds the lock of our presence
             self._router.reconnected()
             after = self._outage_reports.ended(trio.current_time())
             self._reporter.report(ListenerUp(self._machine.polling, after))
 
     def _miss_probe(self) -> None:
-        """The connection works, but the probe has not arrived. A first connection on which none ever arrives goes
-        through a transaction pooler; a later one is broken.
-        """
-        if self._connections > 1 or self._listening.is_set():
+        """The connection works, but the probe has not arrived."""
+        if not self._machine.missed_probe():
             raise DatabaseUnavailable(f"no probe notification received for {PROBE_TIMEOUT:g} s, reconnecting")
-        self._machine.polling = True
-        self._machine.poll_now()
         self._warn_polling()
 
     def _warn_polling(self) -> None:
@@ -208,14 +210,14 @@ class Listener:
 
     def _disconnected(self, reason: str, *, down: bool = False) -> None:
         self._set_leads(False)
-        if self._listening.is_set():
+        was_listening = self._listening.is_set()
+        if was_listening:
             self._listening = trio.Event()
-            self._unseen_since = trio.current_time()
-            self._lost.ring()
-        if down:
-            # While no server runs, no leader is connected either, and a leader has to be connected for the grace before
-            # it takes jobs of other bosses: the grace begins anew.
-            self._unseen_since = trio.current_time()
+        # While no server runs, no leader is connected either, and a leader has to be connected for the grace before it
+        # takes jobs of other bosses: the grace begins anew. A pooler that does not run, or cannot connect, proves
+        # nothing: other bosses may be connected without it.
+        if not self._is_pooled and (was_listening or (down and self._absent_at < math.inf)):
+            self._set_absent_at(trio.current_time() + self._presence_grace)
         seconds = self._outage_reports.failed(trio.current_time(), reason)
         if seconds is not None:
             self._reporter.report(ListenerDown(reason, seconds))
@@ -226,18 +228,18 @@ class Listener:
             self.leads_changed.ring()
             self._reporter.report(LeaderChanged(leads))
 
+    def _set_absent_at(self, others_may_take_at: float) -> None:
+        before, self._absent_at = self._absent_at, others_may_take_at - min(_MARGIN, self._presence_grace)
+        if self._absent_at < before:
+            self._absent_sooner.ring()
+
     async def _guard_presence(self) -> None:
-        """Give up all jobs if the connection does not come back before other bosses may take them. As long as no server
-        runs, no boss can take them: `_disconnected` then moves the deadline.
-        """
+        """Give up all jobs if the database has not answered before other bosses may take them."""
         while True:
-            await self._lost.wait()
-            while not self._listening.is_set():
-                deadline = self._unseen_since + max(0.0, self._presence_grace - _MARGIN)
-                with trio.move_on_at(deadline):
-                    await self._listening.wait()
-                if not self._listening.is_set() and trio.current_time() >= self._unseen_since + max(
-                    0.0, self._presence_grace - _MARGIN
-                ):
-                    self._router.presence_lost()
-                    break
+            if trio.current_time() < self._absent_at:
+                await self._absent_sooner.wait_until(self._absent_at)
+                continue
+            self._absent_at = math.inf
+            if self._listening.is_set():
+                self._listening = trio.Event()  # so that the next answer counts as a new connection
+            self._router.presence_lost()

@@ -18,8 +18,9 @@ from trioboss.machines.maintenance import BusyNotifier, MaintenanceMachine
 __all__ = ["Maintenance", "MaintenanceStatistics"]
 
 _RECOVERED = {
-    "lost": "{} attempts lost their worker, or its heartbeats",
-    "expired": "{} attempts expired",
+    "lost": "attempts that lost their worker, or its heartbeats: {}",
+    "expired": "attempts that expired: {}",
+    "released": "attempts left by a worker that has stopped, which are released: {}",
 }
 _MARGIN = 1.0  # seconds that a worker has to end an expired attempt itself
 _REPEAT_WARNING = 60.0  # seconds until the same warning is reported again
@@ -27,7 +28,7 @@ _REPEAT_WARNING = 60.0  # seconds until the same warning is reported again
 
 @attrs.frozen
 class MaintenanceStatistics:
-    """What maintenance has done in this boss."""
+    """The work that maintenance has done in this boss."""
 
     leads: bool
     rounds: int
@@ -55,7 +56,7 @@ class Maintenance:
     _recovered: int = attrs.field(default=0, init=False)
 
     def statistics(self) -> MaintenanceStatistics:
-        """What it has done so far."""
+        """Its work so far."""
         return MaintenanceStatistics(self._listener.leads, self._rounds, self._recovered)
 
     async def run(self) -> None:
@@ -98,7 +99,7 @@ class Maintenance:
             self._reporter.report(ErrorEvent("maintenance", str(error)))
 
     async def _run_round(self) -> None:
-        warnings = self._machine.wants_warnings(trio.current_time())
+        warnings = self._machine.warnings_due(trio.current_time())
         # After an outage of the server everybody has the grace to come back before a boss that was faster takes jobs.
         certain = self._listener.listening_for >= self._presence_grace
         rescue = await self._port.rescue_leases(
@@ -175,7 +176,7 @@ class Maintenance:
             try:
                 await self._port.sample()
             except Exception as error:
-                # Whatever is wrong with the statistics must not count as a crash of maintenance.
+                # No fault in the statistics may count as a crash of maintenance.
                 self._reporter.report(ErrorEvent("statistics", str(error)))
 
     async def _prune(self) -> None:

@@ -25,7 +25,7 @@ class Monitor:
     async def run(self) -> None:
         """Count and report."""
         while True:
-            await self._reporter.wait_wanted()
+            await self._reporter.wait_demanded()
             try:
                 self._reporter.report(_with_sums(await self._port.count_states()))
             except DatabaseUnavailable as error:

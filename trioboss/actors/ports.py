@@ -1,4 +1,4 @@
-"""What the actors need from the outside, as protocols: runtime/ implements them on the store, tests in memory.
+"""The needs of the actors from the outside, as protocols: runtime/ implements them on the store, tests in memory.
 
 Every call answers within a bounded time, or raises DatabaseUnavailable, except where a method says otherwise.
 """
@@ -42,7 +42,7 @@ class Registration:
 
 
 class LeasePort(Protocol):
-    """What a handler can do with its lease."""
+    """The operations of a handler on its lease."""
 
     async def extend(self, queue: str, lease: Lease, seconds: Any) -> float:
         """Let the lease expire later; return its length. Raises LeaseLost."""
@@ -60,7 +60,7 @@ class LeasePort(Protocol):
 
 
 class WorkPort(LeasePort, Protocol):
-    """What workers need."""
+    """The operations that workers need."""
 
     async def settle_and_claim(
         self,
@@ -125,7 +125,7 @@ class ListenPort(Protocol):
 
 
 class MaintenancePort(Protocol):
-    """What maintenance needs."""
+    """The operations that maintenance needs."""
 
     async def rescue_leases(
         self, grace: float, margin: float, *, warnings: bool, certain: bool, queue: str | None = None
@@ -153,7 +153,7 @@ class MaintenancePort(Protocol):
 
 
 class MonitorPort(Protocol):
-    """What the monitors need."""
+    """The operations that the monitors need."""
 
     async def count_states(self) -> dict[str, dict[str, int]]:
         """How many jobs of each queue are in each state."""
@@ -163,7 +163,7 @@ class MonitorPort(Protocol):
 
 
 class SchedulePort(Protocol):
-    """What the scheduler needs."""
+    """The operations that the scheduler needs."""
 
     async def read_schedules(self) -> tuple[datetime, list[tuple[Schedule, datetime | None]]]:
         """The time of the database, and each schedule with the last tick that was fired."""

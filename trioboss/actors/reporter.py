@@ -3,12 +3,14 @@
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from types import TracebackType
 from typing import Final
 
 import attrs
 import trio
 
 from trioboss import events
+from trioboss.errors import BossClosed
 from trioboss.event_texts import describe_event
 from trioboss.events import Event
 from trioboss.model.described_error import stack_text
@@ -44,7 +46,7 @@ class _Subscriber:
     channel: trio.MemorySendChannel[Event]
     kinds: tuple[type[Event], ...]
 
-    def wants(self, kind: type[Event]) -> bool:
+    def includes(self, kind: type[Event]) -> bool:
         """Whether it reads events of this kind: all, if it has named none."""
         return kind in self.kinds or (not self.kinds and kind not in _OPT_IN)
 
@@ -56,23 +58,24 @@ class Reporter:
     worker: str = ""
     """The name of the boss, for its log lines and those of its handlers."""
     logger: logging.Logger = attrs.field(factory=lambda: logging.getLogger("trioboss"))
-    wants_created: bool = attrs.field(default=False, init=False)
+    has_created_reader: bool = attrs.field(default=False, init=False)
     """Whether JobCreated has a reader. An attribute, because every send asks."""
     _subscribers: list[_Subscriber] = attrs.field(factory=list, init=False)
     _listeners: list[tuple[Callable[[Event], None], tuple[type[Event], ...]]] = attrs.field(
         factory=list, init=False
     )
-    _wanted: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _demanded: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _is_closed: bool = attrs.field(default=False, init=False)
 
-    async def wait_wanted(self) -> None:
-        """Wait until somebody subscribes to events that are made only on demand: work in progress, and counts."""
-        await self._wanted.wait()
+    async def wait_demanded(self) -> None:
+        """Wait until a subscriber reads events that are made only on demand: work in progress, and counts."""
+        await self._demanded.wait()
 
-    def wants(self, kind: type[Event]) -> bool:
+    def has_reader(self, kind: type[Event]) -> bool:
         """Whether an event of this kind has a reader. If not, it need not be made."""
         if self._listeners and any(kind in kinds for _, kinds in self._listeners):
             return True
-        if self._subscribers and any(each.wants(kind) for each in self._subscribers):
+        if self._subscribers and any(each.includes(kind) for each in self._subscribers):
             return True
         return self.logger.isEnabledFor(_LEVELS.get(kind, logging.DEBUG))
 
@@ -88,7 +91,8 @@ class Reporter:
         if self.logger.isEnabledFor(_LEVELS.get(type(event), logging.DEBUG)):
             self._log(event)
         for subscriber in self._subscribers:
-            if subscriber.wants(type(event)):
+            if subscriber.includes(type(event)):
+                # Lost for this subscriber: an actor that waited for it would hold up jobs.
                 with suppress(trio.WouldBlock):
                     subscriber.channel.send_nowait(event)
 
@@ -105,7 +109,7 @@ class Reporter:
             0,
             "%s",
             (" ".join(str(part) for part in parts if part),),
-            None if error is None else (type(error), error, error.__traceback__),
+            None if error is None else (type(error), error, _traceback_of(error)),
             extra={"event": event, "worker": self.worker, **job},
         )
         if error is not None:
@@ -116,29 +120,38 @@ class Reporter:
     @asynccontextmanager
     async def subscribe(self, *kinds: type[Event]) -> AsyncIterator[trio.MemoryReceiveChannel[Event]]:
         """Read all events from now on, or those of some kinds, for the length of a block."""
+        if self._is_closed:
+            raise BossClosed  # nothing would ever end the loop of this reader
         send, receive = trio.open_memory_channel[Event](_BUFFER)
         subscriber = _Subscriber(send, kinds)
         self._subscribers.append(subscriber)
-        self._update_wanted()
+        self._update_readers()
         try:
             with receive:
                 yield receive
         finally:
             self._subscribers.remove(subscriber)
             send.close()
-            self._update_wanted()
+            self._update_readers()
 
-    def _update_wanted(self) -> None:
-        self.wants_created = any(each.wants(events.JobCreated) for each in self._subscribers)
-        if any(each.wants(kind) for each in self._subscribers for kind in _ON_DEMAND):
-            self._wanted.set()
-        elif self._wanted.is_set():
-            self._wanted = trio.Event()
+    def _update_readers(self) -> None:
+        self.has_created_reader = any(each.includes(events.JobCreated) for each in self._subscribers)
+        if any(each.includes(kind) for each in self._subscribers for kind in _ON_DEMAND):
+            self._demanded.set()
+        elif self._demanded.is_set():
+            self._demanded = trio.Event()
 
     def close(self) -> None:
         """No more events: subscribers' loops end."""
+        self._is_closed = True
         for subscriber in self._subscribers:
             subscriber.channel.close()
+
+
+def _traceback_of(error: BaseException) -> TracebackType | None:
+    """The traceback of an error whose class may raise whatever is asked of it."""
+    found: TracebackType | None = BaseException.__traceback__.__get__(error)  # type: ignore[union-attr]
+    return found
 
 
 def _job_fields(event: Event) -> dict[str, object]:

@@ -44,6 +44,7 @@ class NotificationRouter:
             self._receive_message(*notification[1:].partition(" ")[::2])
             return
         name, _, delay = notification.partition(" ")
+        # Any client can notify: what is no number is ignored, and a forged one costs a claim that finds nothing.
         try:
             seconds = float(delay) if delay else None
         except ValueError:

@@ -11,7 +11,7 @@ from trioboss.errors import BatchFailed, DataMismatch, PayloadError, UsageError
 from trioboss.machines.attempt import Completed, Failed, Outcome
 from trioboss.model.batch import BatchResult
 from trioboss.model.check import check_duration
-from trioboss.model.described_error import describe_error, error_line
+from trioboss.model.described_error import describe_cause, describe_error, error_line, is_instance
 from trioboss.model.payload import Unreadable, encode, is_large
 from trioboss.model.settle_and_claim import Failure
 
@@ -26,7 +26,7 @@ _NOT_BY_ID = (
     "for each of them"
 )
 _NOT_NAMED = "the handler of the batch returned no result for this job"
-# What asyncio's and trio's own errors say when a function that was written for asyncio runs under trio.
+# The texts of asyncio's and trio's own errors when a function that was written for asyncio runs under trio.
 _ASYNCIO_ERRORS = (
     "no running event loop",
     "no current event loop",
@@ -62,13 +62,13 @@ async def run_batch(jobs: list[LeasedJob[Any]], handler: Call, settings: CallSet
         if is_cancelled(error):
             raise
         cause = _unwrapped(error)
-        errors = _by_id(cause.__dict__.get("errors"), ids) if isinstance(cause, BatchFailed) else None
+        errors = _by_id(cause.__dict__.get("errors"), ids) if is_instance(cause, BatchFailed) else None
         if errors is None:
             return dict.fromkeys(ids, _fail(error, settings))
         return {id: _fail(errors[id], settings) if id in errors else _NO_OUTPUT for id in ids}
     if value is None:
         return dict.fromkeys(ids, _NO_OUTPUT)
-    if isinstance(value, list):
+    if is_instance(value, list):
         return await _settle_each(value, ids, settings)
     outputs = _by_id(value, ids)
     if outputs is None:
@@ -128,7 +128,7 @@ def _by_id(value: object, ids: Sequence[UUID]) -> dict[UUID, Any] | None:
     names: dict[object, UUID] = {id: id for id in ids} | {str(id): id for id in ids}
     try:
         # The methods of dict itself: what a handler returns may be of a class that computes its items.
-        if not isinstance(value, dict) or not dict.keys(value) <= names.keys():
+        if not is_instance(value, dict) or not dict.keys(value) <= names.keys():
             return None
         return {names[key]: item for key, item in dict.items(value)}
     except Exception:
@@ -137,7 +137,7 @@ def _by_id(value: object, ids: Sequence[UUID]) -> dict[UUID, Any] | None:
 
 def _unwrapped(error: object) -> object:
     """The exception without the groups that nurseries put around it."""
-    while isinstance(error, BaseExceptionGroup) and len(_members(error)) == 1:
+    while is_instance(error, BaseExceptionGroup) and len(_members(error)) == 1:
         (error,) = _members(error)
     return error
 
@@ -154,9 +154,9 @@ def is_cancelled(error: BaseException) -> bool:
     todo = [error]
     while todo:
         one = todo.pop()
-        if isinstance(one, BaseExceptionGroup):
+        if is_instance(one, BaseExceptionGroup):
             todo += _members(one)
-        elif not isinstance(one, trio.Cancelled):
+        elif not is_instance(one, trio.Cancelled):
             return False
     return True
 
@@ -181,12 +181,19 @@ async def _complete(value: object, max_bytes: int) -> Outcome:
 
 def _fail(error: object, settings: CallSettings) -> Outcome:
     """The failure for anything that can be raised, or named as an error in BatchFailed."""
+    try:
+        return _fail_as_raised(error, settings)
+    except BaseException as problem:  # of the methods of the error, or of what it was made with
+        return _failed(problem, settings)
+
+
+def _fail_as_raised(error: object, settings: CallSettings) -> Outcome:
     cause = _unwrapped(error)
-    if isinstance(cause, RetryJob):
+    if is_instance(cause, RetryJob):
         return _failed(_describe_request(cause), settings, cause, delay=_delay_of(cause))
-    if isinstance(cause, DeadLetterJob):
+    if is_instance(cause, DeadLetterJob):
         return _failed(_describe_request(cause), settings, cause, dead=True)
-    if isinstance(cause, DataMismatch):
+    if is_instance(cause, DataMismatch):
         return _failed(cause, settings, dead=True)  # the data will not fit at the next attempt, either
     if settings.is_trio and _is_of_asyncio(cause):
         cause.add_note(_ASYNCIO_REMEDY)
@@ -201,9 +208,10 @@ def _delay_of(error: RetryJob) -> float | None:
 
 
 def _describe_request(request: RetryJob | DeadLetterJob) -> object:
-    """A retry, or the end, that a handler asked for: its reason, and what others have added to it."""
+    """A retry, or the end, that was asked for: its reason, what others added, and the exception behind it."""
     message = request.args[0] if request.args else request
     added = {name: value for name, value in vars(request).items() if name not in ("delay", "reason")}
+    added |= describe_cause(request)
     return {**added, "message": message} if added and isinstance(message, str) else message
 
 
@@ -230,6 +238,6 @@ def _failed(
         described = describe_error(error, redact)
     except PayloadError:
         described = describe_error(line, redact)
-    if exception is None and isinstance(error, BaseException):
+    if exception is None and is_instance(error, BaseException):
         exception = error
     return Failed(Failure(described, delay=delay, dead=dead), line, exception)

@@ -38,7 +38,7 @@ def tick_id(schedule: Schedule, due: datetime) -> UUID:
 
 @attrs.frozen
 class SchedulerStatistics:
-    """What the scheduler of this boss has done."""
+    """The work that the scheduler of this boss has done."""
 
     schedules: int
     fired: int
@@ -75,7 +75,7 @@ class Scheduler:
     _fired: int = attrs.field(default=0, init=False)
 
     def statistics(self) -> SchedulerStatistics:
-        """What it has done so far."""
+        """Its work so far."""
         return SchedulerStatistics(len(self._entries), self._fired)
 
     async def run(self) -> None:
@@ -113,6 +113,7 @@ class Scheduler:
         now = self._clock.now()
         wake_at = math.inf
         for entry in self._entries:
+            # Every boss fires: the first row of a tick counts, and the others find it there.
             early = await self._fire_entry(entry, now) if entry.next <= now else 0.0
             # The database says that it is too early: its clock counts.
             due = trio.current_time() + early if early > 0 else self._clock.when(entry.next)

@@ -9,10 +9,10 @@ import trio
 from trio.lowlevel import ParkingLot, Task, checkpoint, current_task, enable_ki_protection
 
 from trioboss.actors.actor import Doorbell
+from trioboss.actors.attempts import ClaimedBatch, LeaseWatchers, Running
 from trioboss.actors.handlers import HandlerStack
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.runner import Call, fail_leaked, is_cancelled, run_batch, run_job
-from trioboss.actors.running import ClaimedBatch, LeaseWatchers, Running
 from trioboss.events import JobStarted
 from trioboss.machines.attempt import AttemptState, CancelReason, Outcome
 from trioboss.machines.room import RoomWaiters
@@ -98,6 +98,14 @@ class Slots:
             task = None if task.parent_nursery is None else task.parent_nursery.parent_task
         return found
 
+    def find_longest(self) -> tuple[str, UUID, float] | None:
+        """The job that has been running for longest: its queue, its id, and for how many seconds."""
+        started = [running for running in self.running if running.scope is not None]
+        if not started:
+            return None
+        first = min(started, key=lambda running: running.started_at)
+        return first.job.queue, first.job.id, trio.current_time() - first.started_at
+
     # -- room
 
     def room(self) -> int:
@@ -172,6 +180,7 @@ class Slots:
         self._unpack_batches()
         waiting = list(self._buffer)
         self._buffer.clear()
+        # Released, not failed: a job that never started has spent no retry.
         for running in waiting:
             running.cancel(CancelReason.STOPPING)
             self._end(running, None, trio.current_time())
@@ -181,6 +190,7 @@ class Slots:
     @enable_ki_protection
     async def run(self) -> None:
         """One slot. The main task gets the KeyboardInterrupt of the terminal; one raised here is the handler's."""
+        # For log records of the handler. The list stays the same, and changes with each call: nothing is set for each.
         current_worker.set(self._reporter.worker)
         while True:
             batch: list[Running] = []
@@ -228,6 +238,7 @@ class Slots:
         """Take jobs of one queue for one call. Attempts that were cancelled in the buffer are not run."""
         size = self.settings.batch_size or 1
         while self._buffer and len(batch) < size:
+            # One call has jobs of one queue: the worker of a pattern has several, and a handler may tell them apart.
             if batch and self._buffer[0].job.queue != batch[0].job.queue:
                 break
             running = self._buffer.popleft()
@@ -238,7 +249,7 @@ class Slots:
         return bool(batch)
 
     def _report_started(self, batch: list[Running]) -> None:
-        if self._reporter.wants(JobStarted):
+        if self._reporter.has_reader(JobStarted):
             for running in batch:
                 job = running.job
                 self._reporter.report(JobStarted(job.queue, job.id, job.attempt, running.waited))

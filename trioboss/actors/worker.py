@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +10,9 @@ import attrs
 import trio
 
 from trioboss.actors.actor import Supervisor
+from trioboss.actors.attempts import LeaseWatchers, Renewer
 from trioboss.actors.bulk_poller import BULK_THRESHOLD, BulkPoller
+from trioboss.actors.clock import wall_time
 from trioboss.actors.dispatcher import Dispatcher, DispatcherStatistics
 from trioboss.actors.followers import Followers
 from trioboss.actors.handlers import HandlerStack, make_stack, open_asyncio
@@ -18,7 +20,6 @@ from trioboss.actors.lease_checker import LeaseChecker
 from trioboss.actors.leased_job import CallSettings, LeasedJob
 from trioboss.actors.ports import Registration, WorkPort
 from trioboss.actors.reporter import Reporter
-from trioboss.actors.running import LeaseWatchers, Renewer
 from trioboss.actors.slots import Slots
 from trioboss.actors.worker_settings import WorkerSettings as WorkerSettings
 from trioboss.errors import DatabaseUnavailable
@@ -29,14 +30,16 @@ from trioboss.model.check import check_duration
 
 __all__ = ["Worker", "WorkerSettings", "WorkerStatistics"]
 
-_LAST_SETTLING = 1.6  # seconds that dispatchers have to settle outcomes, after all handlers were cancelled
 _STUCK_AFTER = 1.0  # seconds that a cancelled handler has to end
+# Seconds that dispatchers have to settle outcomes, after all handlers were cancelled. Longer than _STUCK_AFTER, so that
+# attempts whose handlers are given up can be settled, too.
+_LAST_SETTLING = 1.6
 _SHORTEST_SETTLING = 0.3  # seconds for what is left after that
 
 
 @attrs.frozen
 class WorkerStatistics:
-    """What a worker is doing, and what its dispatchers have done."""
+    """The present state of a worker, and the work that its dispatchers have done."""
 
     id: UUID
     queue: str
@@ -81,6 +84,10 @@ class Worker:
     """Ends with the grace of running jobs."""
     _deadline: float = attrs.field(default=math.inf, init=False)
     """When everything has to be settled."""
+    _dispatch_scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    """Of the dispatchers."""
+    unsettled: int = attrs.field(default=0, init=False)
+    """How many outcomes it could not settle before it ended. Maintenance releases these jobs."""
     _dispatchers_ended: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     def __repr__(self) -> str:
@@ -217,6 +224,8 @@ class Worker:
         """
         ends = trio.current_time() + check_duration("grace", grace)
         self._grace.deadline = min(self._grace.deadline, ends)
+        if self._deadline < math.inf:
+            self._set_deadline(self._grace.deadline + _LAST_SETTLING)
         self._stop.set()
 
     # -- its life
@@ -231,6 +240,7 @@ class Worker:
 
     async def _run(self, task_status: trio.TaskStatus[None]) -> None:
         try:
+            # Before the first claim: rescue_leases.sql counts a lease whose worker has no row as lost.
             self.is_registered = True
             await self._port.register(self.registration)
             async with open_asyncio(self.settings.asyncio), trio.open_nursery() as nursery:
@@ -257,15 +267,19 @@ class Worker:
 
     async def _dispatch(self, task_status: trio.TaskStatus[None]) -> None:
         async with trio.open_nursery() as nursery:
+            self._dispatch_scope = nursery.cancel_scope
             self._dispatching = Supervisor(nursery, self._reporter)
             for dispatcher in self.dispatchers.values():
                 self._start(dispatcher)
             task_status.started()
             await self._stop.wait()
-            await self._drain(nursery)
+            await self._drain()
 
-    async def _drain(self, nursery: trio.Nursery) -> None:
-        """The graceful stop: no claims, the buffer is released, running jobs get their grace and are then cancelled."""
+    async def _drain(self) -> None:
+        """The graceful stop: no claims, the buffer is released, running jobs get their grace and are then cancelled.
+
+        Outcomes have that time, too: the database may not answer, or an open transaction may have locked the job.
+        """
         for dispatcher in self.dispatchers.values():
             dispatcher.stop()
         self.slots.give_back()
@@ -273,25 +287,25 @@ class Worker:
             await self._wait_until_empty()
         for running in list(self.slots.running):
             running.cancel(CancelReason.STOPPING)
-        self._set_deadline()
-        nursery.cancel_scope.deadline = self._deadline
+        self._set_deadline(self._grace.deadline + _LAST_SETTLING)
 
     async def _wait_until_empty(self) -> None:
         while self.slots.running:
             await self.slots.empty.wait()
 
-    def _set_deadline(self) -> None:
-        if self._deadline == math.inf:
-            self._deadline = trio.current_time() + _LAST_SETTLING
+    def _set_deadline(self, deadline: float) -> None:
+        """Only an earlier one than before has an effect."""
+        if deadline < self._deadline:
+            self._deadline = self._dispatch_scope.deadline = deadline
             for dispatcher in self.dispatchers.values():
-                dispatcher.set_deadline(self._deadline)
+                dispatcher.set_deadline(deadline)
 
     async def _settle_when_cancelled(self) -> None:
         """Give statements a deadline when the nursery of the worker is cancelled: they are shielded from it."""
         try:
             await trio.sleep_forever()
         finally:
-            self._set_deadline()
+            self._set_deadline(trio.current_time() + _LAST_SETTLING)
             with trio.CancelScope(shield=True):
                 await self._give_up_stuck()
 
@@ -310,7 +324,9 @@ class Worker:
         """Release what is left, and remove the registration, as far as the database answers."""
         self.is_registered = False
         deadline = self._last_deadline()
+        # Settled first: without the row of the worker its leases would be lost, which spends retries.
         await self._settle_rest(deadline)
+        self.unsettled = sum(1 for each in self.dispatchers.values() for _ in each.completer)
         with trio.move_on_at(deadline):
             try:
                 await self._port.unregister(self.id)
@@ -352,17 +368,17 @@ class Worker:
             sum(completer.failed for completer in completers),
             self.settings.name,
             self.settings.options,
-            _wall_time(self._created_at),
-            _wall_time(max((d.claimed_at for d in self.dispatchers.values() if d.claimed_at), default=None)),
-            _wall_time(max((each.started_at for each in attempts if each.started_at), default=None)),
-            None if last is None else _wall_time(last.ended_at),
+            wall_time(self._created_at),
+            wall_time(max((d.claimed_at for d in self.dispatchers.values() if d.claimed_at), default=None)),
+            wall_time(max((each.started_at for each in attempts if each.started_at), default=None)),
+            None if last is None else wall_time(last.ended_at),
             None if last is None else last.ran,
             error,
-            _wall_time(error_at),
+            wall_time(error_at),
         )
 
     def statistics(self) -> WorkerStatistics:
-        """What it is doing now."""
+        """Its state now."""
         return WorkerStatistics(
             self.id,
             self.settings.queue,
@@ -376,19 +392,5 @@ class Worker:
                 for name, count in supervisor.statistics().restarts.items()
                 if count
             },
-            self._find_longest(),
+            self.slots.find_longest(),
         )
-
-    def _find_longest(self) -> tuple[str, UUID, float] | None:
-        started = [running for running in self.slots.running if running.scope is not None]
-        if not started:
-            return None
-        first = min(started, key=lambda running: running.started_at)
-        return first.job.queue, first.job.id, trio.current_time() - first.started_at
-
-
-def _wall_time(at: float | None) -> datetime | None:
-    """A time of trio's clock as one of this machine."""
-    if at is None:
-        return None
-    return datetime.now(UTC) - timedelta(seconds=trio.current_time() - at)

@@ -38,7 +38,7 @@ class WorkerSettings:
     redact: Redact | None = None
     job_classes: JobClasses = attrs.field(factory=JobClasses)
     surroundings: object = None
-    """What the job classes of the API need."""
+    """The values that the job classes of the API need."""
 
     @property
     def options(self) -> dict[str, object]:

@@ -32,7 +32,7 @@ class _WrappedJob(HandedJob, Generic[D_co]):
 
     @property
     def data(self) -> D_co:
-        """What was sent, in the type that the worker declares with ``data=``, or as JSON."""
+        """The data that was sent, in the type that the worker declares with ``data=``, or as JSON."""
         return self._job.data
 
     @property

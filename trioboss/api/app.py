@@ -11,15 +11,16 @@ import attrs
 from trioboss.actors.handlers import check_handler
 from trioboss.api.boss import Boss
 from trioboss.api.deploying import deploy
-from trioboss.api.handlers import Lifespan, Middleware, WorkOptions, check_middleware
+from trioboss.api.handlers import Lifespan, Middleware, WorkOptions, check_all_middleware, check_middleware
 from trioboss.api.running_job import AsyncioJob, D, RunningJob, ThreadJob
 from trioboss.api.tasks import Task
 from trioboss.api.working import MiddlewareT
 from trioboss.errors import UsageError
-from trioboss.model.check import check_known, check_name, shown
+from trioboss.model.check import check_name, shown
 from trioboss.model.decoding import Decoder, make_decoder
 from trioboss.model.deployment import Declaration, DeclaredQueue, DeclaredSchedule
 from trioboss.model.job import SendOptions
+from trioboss.model.option_names import check_known
 from trioboss.model.payload import JsonInput
 from trioboss.model.queue import QueueOptions, QueueSettings, make_settings
 from trioboss.model.schedule import ScheduleOptions
@@ -56,10 +57,6 @@ class ScheduleDeclaration:
     options: Mapping[str, Any]
 
 
-def _check_all(middleware: Sequence[Middleware]) -> list[Middleware]:
-    return [check_middleware(each) for each in middleware]
-
-
 @attrs.define
 class App:
     """Queues, workers and schedules, declared beside their handlers. Nothing happens until the app is started.
@@ -73,7 +70,7 @@ class App:
     """
 
     lifespan: Lifespan | None = None
-    middleware: list[Middleware] = attrs.field(factory=list, converter=_check_all)
+    middleware: list[Middleware] = attrs.field(factory=list, converter=check_all_middleware)
     label: str | None = attrs.field(default=None, kw_only=True)
     _module: str = attrs.field(factory=lambda: _find_module(), init=False)
     queues: dict[str, Mapping[str, Any]] = attrs.field(factory=dict, init=False)
@@ -177,7 +174,7 @@ class App:
         ``dead_letter`` that is declared nowhere is created with default options. The decorated function has `send`,
         which takes data of the type that ``data`` declares, and `queue`.
         """
-        check_known("worker", options, _QUEUE_OPTIONS | _WORK_OPTIONS)
+        check_known("worker", options, _QUEUE_OPTIONS | _WORK_OPTIONS, ("data",))
         check_name("queue", queue.replace("*", "_"))
         queue_options = {name: value for name, value in options.items() if name in _QUEUE_OPTIONS}
         work_options = {name: value for name, value in options.items() if name in _WORK_OPTIONS}

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import attrs
 import trio
 
-from trioboss.errors import BossClosed, UsageError
+from trioboss.errors import BossClosed
 from trioboss.postgres import Connection, Pool
 from trioboss.postgres.caller import CallerConnection, unwrap
 from trioboss.postgres.errors import refuse_aborted, translate_errors
@@ -52,10 +52,6 @@ class ApiBase:
             self._waits.add(scope)
             try:
                 yield
-            except UsageError:
-                if self._pool.is_closed:
-                    raise BossClosed from None  # in our words: the pool is an internal matter
-                raise
             finally:
                 self._waits.discard(scope)
         if scope.cancelled_caught:
@@ -73,14 +69,9 @@ class ApiBase:
     async def _execute_with(self, make: Callable[[bool], Operation[T]], conn: CallerConnection | None) -> T:
         """Execute the operation that ``make`` returns when it is told whether the transaction is our own."""
         self._check_open()
-        try:
-            if conn is None:
-                return await execute(make(True), self._pool)
-            return await execute_in(unwrap(conn), make(False), self._own_pool)
-        except UsageError:
-            if self._pool.is_closed:
-                raise BossClosed from None  # it has ended in the meantime
-            raise
+        if conn is None:
+            return await execute(make(True), self._pool)
+        return await execute_in(unwrap(conn), make(False), self._own_pool)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection[Any]]:
@@ -92,12 +83,14 @@ class ApiBase:
         """
         self._check_open()
         async with self._pool.connection() as conn:
-            async with AsyncExitStack() as stack:
-                await stack.enter_async_context(conn.transaction())
-                await conn.execute(_RESET_SETTINGS)
-                yield conn
-                refuse_aborted(conn)
-                with translate_errors(conn, commits=True):
-                    await stack.aclose()
-            # A plain SET within the transaction outlives its commit, and the session is used by others next.
-            await conn.reset_session()
+            try:
+                async with AsyncExitStack() as stack:
+                    await stack.enter_async_context(conn.transaction())
+                    await conn.execute(_RESET_SETTINGS)
+                    yield conn
+                    refuse_aborted(conn)
+                    with translate_errors(conn, commits=True):
+                        await stack.aclose()
+            finally:
+                # A plain SET outlives the commit, an advisory lock also a rollback. Others use the session next.
+                await conn.reset_session()

@@ -8,6 +8,7 @@ from typing import Self, TypeVar, Unpack
 from trioboss.api.connecting import ConnectionOptions, check_connect, make_context, make_dsn
 from trioboss.errors import BossClosed
 from trioboss.model.described_error import Redact
+from trioboss.model.option_names import keyword_names
 from trioboss.model.payload import MAX_BYTES
 from trioboss.model.queue import QueueOptions
 from trioboss.postgres.blocking import (
@@ -60,7 +61,7 @@ class BlockingBase:
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         self._store: Store = make_store(make_context(schema, max_payload, redact, defaults))
-        self._named_dsn = make_dsn("SyncBoss", dsn, connection)
+        self._named_dsn = make_dsn("SyncBoss", dsn, connection, keyword_names(type(self)))
         self._connect = check_connect(connect, autocommit=True)
         self._share = ExitStack()
         self._migrate = migrate
@@ -164,6 +165,7 @@ class BlockingBase:
                 break
             connection = candidate if is_connected(candidate) else None
         if connection is None:
+            # Not under a lock: threads open their connections at the same time.
             connection = open_blocking(self.dsn, settings, self._connect)
         try:
             yield connection

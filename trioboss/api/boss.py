@@ -17,6 +17,7 @@ from trioboss.api.working import WorkingMixin
 from trioboss.model.check import check_count, check_duration, check_key
 from trioboss.model.described_error import Redact
 from trioboss.model.job import Duration
+from trioboss.model.option_names import keyword_names
 from trioboss.model.payload import MAX_BYTES
 from trioboss.model.queue import QueueOptions
 from trioboss.postgres import Pool
@@ -41,7 +42,7 @@ class Boss(QueuesMixin, SendingMixin, JobsMixin, WorkingMixin, WaitingMixin):
     """Sends, runs and settles jobs. Made by `open_boss`."""
 
     dsn: str
-    """What another process needs to join. May contain a password, which the repr does not show."""
+    """The address that another process needs to join. May contain a password, which the repr does not show."""
 
     @property
     def _own_pool(self) -> Pool:
@@ -126,7 +127,8 @@ async def open_boss(
     - ``max_payload``: bytes of JSON that data, output or progress may have (10 MB).
     - ``connect_wait``: seconds to wait for a database that cannot be reached yet.
     - ``redact``: a function that gets the description of each error, a dict with name, message, stack and so on, and
-      returns the one that is stored with the job; if it raises, only the name is stored.
+      returns the one that is stored with the job; if it raises, only the name is stored. A document that `fail` gets
+      and that is no dict is its ``value``.
     - ``app``: workers and schedules to start.
     """
     times: dict[str, Any] = {"grace": grace, "presence_grace": presence_grace}  # made seconds by their fields
@@ -139,7 +141,7 @@ async def open_boss(
     checked = check_connect(connect, autocommit=True, prepare_threshold=None, prepare=True)
     opening = OpenSettings(size, migrate, create_schema, wait, checked)
     store = make_store(make_context(schema, max_payload, redact, defaults))
-    found = make_dsn("open_boss", dsn, connection)
+    found = make_dsn("open_boss", dsn, connection, keyword_names(open_boss))
     async with _open(open_runtime(found, store, settings, opening), store) as boss:
         if app is not None:
             await app.start(boss)

@@ -1,12 +1,13 @@
 """The parameters that `open_boss` and `SyncBoss` share, and names of options that other versions of pg-boss have."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from trioboss.errors import UsageError
-from trioboss.model.check import check_count, check_known, shown
+from trioboss.model.check import check_count, shown
 from trioboss.model.described_error import Redact
+from trioboss.model.option_names import check_known, find_option
 from trioboss.model.queue import QueueOptions, check_defaults
 from trioboss.postgres.dsn import ConnectionOptions, with_parameters
 from trioboss.sql import Catalog, check_schema
@@ -16,7 +17,7 @@ __all__ = ["ConnectionOptions", "check_connect", "make_context", "make_dsn"]
 
 C = TypeVar("C", bound=Callable[..., object])
 
-# What pg-boss calls it, or called it, and what it is here.
+# Names that pg-boss has, or had, for these options, and ours.
 _OTHER_NAMES = {
     "connectionString": "dsn",
     "connection_string": "dsn",
@@ -28,25 +29,52 @@ _OTHER_NAMES = {
     "connectionTimeoutMillis": "connect_timeout, in seconds, or connect_wait",
     "noSupervisor": "supervise=False",
     "noScheduling": "schedule=False",
+    "superviseIntervalSeconds": "maintenance_interval",
+    "monitorIntervalSeconds": "maintenance_interval; while jobs run, leases are examined every 1.5 s",
     "monitorStateIntervalSeconds": "monitor_interval",
     "monitorStateIntervalMinutes": "monitor_interval, also as a timedelta",
-    "maintenanceIntervalSeconds": "maintenance_interval",
+    "maintenanceIntervalSeconds": "maintenance_interval for leases, prune_interval for deletions",
     "maintenanceIntervalMinutes": "maintenance_interval, also as a timedelta",
     "archiveCompletedAfterSeconds": "not needed: jobs that have ended are archived at once",
     "archiveFailedAfterSeconds": "not needed: jobs that have ended are archived at once",
-    "clockMonitorIntervalSeconds": "not needed: schedules go by the clock of the database",
-    "clockMonitorIntervalMinutes": "not needed: schedules go by the clock of the database",
+    **dict.fromkeys(
+        ("clockMonitorIntervalSeconds", "clockMonitorIntervalMinutes", "clockMonitoringInterval"),
+        "not needed: schedules go by the clock of the database",
+    ),
+    **dict.fromkeys(
+        ("cronMonitorIntervalSeconds", "cronWorkerIntervalSeconds"),
+        "not needed: a timer fires each tick",
+    ),
+    **dict.fromkeys(
+        ("useListenNotify", "notifyHeartbeatIntervalMs", "notifyHeartbeatTimeoutMs"),
+        "not needed: workers are always notified, and the listener probes its connection",
+    ),
+    "queueCacheIntervalSeconds": "not needed: changed queues are notified",
+    "bamIntervalSeconds": "not needed: migrations leave no work behind",
+    "persistWarnings": "not needed: warnings are kept for a week, see get_warnings",
+    "warningRetentionDays": "not needed: warnings are kept for a week, see get_warnings",
+    "persistQueueStats": "not needed: samples are kept for a day, see get_queue_stats_history",
+    "queueStatRetentionDays": "not needed: samples are kept for a day, see get_queue_stats_history",
+    "registerInstance": "not needed: every boss with workers is registered, see `trioboss workers`",
+    "instanceName": "worker_name",
+    "openTelemetry": "trioboss.otel.instrument(boss)",
+    "uuid": "not needed: ids are UUIDv7",
 }
 
 
-def make_dsn(call: str, dsn: str | None, options: Mapping[str, Any]) -> str | None:
-    """The dsn with the connection parameters that were given beside it. Raises TypeError for other names."""
+def make_dsn(call: str, dsn: str | None, options: Mapping[str, Any], keywords: Collection[str]) -> str | None:
+    """The dsn with the connection parameters that were given beside it. Raises TypeError for other names.
+
+    ``keywords``: the other parameters of the call, for its errors.
+    """
     for name in options:
-        if name in _OTHER_NAMES:
-            raise TypeError(f"{call}: unexpected option {name!r}: in trioboss it is {_OTHER_NAMES[name]}")
-        if name in QueueOptions.__annotations__:
-            raise TypeError(f"{call}: unexpected option {name!r}: it is for queues: defaults={{{name!r}: …}}")
-    check_known(call, options, ConnectionOptions.__annotations__)
+        is_known = name in _OTHER_NAMES or find_option(name, (*ConnectionOptions.__annotations__, *keywords))
+        meant = None if is_known else find_option(name, QueueOptions.__annotations__)
+        if meant is not None:
+            raise TypeError(
+                f"{call}: unexpected option {name!r}: it is for queues: give it in defaults={{…}}, as {meant}"
+            )
+    check_known(call, options, ConnectionOptions.__annotations__, keywords, _OTHER_NAMES)
     return with_parameters(dsn, options)
 
 

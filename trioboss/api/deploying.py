@@ -17,7 +17,7 @@ _logger = logging.getLogger("trioboss.app")
 async def make_plan(
     boss: Boss, app: Declaration, *, adopt: bool = False, prune: bool = False, compare: bool = False
 ) -> list[Change]:
-    """What has to change so that everything is as the app declares it. ``compare``: nothing will be changed."""
+    """The changes that bring everything to what the app declares. ``compare``: nothing will be changed."""
     plan = boss._store.deploying.plan(app, adopt=adopt, prune=prune, compare=compare)
     return await boss._execute(plan)
 

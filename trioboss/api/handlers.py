@@ -1,7 +1,7 @@
 """The types of handlers and of what goes around them: middleware, lifespans, and the options of `work`."""
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
@@ -22,6 +22,7 @@ __all__ = [
     "Lifespan",
     "Middleware",
     "WorkOptions",
+    "check_all_middleware",
     "check_middleware",
     "enter_lifespan",
     "make_decode",
@@ -46,16 +47,17 @@ Lifespan: TypeAlias = (
     | Callable[[], AbstractAsyncContextManager[object]]
     | AbstractAsyncContextManager[object]
 )
-"""An async context manager, or a function that makes one: with the boss, or without arguments. What it yields is
-`job.context`. It is entered before the first job starts, and left after the last one has ended."""
+"""An async context manager, or a function that makes one: with the boss, or without arguments. The value that it
+yields is `job.context`. It is entered before the first job starts, and left after the last one has ended."""
 
 
 class WorkOptions(TypedDict, total=False):
     """The options of `work` that are the same for every kind of handler.
 
     - ``concurrency`` (1): how many calls run at once; 1 to 1,000,000,000.
-    - ``prefetch`` (None): how many jobs are leased ahead of free slots; their leases run while they wait.
-    - ``min_priority``, ``max_priority`` (None): only jobs of such a priority.
+    - ``prefetch`` (None: 0): how many jobs are leased ahead of free slots; their leases run while they wait; 0 to
+      1,000,000,000.
+    - ``min_priority``, ``max_priority`` (None: any): only jobs of such a priority; -2,147,483,648 to 2,147,483,647.
     - ``priority`` (True): False claims in the order of sending alone.
     - ``middleware`` (none): async functions ``(job, call_next)`` around every call.
     - ``lifespan`` (None): an async context manager that is open while the worker runs.
@@ -88,7 +90,9 @@ def check_middleware(middleware: object) -> AnyMiddleware:
     called: Any = middleware if inspect.isroutine(middleware) else getattr(middleware, "__call__", None)  # noqa: B004
     name = getattr(middleware, "__qualname__", None) or shown(middleware)
     if not inspect.iscoroutinefunction(called):
-        raise UsageError(f"middleware: {name} is not an async function: async def {name}(job, call_next)")
+        raise UsageError(
+            f"middleware: {name} is not an async function: write async def middleware(job, call_next)"
+        )
     try:
         inspect.signature(called).bind(None, None)
     except TypeError:
@@ -96,12 +100,20 @@ def check_middleware(middleware: object) -> AnyMiddleware:
     return called  # type: ignore[no-any-return]
 
 
+def check_all_middleware(given: Sequence[Middleware]) -> list[AnyMiddleware]:
+    """Raise UsageError for what is not several of them."""
+    several: object = given
+    if not isinstance(several, Iterable):
+        raise UsageError(f"middleware: {shown(several)} is not a list of functions: write middleware=[…]")
+    return [check_middleware(each) for each in several]
+
+
 def make_decode(data: object) -> Callable[[Job], Any] | None:
     """The function that decodes the data of a worker's jobs, if it declares a type for them."""
     if data is None:
         return None
     decoder = make_decoder(data)
-    expected = getattr(data, "__qualname__", None) or str(data)
+    expected = data.__qualname__ if isinstance(data, type) else str(data)
 
     def decode(job: Job) -> Any:
         try:
@@ -117,7 +129,7 @@ def make_decode(data: object) -> Callable[[Job], Any] | None:
 
 @asynccontextmanager
 async def enter_lifespan(lifespan: Lifespan, surroundings: Surroundings) -> AsyncIterator[None]:
-    """A lifespan for the length of a block. What it yields is the context of the jobs."""
+    """A lifespan for the length of a block. The value that it yields is the context of the jobs."""
     async with _call_lifespan(lifespan, surroundings.boss) as surroundings.context:
         yield
 
@@ -125,6 +137,8 @@ async def enter_lifespan(lifespan: Lifespan, surroundings: Surroundings) -> Asyn
 def _call_lifespan(lifespan: Any, boss: "Boss") -> AbstractAsyncContextManager[object]:
     if hasattr(lifespan, "__aenter__") and not isinstance(lifespan, type):
         return lifespan  # type: ignore[no-any-return]  # a manager already: it can be entered once
+    if not callable(lifespan):
+        raise UsageError(f"lifespan: {shown(lifespan)} is not an async context manager, nor makes one")
     takes_boss = any(
         parameter.kind
         in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD, parameter.VAR_POSITIONAL)

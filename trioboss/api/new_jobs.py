@@ -16,8 +16,9 @@ from trioboss.store import Store
 __all__ = ["OnDuplicate", "deferred", "make_job", "once", "read_request", "send_or_update", "throttled"]
 
 OnDuplicate: TypeAlias = Literal["refuse", "update"]
-"""What `send` does if a queued job has the same id or key already."""
+"""The action of `send` if a queued job has the same id or key already."""
 
+_KEYWORDS = ("conn", "on_duplicate")  # of `send`, beside the options of a job
 _QUEUE_NAMES = ("queue", "name")  # pg-boss calls it name
 
 
@@ -31,8 +32,8 @@ def _refuse(options: Mapping[str, Any], argument: str, *names: str) -> None:
 def make_job(data: "JsonInput | NewJob", options: Mapping[str, Any]) -> NewJob:
     """The job of `send`: its data and options, or a NewJob with options that override its own."""
     if not isinstance(data, NewJob):
-        return NewJob.from_options(data, options)
-    return NewJob.from_options(data.data, {**_options_of(data), **options}) if options else data
+        return NewJob.from_options(data, options, _KEYWORDS)
+    return NewJob.from_options(data.data, {**_options_of(data), **options}, _KEYWORDS) if options else data
 
 
 def _options_of(job: NewJob) -> dict[str, Any]:

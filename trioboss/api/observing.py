@@ -1,4 +1,4 @@
-"""What operators ask: for the command line."""
+"""The questions of operators, for the command line."""
 
 from collections.abc import Sequence
 from uuid import UUID

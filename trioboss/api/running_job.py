@@ -1,7 +1,7 @@
 """The job that a handler gets: with the boss that runs it, and the context of its lifespan."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import attrs
@@ -10,9 +10,9 @@ from trioboss.actors.handlers import JobClasses
 from trioboss.actors.leased_job import LeasedJob
 from trioboss.actors.wrapped_jobs import AsyncioJob as WrappedAsyncioJob
 from trioboss.actors.wrapped_jobs import ThreadJob as WrappedThreadJob
+from trioboss.errors import LeaseLost, UsageError
 from trioboss.model.handed_job import D_co
 from trioboss.model.payload import JsonInput
-from trioboss.model.states import JobState
 from trioboss.postgres import Connection
 from trioboss.postgres.caller import CallerConnection
 
@@ -27,11 +27,11 @@ D = TypeVar("D")
 
 @attrs.define(eq=False)
 class Surroundings:
-    """What all jobs of a worker share, and what the actors need not know."""
+    """The values that all jobs of a worker share, and that the actors need not know."""
 
     boss: "Boss"
     context: Any = None
-    """What the lifespan has yielded."""
+    """The value that the lifespan has yielded."""
 
 
 @attrs.define(eq=False, repr=False)
@@ -41,6 +41,9 @@ class RunningJob(LeasedJob[D_co]):
     ``RunningJob[Email]`` is a job whose worker declares ``data=Email``.
     """
 
+    _transaction: Connection[Any] = attrs.field(init=False)
+    """The connection of the open block of `transaction`; not set outside of one, so that a job costs nothing more."""
+
     @property
     def boss(self) -> "Boss":
         """The boss that runs this job: send follow-ups with it, read other jobs, and so on."""
@@ -48,7 +51,7 @@ class RunningJob(LeasedJob[D_co]):
 
     @property
     def context(self) -> Any:
-        """What the lifespan of the app, or of the worker, has yielded; None without one."""
+        """The value that the lifespan of the app, or of the worker, has yielded; None without one."""
         return cast("Surroundings", self._settings.surroundings).context
 
     @asynccontextmanager
@@ -56,26 +59,48 @@ class RunningJob(LeasedJob[D_co]):
         """A transaction whose commit also completes the job: your rows and the completion are one commit.
 
         The block gets a connection for your own statements, and for ``conn=`` of the methods of `job.boss`. At its end
-        the job is completed on the same connection, then everything is committed. If the lease is lost, LeaseLost is
-        raised and nothing is committed. If the block raises, everything is rolled back, and the job is not completed.
+        the job is completed on the same connection, then everything is committed. If the lease is lost, or the job was
+        settled on another connection meanwhile, LeaseLost is raised and nothing is committed. If the block raises,
+        everything is rolled back, and the job is not completed.
 
-        For an output, call ``await job.complete(output, conn=conn)`` within the block. The handler may go on after the
-        block; what it returns then does not count, and an exception is logged (`LateError`).
+        For an output, call ``await job.complete(output)`` within the block. The handler may go on after the block; what
+        it returns then does not count, and an exception is logged (`LateError`).
         """
+        if hasattr(self, "_transaction"):
+            raise UsageError(
+                f"transaction: job {self.id} has an open transaction already: use the connection of its block"
+            )
         async with self.boss.transaction() as conn:
             before = self._running.manual
-            yield conn
-            # Another one now: the block has completed the job itself, with an output.
+            self._transaction = conn
+            try:
+                yield conn
+            finally:
+                del self._transaction
+            # Another one now: the block has settled the job itself, with an output for instance.
             if self._running.manual is before:
                 await self.complete(conn=conn)
-        self.settled_manually(JobState.COMPLETED, "", committed=True)
+            elif self._running.is_settled_manually:
+                raise LeaseLost(
+                    self.queue, [self.id]
+                )  # on another connection: it is not part of this transaction
+            else:
+                # A settlement in this transaction, which a savepoint around it may have taken back: then this one
+                # completes the job. Otherwise the lease is gone already.
+                with suppress(LeaseLost):
+                    await self.boss.complete(self.queue, self, conn=conn)
+        settlement = self._running.manual
+        assert settlement is not None
+        self.settled_manually(settlement.state, settlement.error, committed=True)
 
     async def complete(self, output: JsonInput = None, *, conn: CallerConnection | None = None) -> None:
         """Settle the job now; what the handler returns afterwards does not count, and an exception is logged.
 
-        With ``conn`` the completion is part of your transaction. If that is rolled back, the job is not completed, and
-        the handler's end counts.
+        With ``conn``, or within `transaction`, the completion is part of that transaction. If it is rolled back, the
+        job is not completed, and the handler's end counts.
         """
+        if conn is None:
+            conn = getattr(self, "_transaction", None)
         if conn is None:
             await LeasedJob.complete(self, output)
         else:
@@ -93,7 +118,7 @@ class ThreadJob(WrappedThreadJob[D_co]):
 
     @property
     def context(self) -> Any:
-        """What the lifespan of the app, or of the worker, has yielded; None without one."""
+        """The value that the lifespan of the app, or of the worker, has yielded; None without one."""
         return cast("RunningJob[D_co]", self._job).context
 
 
@@ -108,7 +133,7 @@ class AsyncioJob(WrappedAsyncioJob[D_co]):
 
     @property
     def context(self) -> Any:
-        """What the lifespan of the app, or of the worker, has yielded; None without one."""
+        """The value that the lifespan of the app, or of the worker, has yielded; None without one."""
         return cast("RunningJob[D_co]", self._job).context
 
 

@@ -164,7 +164,7 @@ class SendingMixin(ApiBase):
 
     def _created(self, queue: str, id: UUID | None) -> UUID | None:
         """Report the job, if there is one and a reader."""
-        if id is not None and self._runtime.reporter.wants_created:
+        if id is not None and self._runtime.reporter.has_created_reader:
             self._runtime.reporter.report(JobCreated(queue, id))
         return id
 
@@ -212,7 +212,7 @@ class SendingMixin(ApiBase):
             async with self.transaction() as own_conn:
                 loaded = await execute_in(own_conn, insert, self._pool)
             await self._execute_with(lambda own: self._store.sending.notify(queue, own=own), None)
-        if self._runtime.reporter.wants_created:
+        if self._runtime.reporter.has_created_reader:
             for event in _inserted(queue, loaded):
                 self._runtime.reporter.report(event)
         return loaded.count if loaded.ids is None else loaded.ids
@@ -228,7 +228,7 @@ class SendingMixin(ApiBase):
         """Send a job to every queue that is subscribed to the event, to all or none, and return their ids."""
         job = NewJob.from_options(data, options)
         ids = await self._execute_with(lambda own: self._store.sending.publish(event, job, own=own), conn)
-        if self._runtime.reporter.wants_created:
+        if self._runtime.reporter.has_created_reader:
             for id in ids:
                 self._runtime.reporter.report(JobCreated(None, id))
         return ids

@@ -44,6 +44,7 @@ class WaitingMixin(ApiBase):
         check_name("queue", queue)
         seconds = math.inf if timeout in (None, math.inf) else check_duration("timeout", timeout)
         with trio.move_on_after(seconds), self._while_open():
+            # First the notifications, then the waiter, then the job: an end between two of them is not missed.
             await self._runtime.listener.wait_listening()
             async with self._completion_waiter(job_id) as changed:
                 while True:

@@ -18,14 +18,16 @@ from trioboss.api.handlers import (
     Lifespan,
     Middleware,
     WorkOptions,
+    check_all_middleware,
     check_middleware,
     enter_lifespan,
     make_decode,
 )
 from trioboss.api.running_job import JOB_CLASSES, AsyncioJob, D, RunningJob, Surroundings, ThreadJob
-from trioboss.model.check import check_count, check_duration, check_known, check_name, check_priority
+from trioboss.model.check import check_count, check_duration, check_name, check_priority
 from trioboss.model.decoding import Decoder
 from trioboss.model.job import Duration
+from trioboss.model.option_names import check_known, keyword_names
 from trioboss.model.settle_and_claim import ClaimRequest
 from trioboss.runtime.lifecycle import BossStatistics, Runtime
 
@@ -34,6 +36,26 @@ if TYPE_CHECKING:
     from trioboss.api.boss import Boss
 
 __all__ = ["WorkingMixin"]
+
+# Names that pg-boss has, or had, for these options, and ours.
+_NOT_POLLING = "not needed: a notification wakes the worker"
+_OTHER_NAMES = {
+    "teamSize": "concurrency, or batch_size for a list of jobs",
+    "teamConcurrency": "concurrency",
+    "localConcurrency": "concurrency",
+    "teamRefill": "not needed: a slot that is free takes the next job",
+    "newJobCheckInterval": _NOT_POLLING,
+    "newJobCheckIntervalSeconds": _NOT_POLLING,
+    "pollingIntervalSeconds": _NOT_POLLING,
+    "notifyPollingIntervalSeconds": _NOT_POLLING,
+    "burstWhenReadyExceeds": _NOT_POLLING,
+    "burstWhenBatchFull": _NOT_POLLING,
+    "heartbeatRefreshSeconds": "not needed: a quarter of the option heartbeat of the queue or job",
+    "perJobResults": "not needed: a batch handler may return a list of BatchResult",
+    "transactional": "job.transaction, in the handler",
+    "orderByCreatedOn": "priority=False, for the order of sending",
+    "includeMetadata": "not needed: a job has all of its fields",
+}
 
 MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
 
@@ -150,12 +172,12 @@ class WorkingMixin(ApiBase):
         """Run ``handler`` on the jobs of a queue, or of all queues that match a pattern with ``*``.
 
         ``handler(job)`` is an async function; its return value is the job's output, an exception the job's failure.
-        With ``batch_size`` it gets lists of up to so many jobs, and returns nothing, ``{id: output}`` (jobs that the
-        dict leaves out complete, with the output None) or a list of `BatchResult` (jobs that the list leaves out fail).
-        It may raise `BatchFailed`, which names the jobs that failed; the others complete. ``thread=True`` runs a plain
-        function in a thread, ``asyncio=True`` an asyncio function through trio-asyncio. Returns once the worker is
-        notified of new jobs. A queue that does not exist raises UnknownQueue; those of a pattern may come later. The
-        other options are described at `WorkOptions`.
+        With ``batch_size`` (None; 1 to 1,000,000,000) it gets lists of up to so many jobs, and returns nothing,
+        ``{id: output}`` (jobs that the dict leaves out complete, with the output None) or a list of `BatchResult` (jobs
+        that the list leaves out fail). It may raise `BatchFailed`, which names the jobs that failed; the others
+        complete. ``thread=True`` (False) runs a plain function in a thread, ``asyncio=True`` (False) an asyncio
+        function through trio-asyncio. Returns once the worker is notified of new jobs. A queue that does not exist
+        raises UnknownQueue; those of a pattern may come later. The other options are described at `WorkOptions`.
 
         ``data``: the type of `job.data`: an attrs class, dataclass, TypedDict or pydantic model, a type like
         ``list[int]``, or a `Decoder` of your own. A job whose data does not fit fails without retries (DataMismatch).
@@ -185,11 +207,10 @@ class WorkingMixin(ApiBase):
     ) -> WorkerSettings:
         check_name("queue", queue.replace("*", "_"))
         check_handler(handler, thread=thread, asyncio=asyncio)
-        check_known("work", options, WorkOptions.__annotations__)
+        check_known("work", options, WorkOptions.__annotations__, keyword_names(self.work), _OTHER_NAMES)
         prefetch = options.get("prefetch")
-        lowest, highest = options.get("min_priority"), options.get("max_priority")
         lifespan = options.get("lifespan")
-        own = [check_middleware(each) for each in options.get("middleware", ())]
+        own = check_all_middleware(options.get("middleware", ()))
         return WorkerSettings(
             queue=queue,
             handler=handler,
@@ -199,11 +220,7 @@ class WorkingMixin(ApiBase):
                 batch_size=None if batch_size is None else check_count("batch_size", batch_size, low=1),
                 max_bytes=self._store.context.max_bytes,
             ),
-            request=ClaimRequest(
-                by_priority=options.get("priority", True),
-                min_priority=None if lowest is None else check_priority("min_priority", lowest),
-                max_priority=None if highest is None else check_priority("max_priority", highest),
-            ),
+            request=_make_request(options),
             thread=thread,
             asyncio=asyncio,
             name=self._runtime.settings.worker_name,
@@ -299,7 +316,7 @@ class WorkingMixin(ApiBase):
             await self._runtime.listener.wait_listening()
 
     def statistics(self) -> BossStatistics:
-        """What all actors of this boss are doing."""
+        """The state of all actors of this boss."""
         self._check_open()
         return self._runtime.statistics()
 
@@ -307,6 +324,16 @@ class WorkingMixin(ApiBase):
         """End the block of `open_boss` gracefully, as if its body had ended here."""
         self._check_open()
         self._body.cancel()
+
+
+def _make_request(options: WorkOptions) -> ClaimRequest:
+    """The jobs that the claims of a worker may take."""
+    lowest, highest = options.get("min_priority"), options.get("max_priority")
+    return ClaimRequest(
+        by_priority=options.get("priority", True),
+        min_priority=None if lowest is None else check_priority("min_priority", lowest),
+        max_priority=None if highest is None else check_priority("max_priority", highest),
+    )
 
 
 async def _stop_all(workers: list[Worker], grace: float) -> None:

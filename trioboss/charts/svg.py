@@ -10,7 +10,7 @@ from math import ceil, log10
 import attrs
 
 from trioboss.charts.elements import Html, join, tag
-from trioboss.charts.numbers import instant
+from trioboss.charts.numbers import duration, instant
 
 __all__ = ["Axis", "Series", "bars", "curves", "describe", "heat", "share_bar", "sparkline", "times"]
 
@@ -21,6 +21,12 @@ _TICKS = (
     30,
     *(60 * hours for hours in (1, 2, 3, 6, 12, 24, 48, 72, 168, 336, 720, 2160, 8760)),
 )  # minutes
+_DURATIONS = (
+    *(1, 2, 4, 10, 20, 30, 60),
+    *(60 * minutes for minutes in (2, 4, 10, 20, 30, 60)),
+    *(3600 * hours for hours in (2, 4, 6, 12, 24)),
+    *(86400 * days for days in (2, 4, 10, 20, 40, 100, 200, 400, 1000, 10_000, 100_000)),
+)  # seconds
 Format = Callable[[float], str]
 
 
@@ -97,7 +103,8 @@ def bars(axis: Axis, stacked: Sequence[Series], lines: Sequence[Series], format:
 
 def curves(axis: Axis, series: Sequence[Series], format: Format, label: str) -> Html:
     """Lines with both axes; the first one is filled."""
-    highest = _round_up(max((v for s in series for v in s.values if v is not None), default=0))
+    most = max((v for s in series for v in s.values if v is not None), default=0)
+    highest = _round_up_duration(most) if format is duration else _round_up(most)
     filled = tag("path", d=_area(axis, series[0].values, highest), class_=f"area {series[0].style}")
     drawn = [tag("path", d=_path(axis, s.values, highest), class_=f"line {s.style}") for s in series]
     described = f"{label}. {describe(axis, series, format)}"
@@ -232,7 +239,12 @@ def _hover(axis: Axis, series: Sequence[Series], format: Format) -> Html:
         columns.append(
             tag(
                 "rect",
-                tag("title", f"{instant(time, axis.period)}\n" + "\n".join(values)),
+                # In UTC. A script on the page may write the time in the zone of the reader.
+                tag(
+                    "title",
+                    f"{instant(time, axis.period)}\n" + "\n".join(values),
+                    data_time=None if axis.period >= timedelta(days=1) else time.isoformat(),
+                ),
                 x=axis.x(index),
                 y=0,
                 width=axis.interval,
@@ -279,6 +291,15 @@ def _round_up(value: float) -> float:
         return 1.0
     size = 10.0 ** ceil(log10(value) - 1)
     return next((n * size for n in (1, 2, 2.5, 5) if n * size >= value), 10 * size)
+
+
+def _round_up_duration(seconds: float) -> float:
+    """The next duration that is round, and whose half is: 30 s, 4 min, 1 h."""
+    return (
+        next((float(each) for each in _DURATIONS if each >= seconds), seconds)
+        if seconds > 1
+        else _round_up(seconds)
+    )
 
 
 def _shorten(name: str) -> str:

@@ -1,6 +1,7 @@
 """The command line: parse, call, print. No decision is made here.
 
 parser         all commands and their arguments; imports nothing that takes long
+parsing        unknown commands and options
 queue_options  the options of queues as arguments
 config         `--config FILE`
 commands       how a command is run, and what a user's mistake looks like
@@ -31,6 +32,7 @@ doctor         `trioboss doctor`
 findings       the checks of the doctor
 drift          where a schema differs from what the migrations make
 drift_rights   where its rights differ
+drift_renames  tables and columns that have another name
 repairs        the statements that repair it
 grants         `trioboss grants`
 pipeline       `trioboss pipeline`

@@ -96,7 +96,7 @@ def why(boss: SyncBoss, args: argparse.Namespace) -> int:
 @with_boss
 def schedules(boss: SyncBoss, args: argparse.Namespace) -> int:
     """List the schedules."""
-    rows = [attrs.asdict(schedule) for schedule in boss.get_schedules()]
+    rows = [attrs.asdict(schedule, recurse=False) for schedule in boss.get_schedules()]
     print_rows(rows, ("queue", "key", "cron", "timezone", "missed", "updated_on"), as_json=args.json)
     return 0
 

@@ -4,26 +4,36 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
+import trio
+
 from trioboss._version import __version__
 from trioboss.api.app import App
 from trioboss.api.boss import Boss
 from trioboss.cli.output import format_table
 from trioboss.errors import TriobossError
+from trioboss.model.policy import Policy
 
 __all__ = ["log_banner"]
 
 _logger = logging.getLogger("trioboss.worker")
 
+_TIMEOUT = 5.0  # seconds to wait for a server that is away: the text is worth no more
+
 
 async def log_banner(boss: Boss, app: App, queues: list[str] | None, concurrency: int | None) -> None:
-    """Log what the worker does, and on which database. Never a password.
+    """Log what the worker will do, and on which database, before it starts. Never a password.
 
-    The jobs are running already: a server that restarts at this moment does not end the worker.
+    A server that restarts at this moment does not end the worker: its start waits for the server.
     """
-    try:
-        fields = await _collect(boss, app, queues, concurrency)
-    except TriobossError as error:
-        _logger.warning("trioboss %s works; its settings cannot be shown now: %s", __version__, error)
+    fields: dict[str, Any] | None = None
+    reason = "the database did not answer"
+    with trio.move_on_after(_TIMEOUT):
+        try:
+            fields = await _collect(boss, app, queues, concurrency)
+        except TriobossError as error:
+            reason = str(error)
+    if fields is None:
+        _logger.warning("trioboss %s starts; its settings cannot be shown now: %s", __version__, reason)
         return
     _logger.info("%s", "\n".join(_describe(fields)), extra={"fields": {"event": "WorkerStarted", **fields}})
 
@@ -39,7 +49,10 @@ async def _collect(boss: Boss, app: App, queues: list[str] | None, concurrency: 
             "schema": boss.schema,
             "postgres": info.parameter_status("server_version") or "?",
         }
-    policies = {queue.name: queue.policy.value for queue in await boss.get_queues()}
+    # A queue that is not there yet is created as it is declared.
+    declared = {queue.name: queue.options.get("policy") for queue in app.declaration().queues}
+    policies = {name: Policy.parse(given or Policy.STANDARD).value for name, given in declared.items()}
+    policies |= {queue.name: queue.policy.value for queue in await boss.get_queues()}
     workers = [worker for worker in app.workers if queues is None or worker.queue in queues]
     return {
         "version": __version__,
@@ -48,7 +61,7 @@ async def _collect(boss: Boss, app: App, queues: list[str] | None, concurrency: 
         "queues": [
             {
                 "queue": worker.queue,
-                "policy": policies.get(worker.queue, "pattern" if "*" in worker.queue else "missing"),
+                "policy": policies.get(worker.queue, "pattern"),
                 "concurrency": concurrency or worker.work_options.get("concurrency", 1),
             }
             for worker in workers
@@ -62,7 +75,7 @@ async def _collect(boss: Boss, app: App, queues: list[str] | None, concurrency: 
 
 def _describe(fields: dict[str, Any]) -> Iterator[str]:
     database = fields["database"]
-    yield f"trioboss {fields['version']} works"
+    yield f"trioboss {fields['version']} starts"
     yield (
         f"  database   {database['name']} on {database['host']}:{database['port']} as {database['user']}, "
         f"schema {database['schema']}, Postgres {database['postgres']}"

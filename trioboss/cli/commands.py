@@ -1,6 +1,7 @@
 """How a command is run. A user's mistake is one sentence and exit code 1 or 2, never a traceback."""
 
 import argparse
+import errno
 import gc
 import logging
 import os
@@ -8,11 +9,14 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from trioboss.cli.output import print_error
-from trioboss.cli.parser import make_parser
+from trioboss.cli.output import print_error, print_failure
+from trioboss.cli.parser import make_parser, page_of
+from trioboss.cli.parsing import parse_arguments
 from trioboss.errors import UsageError
 
 __all__ = ["make_parser", "run"]
+
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -28,29 +32,50 @@ def run(arguments: Sequence[str]) -> int:
         if args.command != "worker":
             # A command prints what concerns its user itself.
             logging.getLogger("trioboss").addHandler(logging.NullHandler())
-        return function(args)
+            logging.getLogger("trioboss.embedded").addHandler(_EmbeddedNote())
+        code = function(args)
+        if sys.stdout is not None:  # None: it was closed before the start
+            sys.stdout.flush()  # not when the interpreter exits, which would print its error
+        return code
     except UsageError as error:
-        print_error(str(error))
+        print_failure(error, str(error), page_of(arguments))
         return 2
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         # The program that reads our output, like head, has closed the pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 0
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+            _discard_output()
+            print_error(f"the output cannot be written: {error.strerror}")
+            return 1
         opening = import_module("trioboss.cli.opening")
         message = opening.explain(error)
         if message is None:
             raise
-        print_error(message)
-        code: int = opening.exit_code(error)
-        return code
+        print_failure(error, message, page_of(arguments))
+        return int(opening.exit_code(error))
+
+
+class _EmbeddedNote(logging.Handler):
+    """Tells once that the database is an embedded one: a command that was meant for another must not seem to work."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print it, and nothing from then on."""
+        print_error(record.getMessage())
+        logging.getLogger(record.name).removeHandler(self)
+
+
+def _discard_output() -> None:
+    """Let what was not written yet go nowhere, when the interpreter exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = make_parser()
-    args = parser.parse_args(arguments)
+    args = parse_arguments(parser, arguments)
     if args.config is None:
         return args
     # Few commands have a file: the others do not import the parser of TOML.

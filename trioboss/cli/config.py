@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from trioboss.cli.parsing import find_commands
 from trioboss.errors import UsageError
 
 __all__ = ["parse_with_file"]
@@ -27,25 +28,10 @@ def parse_with_file(
     parser: argparse.ArgumentParser, arguments: Sequence[str], args: argparse.Namespace
 ) -> argparse.Namespace:
     """Parse the arguments again, with the options of the file that ``args`` names as defaults."""
-    command = _find_command(parser, args.command)
-    command.set_defaults(**_read_defaults(args.config, args.command, command, _command_names(parser)))
+    commands = find_commands(parser)
+    command = commands[args.command]
+    command.set_defaults(**_read_defaults(args.config, args.command, command, set(commands)))
     return parser.parse_args(arguments)
-
-
-def _subparsers(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            found: Mapping[str, argparse.ArgumentParser] = action.choices
-            return found
-    raise AssertionError
-
-
-def _command_names(parser: argparse.ArgumentParser) -> set[str]:
-    return set(_subparsers(parser))
-
-
-def _find_command(parser: argparse.ArgumentParser, name: str) -> argparse.ArgumentParser:
-    return _subparsers(parser)[name]
 
 
 def _read_defaults(
@@ -64,11 +50,7 @@ def _read_defaults(
                 f"config: {path}: {key!r} is not an option of all commands ({', '.join(_SHARED)}): "
                 "put it into the table of its command"
             )
-    actions = {
-        action.option_strings[-1].removeprefix("--"): action
-        for action in command._actions
-        if action.option_strings and action.dest not in ("help", "config")
-    }
+    actions = _options_of(command)
     defaults: dict[str, Any] = {}
     for key, value in {**shared, **tables.get(name, {})}.items():
         option = key.replace("_", "-")
@@ -79,6 +61,16 @@ def _read_defaults(
             )
         defaults[actions[option].dest] = _convert(path, key, value, actions[option])
     return defaults
+
+
+def _options_of(command: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+    """The options by their long names. The first one counts: the others are short, or the negation of a flag."""
+    found: dict[str, argparse.Action] = {}
+    for action in command._actions:
+        names = [name.removeprefix("--") for name in action.option_strings if name.startswith("--")]
+        if names and action.dest not in ("help", "config"):
+            found[names[0]] = action
+    return found
 
 
 def _read(path: str) -> dict[str, Any]:

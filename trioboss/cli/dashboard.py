@@ -78,10 +78,7 @@ async def start_dashboard(
     redact: list[str] | None = None,
 ) -> str:
     """Serve the dashboard beside other tasks; its address."""
-    try:
-        host, port = parse_address(address)
-    except UsageError:
-        raise UsageError(f"dashboard: {address!r} is not [HOST:]PORT") from None
+    host, port = parse_address(address, "dashboard")
     try:
         package = import_module("trioboss.dashboard")
         serving = import_module("trioboss.dashboard.serving")

@@ -41,7 +41,7 @@ def run_deploy(args: argparse.Namespace) -> int:
 
 
 def _print_new(app: Declaration) -> None:
-    """What a schema that is not there yet will get. An older one cannot be compared before it is migrated."""
+    """The changes to a schema that is not there yet. An older one cannot be compared before it is migrated."""
     for queue in app.queues:
         print(f"create or update queue {queue.name!r}")
     for schedule in app.schedules:

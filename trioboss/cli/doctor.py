@@ -11,7 +11,7 @@ import attrs
 
 from trioboss.api.observing import find_missing_rights, get_declared_schedules
 from trioboss.api.sync import SyncBoss
-from trioboss.cli.drift import find_drift
+from trioboss.cli.drift import find_drift, has_lost_its_version
 from trioboss.cli.findings import (
     Finding,
     check_bloat,
@@ -45,7 +45,7 @@ _PROBE = "*probe doctor"  # what examine_notify.sql sends; bosses ignore probes 
 _NOTIFY_TIMEOUT = 3.0  # seconds that a notification has to arrive
 _SIMILAR = 0.3  # the share of rights that a role of a kind may lack
 
-# What it means that the role may not do a check.
+# The consequence, where the role may not do a check.
 _SKIPPED = {
     "drift": (
         "not compared with the migrations: this role may not create the schema to compare with",
@@ -80,7 +80,7 @@ def _find(args: argparse.Namespace) -> list[Finding]:
                 findings += _run_check(check, run)
     except SchemaOutOfDate as error:
         findings.append(Finding("connection", "ok", "the server answers"))
-        findings.append(_examine_schema(args, error))
+        findings += _examine_schema(args, error)
     except DatabaseUnavailable as error:
         findings.append(describe_refusal(error))
     return findings
@@ -102,11 +102,26 @@ def _run_check(check: str, run: Callable[[], Iterable[Finding]]) -> Iterator[Fin
             yield Finding(check, "failure", f"not checked: {text}", "repair what `drift` has found")
 
 
-def _examine_schema(args: argparse.Namespace, error: SchemaOutOfDate) -> Finding:
-    with SyncBoss(args.dsn, schema=args.schema, migrate=False) as boss, boss.unchecked_transaction() as conn:
-        row = conn.execute(Catalog(args.schema).get("examine_role").text.encode()).fetchone()
+def _examine_schema(args: argparse.Namespace, error: SchemaOutOfDate) -> Iterator[Finding]:
+    with SyncBoss(args.dsn, schema=args.schema, migrate=False) as boss:
+        if not error.found and has_lost_its_version(boss):
+            text = f"{boss.schema!r} does not know its version, and cannot be migrated"
+            yield Finding("schema", "failure", text, "repair what `drift` has found")
+            yield from _run_check("drift", lambda: _compare(boss))
+            return
+        with boss.unchecked_transaction() as conn:
+            row = conn.execute(Catalog(args.schema).get("examine_role").text.encode()).fetchone()
     assert row is not None
-    return describe_schema(error, *row)
+    yield describe_schema(error, *row)
+
+
+def _compare(boss: SyncBoss) -> Iterator[Finding]:
+    """Compare the schema with what the migrations make."""
+    drift = find_drift(boss)
+    if not drift:
+        yield Finding("drift", "ok", "the schema is what the migrations make")
+    for each in drift:
+        yield Finding("drift", "failure", each.text, each.repair)
 
 
 @attrs.frozen
@@ -150,16 +165,12 @@ class _Examination:
         yield Finding("schema", "ok", f"{self._boss.schema!r} is at version {version}{compatible}")
 
     def _find_drift(self) -> Iterator[Finding]:
-        """Compare the schema with what the migrations make."""
-        if self._boss.schema_version() != LATEST:
+        """Compare the schema, unless it is that of a newer program."""
+        if self._boss.schema_version() == LATEST:
+            yield from _compare(self._boss)
+        else:
             text = "the schema is newer than this program"
             yield Finding("drift", "skipped", text, "use the newer doctor")
-            return
-        drift = find_drift(self._boss)
-        if not drift:
-            yield Finding("drift", "ok", "the schema is what the migrations make")
-        for each in drift:
-            yield Finding("drift", "failure", each.text, each.repair)
 
     def _check_notify(self) -> Iterator[Finding]:
         """Whether a session receives its own notification, as the listener of a worker has to."""

@@ -2,7 +2,8 @@
 
 The migrations are applied to a schema that exists only within a transaction, which is rolled back: so the comparison is
 exact on every version of Postgres. Tables that are made for one queue or day are compared with the table that holds
-what has no table of its own.
+what has no table of its own. Which days have a table depends on when maintenance has run, and is no difference; only a
+table that was dropped between others is.
 """
 
 import os
@@ -14,19 +15,20 @@ from typing import Any
 import attrs
 
 from trioboss.api.sync import SyncBoss
+from trioboss.cli.drift_renames import undo_renames
 from trioboss.cli.drift_rights import find_missing_rights, find_public, read_rights
-from trioboss.cli.repairs import Part, Properties, Repairs
+from trioboss.cli.repairs import Part, Properties, Repairs, quote
 from trioboss.postgres.blocking import BlockingConnection
 from trioboss.sql import Catalog, qualify, unqualify
 from trioboss.sql.plans import migrations
 
-__all__ = ["Drift", "find_drift"]
+__all__ = ["Drift", "find_drift", "has_lost_its_version"]
 
 Objects = Mapping[Part, Properties]
 
 _COMMON = "live_job_common"
-_DAY = re.compile(r"(archive|attempt)_(\d{8})")
-_LAST = 10**6  # a position after all statements of the migrations
+_DAY = re.compile(r"(archive|attempt)_\d{8}", re.ASCII)
+_FIRST, _LAST = -2, 10**6  # positions before and after all statements of the migrations
 
 
 @attrs.frozen
@@ -45,12 +47,20 @@ def find_drift(boss: SyncBoss) -> list[Drift]:
         for migration in migrations():
             _execute(conn, migration.apply_text(scratch))
         _execute(conn, "SET LOCAL search_path = ''; SET LOCAL timezone = 'UTC'")
-        comparison = _Comparison(_describe(conn, scratch), _describe(conn, boss.schema), boss.schema)
-        drift = comparison.run(*_read_contents(conn, boss.schema, comparison.found))
+        made, found = _describe(conn, scratch), _describe(conn, boss.schema)
+        drift = _Comparison(made, found, boss.schema).run(*_read_contents(conn, boss.schema, found))
+        drift += _find_missing_days(conn, boss.schema, found)
         rights, public = read_rights(conn, boss.schema), read_rights(conn, scratch)
         drift += [Drift(*each) for each in find_public(rights, public, boss.schema)]
         drift += [Drift(*each) for each in find_missing_rights(conn, scratch, rights)]
     return drift
+
+
+def has_lost_its_version(boss: SyncBoss) -> bool:
+    """Whether a schema that counts as not installed has the tables of one that is: a migration could not make them."""
+    with boss.unchecked_transaction() as conn:
+        found = {name for kind, _, name, _ in _read(conn, boss.schema, "describe_tables") if kind == "table"}
+    return {"queue", "live_job", "archive"} <= found
 
 
 def _execute(conn: BlockingConnection, text: str) -> None:
@@ -86,9 +96,42 @@ def _read_contents(
     queues, empty = [], []
     if all(Part("column", "queue", column) in found for column in ("name", "partition", "table_name")):
         queues = [(name, table) for name, table in _read(conn, schema, "get_own_tables")]
-    if all(Part("table", None, table) in found for table in ("lock_seed", "sampling")):
+    if all(Part("table", None, table) in found for table in ("lock_seed", "sampling", "version")):
         empty = [table for (table,) in _read(conn, schema, "find_empty")]
     return queues, empty
+
+
+def _is_of_a_day(part: Part) -> bool:
+    return _DAY.fullmatch(part.of or part.name) is not None
+
+
+def _find_missing_days(conn: BlockingConnection, schema: str, found: Objects) -> list[Drift]:
+    """Tables of days that were dropped; nothing where the schema lacks what is needed to tell, or to make them."""
+    needed = (
+        ("function", None, "add_days(today date, ahead integer)"),
+        ("column", "archive_default", "completed_on"),
+        ("column", "attempt_default", "ended_on"),
+    )
+    if not all(Part(*each) in found for each in needed):
+        return []
+    days = [name for (name,) in _read(conn, schema, "find_missing_days")]
+    return [Drift(f"table {name} is missing", qualify(_repair_day(name, found), schema)) for name in days]
+
+
+def _repair_day(name: str, found: Objects) -> str:
+    parent, bound = _parent_and_bound(name)
+    for part, properties in found.items():
+        if (properties.get("parent"), properties.get("bound")) == (parent, bound):
+            return f"ALTER TABLE trioboss.{quote(part.name)} RENAME TO {name};"
+    return "SELECT trioboss.add_days((now() AT TIME ZONE 'UTC')::date, 7);"
+
+
+def _parent_and_bound(name: str) -> tuple[str, str]:
+    """The table that the table of a day is a partition of, and its bounds."""
+    history, _, digits = name.rpartition("_")
+    day = datetime.strptime(digits, "%Y%m%d")
+    first, last = (f"'{each:%Y-%m-%d} 00:00:00+00'" for each in (day, day + timedelta(days=1)))
+    return history, f"FOR VALUES FROM ({first}) TO ({last})"
 
 
 @attrs.define
@@ -105,7 +148,11 @@ class _Comparison:
 
         ``queues``: those that have a table of their own, with its name. ``empty``: tables that lack their row.
         """
-        expected = {**self.made, **dict(self._expect_partitions(dict(queues)))}
+        expected = {part: each for part, each in self.made.items() if not _is_of_a_day(part)}
+        expected |= self._expect_partitions(dict(queues))
+        for text, repair in undo_renames(expected, found := dict(self.found)):
+            self._drift.append((_FIRST, Drift(text, qualify(repair, self._schema))))
+        self.found = found
         repairs = Repairs(expected, self.found)
         for part, properties in expected.items():
             if part not in self.found:
@@ -114,7 +161,7 @@ class _Comparison:
             elif changed := self._find_changed(part, properties):
                 self._add(part, f"{part} was changed: {', '.join(changed)}", repairs.change(part, changed))
         for table in empty:
-            self._add(Part("table", None, table), f"table {table} is empty", repairs.fill(table))
+            self._add(Part("table", None, table), f"table {table} is empty", str(repairs.fill(table)))
         for part in self.found.keys() - expected.keys():
             if removal := repairs.remove(part):
                 self._add(part, *removal)
@@ -137,15 +184,18 @@ class _Comparison:
 
     def _expect_partitions(self, queues: Mapping[str, str]) -> Iterator[tuple[Part, Properties]]:
         """The tables of queues and days, with their parts, as they should be."""
-        bounds = {table: (_COMMON, f"FOR VALUES IN ('{queue}')") for queue, table in queues.items()}
+        # The table of a day is like those of other days: the default one has constraints of its own.
+        days = {
+            part.name.partition("_")[0]: part.name for part in self.made if _is_of_a_day(part) and not part.of
+        }
+        bounds = {table: (_COMMON, _COMMON, f"FOR VALUES IN ('{queue}')") for queue, table in queues.items()}
         for part in self.found:
-            if part.kind == "table" and (match := _DAY.fullmatch(part.name)):
-                day = datetime.strptime(match[2], "%Y%m%d")
-                first, last = (f"'{each:%Y-%m-%d} 00:00:00+00'" for each in (day, day + timedelta(days=1)))
-                bounds[part.name] = (f"{match[1]}_default", f"FOR VALUES FROM ({first}) TO ({last})")
-        for table, (model, bound) in bounds.items():
+            if part.kind == "table" and _is_of_a_day(part):
+                history, bound = _parent_and_bound(part.name)
+                bounds[part.name] = (f"{history}_default", days[history], bound)
+        for table, (model, like, bound) in bounds.items():
             for part, properties in self.made.items():
-                if part == Part("table", None, model):
+                if part == Part("table", None, like):
                     yield Part("table", None, table, model), {**properties, "bound": bound}
-                elif part.of == model:
+                elif part.of == like:
                     yield Part(part.kind, table, part.name, model), properties

@@ -203,34 +203,39 @@ def check_sessions(
 
 
 def check_queue(
-    name: str, policy: str, paused: bool, due: int, age: float, workers: int, keys: int, blocked: int
+    name: str,
+    policy: str,
+    paused: bool,
+    due: int,
+    age: float,
+    workers: int,
+    keys: int,
+    dead_letters: int,
+    blocked: int,
 ) -> Iterator[Finding]:
     """A queue whose jobs will not run, or not as somebody may expect."""
+
+    def warn(text: str, advice: str) -> Finding:
+        return Finding(f"queue {name}", "warning", text, advice)
+
     if due and not workers:
-        many = "1000 or more jobs wait" if due >= 1000 else count(due, "job", "waits", "wait")
+        noun = "dead letter" if dead_letters == due else "job"
+        many = f"1000 or more {noun}s wait" if due >= 1000 else count(due, noun, "waits", "wait")
         text = f"{many}, the oldest for {show_seconds(age)}, and no worker takes them"
-        yield Finding(f"queue {name}", "warning", text, "start a worker for it: trioboss worker MODULE:APP")
+        advice = "start a worker for it: trioboss worker MODULE:APP"
+        if dead_letters == due:
+            advice = f"trioboss jobs {name} lists them, trioboss redrive {name} sends them back"
+        yield warn(text, advice)
     if due and paused:
-        yield Finding(
-            f"queue {name}",
-            "warning",
-            f"{count(due, 'job', 'waits', 'wait')}: it is paused",
-            f"trioboss unpause {name}",
-        )
+        yield warn(f"{count(due, 'job', 'waits', 'wait')}: it is paused", f"trioboss unpause {name}")
     if blocked:
-        text = (
-            "1 key is blocked by a failed job"
-            if blocked == 1
-            else f"{blocked} keys are blocked by failed jobs"
-        )
-        advice = f"trioboss blocked {name} lists them, with the commands that unblock them"
-        yield Finding(f"queue {name}", "warning", text, advice)
+        text = "1 key is blocked by a failed job"
+        if blocked > 1:
+            text = f"{blocked} keys are blocked by failed jobs"
+        yield warn(text, f"trioboss blocked {name} lists them, with the commands that unblock them")
     if keys and policy == "standard":
-        text = "jobs have a singleton_key, which limits nothing under the policy standard"
-        yield Finding(
-            f"queue {name}",
-            "warning",
-            text,
+        yield warn(
+            "jobs have a singleton_key, which limits nothing under the policy standard",
             "use send_once, send_singleton or another policy, or leave the key out",
         )
 
@@ -253,7 +258,7 @@ def check_schedules(
         text = f"their app no longer declares {_some(list(dropped))}"
         advice = f"trioboss migrate {min(set(dropped.values()))} --prune, or trioboss unschedule QUEUE"
         return Finding("schedules", "warning", text, advice)
-    if loose and len(loose) < len(schedules):
+    if loose and any(label is not None for _, _, label in labels):
         advice = "declare it with @app.schedule, or remove it: trioboss unschedule QUEUE"
         return Finding("schedules", "warning", f"no app declares {_some(loose)}", advice)
     of_apps = len(schedules) - len(loose)

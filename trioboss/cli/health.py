@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 import attrs
 import trio
@@ -15,7 +16,7 @@ __all__ = ["Histogram", "Metrics", "parse_address", "serve_health"]
 
 _MAX_BYTES = 8192  # of a request
 _TIMEOUT = 5.0  # seconds for a request and its response
-_MOST_CONNECTIONS = 32  # at the same time; further ones are closed at once
+_MOST_CONNECTIONS = 32  # at the same time
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
 _COUNTERS = {
     "completed": "jobs completed",
@@ -48,7 +49,7 @@ class Histogram:
 
 @attrs.define(eq=False)
 class Metrics:
-    """What a boss has done, in the text format of Prometheus."""
+    """The work of a boss, in the text format of Prometheus."""
 
     _boss: Boss
     _started: trio.Event = attrs.field(factory=trio.Event)
@@ -139,12 +140,47 @@ def _histograms(name: str, text: str, histograms: dict[str, Histogram]) -> Itera
         yield f'{name}_count{{queue="{queue}"}} {histogram.number}'
 
 
-def parse_address(text: str) -> tuple[str, int]:
+def parse_address(text: str, field: str = "health") -> tuple[str, int]:
     """Parse `[HOST:]PORT`; without a host, only this machine can connect."""
     host, _, port = text.rpartition(":")
     if not port.isdigit() or int(port) > 65535:
-        raise UsageError(f"health: {text!r} is not [HOST:]PORT")
+        raise UsageError(f"{field}: {text!r} is not [HOST:]PORT")
     return host.strip("[]") or "127.0.0.1", int(port)
+
+
+@attrs.define(eq=False)
+class _Connections:
+    """The open connections, of which there is a limit.
+
+    Beyond it a new connection takes the place of the one that has been without a complete request for the longest. If
+    new ones were refused instead, a few silent connections would keep the probes out, and a worker that is well would
+    be restarted. A new one is refused only while the requests of all others are being answered.
+    """
+
+    _number: int = attrs.field(default=0, init=False)
+    _unread: dict[trio.CancelScope, None] = attrs.field(factory=dict, init=False)
+    """Those without a complete request, the oldest first."""
+
+    @contextmanager
+    def admit(self) -> Iterator[trio.CancelScope]:
+        """Cancel the block at the time limit, when another connection takes its place, or at once if it has none."""
+        scope = trio.CancelScope(deadline=trio.current_time() + _TIMEOUT)
+        self._number += 1
+        self._unread[scope] = None
+        if self._number > _MOST_CONNECTIONS:
+            oldest = next(iter(self._unread))
+            del self._unread[oldest]
+            oldest.cancel()
+        try:
+            with scope:
+                yield scope
+        finally:
+            self._number -= 1
+            self.note_request(scope)
+
+    def note_request(self, scope: trio.CancelScope) -> None:
+        """The request has arrived: the connection keeps its place."""
+        self._unread.pop(scope, None)
 
 
 async def serve_health(
@@ -154,27 +190,16 @@ async def serve_health(
     task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Answer requests until cancelled. Reports the port once it listens."""
-
-    free = trio.CapacityLimiter(_MOST_CONNECTIONS)
+    connections = _Connections()
 
     async def answer(stream: trio.SocketStream) -> None:
         async with stream:
-            try:
-                free.acquire_on_behalf_of_nowait(stream)
-            except trio.WouldBlock:
-                return
-            try:
-                with trio.move_on_after(_TIMEOUT):
-                    method, target = await _read_target(stream)
-                    response = await _respond(metrics, target)
-                    # The answer to HEAD has the headers of GET, and no body.
-                    await stream.send_all(
-                        response.partition(_END)[0] + _END if method == "HEAD" else response
-                    )
-            except trio.BrokenResourceError:
-                return
-            finally:
-                free.release_on_behalf_of(stream)
+            with connections.admit() as scope, suppress(trio.BrokenResourceError):
+                method, target = await _read_target(stream)
+                connections.note_request(scope)
+                response = await _respond(metrics, target)
+                # The answer to HEAD has the headers of GET, and no body.
+                await stream.send_all(response.partition(_END)[0] + _END if method == "HEAD" else response)
 
     try:
         listeners = await trio.open_tcp_listeners(address[1], host=address[0])

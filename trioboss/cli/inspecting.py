@@ -15,6 +15,7 @@ from trioboss.cli.output import print_json, print_rows, show_value
 from trioboss.cli.times import show_ago
 from trioboss.errors import JobNotFound, UnknownQueue
 from trioboss.model.check import check_uuid
+from trioboss.model.described_error import described_line
 from trioboss.model.job import Job
 from trioboss.model.observation import Attempt, BlockedBacklog
 from trioboss.model.policy import Policy
@@ -63,17 +64,13 @@ _BLOCKED_COLUMNS = ("queue", "key", "failed job", "blocked for", "waiting", "err
 
 
 def _blocked_row(each: BlockedBacklog, now: datetime) -> dict[str, Any]:
-    error = each.error
-    if isinstance(error, dict):
-        name, message = error.get("name"), error.get("message")
-        error = f"{name}: {message}" if name else message
     return {
         "queue": each.queue,
         "key": each.key,
         "failed job": each.id,
         "blocked for": None if each.since is None else show_ago(each.since, now),
         "waiting": f"{each.waiting}{'+' if each.waiting >= _MOST_WAITING else ''}",
-        "error": None if error is None else printable(str(error))[:80],
+        "error": printable(described_line(each.error))[:80] or None,
     }
 
 
@@ -99,10 +96,10 @@ def _collect(boss: SyncBoss, job: Job) -> dict[str, Any]:
     queue = boss.get_queue(job.queue)
     keyed = queue is not None and queue.policy.is_keyed
     backlog = get_backlog(boss, job.queue, job.singleton_key or "", _BACKLOG) if keyed else []
-    letters: list[Job] = []
+    dead_letters: list[Job] = []
     if job.dead_letter:
         with suppress(UnknownQueue):  # it was deleted since
-            letters = boss.find_jobs(job.dead_letter, source_id=job.id)
+            dead_letters = boss.find_jobs(job.dead_letter, source_id=job.id)
     # A failed job has ended; under strict FIFO it may still block its key, and others have to know why they wait.
     strict = queue is not None and queue.policy is Policy.KEY_STRICT_FIFO and job.state == "failed"
     explained = queue is not None and (strict or not job.state.is_ended)
@@ -111,14 +108,16 @@ def _collect(boss: SyncBoss, job: Job) -> dict[str, Any]:
         "why": str(boss.why(job.queue, job.id)) if explained else None,
         "attempts": [attrs.asdict(attempt) for attempt in attempts],
         "backlog": [attrs.asdict(each) for each in backlog],
-        "dead_letter_jobs": [{"queue": each.queue, "id": each.id, "state": each.state} for each in letters],
+        "dead_letter_jobs": [
+            {"queue": each.queue, "id": each.id, "state": each.state} for each in dead_letters
+        ],
     }
 
 
 def _describe(job: Job, found: dict[str, Any]) -> Iterator[str]:
     now = datetime.now(UTC)
     yield f"{job.queue} {job.id}"
-    yield f"  state        {job.state}" + (f" ({job.readiness})" if not job.state.is_ended else "")
+    yield f"  state        {job.state}" + (f" ({job.readiness})" if job.state.is_queued else "")
     if found["why"]:
         yield f"  why          {printable(found['why'])}"
     yield f"  attempt      {job.attempt}, {job.retry_count} of {job.retry_limit} retries spent"
@@ -135,7 +134,7 @@ def _describe(job: Job, found: dict[str, Any]) -> Iterator[str]:
     if job.worker is not None:
         yield f"  worker       {job.worker}"
     if job.progress is not None:
-        yield f"  progress     {printable(str(job.progress))}"
+        yield f"  progress     {show_value(job.progress, 'data')}"
     if job.source_id is not None:
         yield f"  source       {job.source_queue} {job.source_id}"
     yield f"  dead letter  {job.dead_letter or '-'}" + "".join(

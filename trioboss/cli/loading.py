@@ -28,7 +28,9 @@ def load_app(path: str) -> App:
         raise UsageError(f"app: cannot import {module_name!r}: {error}") from None
     app = getattr(module, name, None)
     if not isinstance(app, App):
-        raise UsageError(f"app: {path!r} is not a trioboss.App")
+        apps = [f"{module_name}:{each}" for each, value in vars(module).items() if isinstance(value, App)]
+        hint = f"use {' or '.join(apps)}" if apps else "the module has none"
+        raise UsageError(f"app: {path!r} is not a trioboss.App: {hint}")
     return app
 
 

@@ -48,7 +48,7 @@ def explain(error: Exception) -> str | None:
 
 
 def _remedy(text: str) -> str:
-    """What to do about a missing right: the owner of the schema migrates, and gives the others their rights."""
+    """The remedy for a missing right: the owner of the schema migrates, and gives the others their rights."""
     if "permission denied for database" in text:
         return "run `trioboss migrate` as a role that may create schemas"
     if "must be owner" in text:

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from trioboss.errors import UsageError
+from trioboss.errors import TriobossError, UsageError, help_note
 from trioboss.model.texts import printable, show_seconds
 
 __all__ = [
     "confirm",
     "format_table",
     "print_error",
+    "print_failure",
     "print_json",
     "print_rows",
     "show_value",
@@ -25,6 +26,13 @@ _PAYLOADS = ("data", "output")  # columns of JSON
 def print_error(message: str) -> None:
     """Print a message on standard error: one line, whatever is in it."""
     print(f"trioboss: {printable(message)}", file=sys.stderr)
+
+
+def print_failure(error: Exception, message: str, page: str) -> None:
+    """Print what ended a command, and below it an address: of the error, or of the command for a wrong argument."""
+    print_error(message)
+    is_known = isinstance(error, TriobossError) and type(error) is not UsageError
+    print(f"  {help_note(type(error)) if is_known else f'documentation: {page}'}", file=sys.stderr)
 
 
 def print_json(value: object) -> None:

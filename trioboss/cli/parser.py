@@ -5,12 +5,12 @@ command is run.
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from trioboss._version import __version__
 from trioboss.cli.queue_options import QUEUE_OPTIONS, add_queue_options
 
-__all__ = ["PAGE_OF", "make_parser"]
+__all__ = ["PAGE_OF", "make_parser", "page_of"]
 
 Add = Callable[..., argparse.ArgumentParser]
 
@@ -45,8 +45,9 @@ PAGE_OF = {command: page for page, commands in _PAGES.items() for command in com
 """The page of each command, below docs/."""
 
 
-def _describe_page(command: str) -> str:
-    return f"Documentation: {_DOCS}{PAGE_OF[command]}"
+def page_of(arguments: Sequence[str]) -> str:
+    """The address of the page about the command that these arguments begin with."""
+    return _DOCS + PAGE_OF.get(arguments[0] if arguments else "", "reference/commands.md")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -62,7 +63,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     def add(name: str, text: str, run: str, *, json: bool = False) -> argparse.ArgumentParser:
         description = text[0].upper() + text[1:] + "."
-        epilog = _describe_page(name)
+        epilog = f"Documentation: {page_of([name])}"
         # Raw: an address that is longer than a line must not be broken.
         raw = argparse.RawDescriptionHelpFormatter
         command = commands.add_parser(
@@ -377,7 +378,8 @@ def _add_pipeline(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
         "pipeline",
         help="job history and bulk loads on Spark",
         description="Job history and bulk loads on Spark.",
-        epilog=f"jobs:\n{jobs}\n\n`trioboss pipeline JOB -h` lists its arguments.\n{_describe_page('pipeline')}",
+        epilog=f"jobs:\n{jobs}\n\n`trioboss pipeline JOB -h` lists its arguments.\n"
+        f"Documentation: {page_of(['pipeline'])}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("job", choices=PIPELINE_JOBS, metavar="JOB", help="one of those below")

@@ -62,7 +62,7 @@ def _find(job: str) -> Callable[[list[str]], int]:
 
 
 def _explain(message: str) -> str:
-    """What went wrong, in one line: what our own code said, if it was that; else the first thing that Spark says."""
+    """The failure in one line: the message of our own code, if it failed; else the first one of Spark."""
     _, traceback, said = message.partition("Traceback (most recent call last)")
     raised = _RAISED.findall(said) if traceback else []
     told = (line.strip().lstrip(": ") for line in message.splitlines() if not line.startswith(_OF_PY4J))

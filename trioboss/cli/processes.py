@@ -20,6 +20,8 @@ __all__ = ["keep_process", "supervise_processes"]
 
 _logger = logging.getLogger("trioboss.worker")
 
+_INTERRUPTED = 130  # the exit code of a command that Ctrl-C ends while it starts
+
 
 async def supervise_processes(args: argparse.Namespace, log: LogHandler) -> int:
     """Start worker processes, restart those that die, forward signals, and wait for all of them."""
@@ -98,7 +100,7 @@ async def keep_process(
         processes.discard(process)
         if stopping.is_set():
             # A process that our signal ended before it could handle signals has not failed.
-            codes.append(0 if -code in STOP_SIGNALS else abs(code))
+            codes.append(0 if -code in STOP_SIGNALS or code == _INTERRUPTED else abs(code))
             return
         _logger.error("worker process %d exited with code %d, restarting it", process.pid, code)
         if not machine.crashed(trio.current_time()):
@@ -114,7 +116,11 @@ async def _forward_signals(
         task_status.started()
         async for number in signals:
             again = "" if stopping.is_set() else "; Ctrl-C again to stop now"
-            _logger.info("stopping %d worker processes%s", len(processes), again)
+            _logger.info("stopping %s%s", _count(len(processes)), again)
             stopping.set()
             for process in processes:
                 process.send_signal(number)
+
+
+def _count(processes: int) -> str:
+    return "1 worker process" if processes == 1 else f"{processes} worker processes"

@@ -6,8 +6,9 @@ from typing import Any, TypeAlias
 import attrs
 
 from trioboss.sql.parts import making_statement, position
+from trioboss.sql.plans import migrations
 
-__all__ = ["Part", "Properties", "Repairs"]
+__all__ = ["Part", "Properties", "Repairs", "quote"]
 
 Properties: TypeAlias = Mapping[str, Any]
 
@@ -91,9 +92,11 @@ class Repairs:
                 return f"{making_statement('function', part.name.partition('(')[0])}\n{revoke}"
         return making_statement(part.kind, part.name) or _NONE
 
-    def fill(self, table: str) -> str:
-        """The statement that gives a table the row that it always has."""
-        return str(making_statement("row", table))
+    def fill(self, table: str) -> str | None:
+        """The statement that gives a table the rows that it always has; None if it has none."""
+        if table == "version":
+            return "".join(migration.note for migration in migrations()).rstrip()
+        return making_statement("row", table)
 
     def _make_table(self, part: Part) -> str:
         if part.model is not None:
@@ -107,7 +110,7 @@ class Repairs:
             rights = f"SELECT trioboss.copy_rights('trioboss.{part.model}', 'trioboss.{part.name}');"
             return "\n".join([made, *self._attach(part), rights])
         made = str(making_statement("table", part.name))
-        rows = making_statement("row", part.name)
+        rows = self.fill(part.name)
         attached = () if "PARTITION OF" in made else self._attach(part)
         return "\n".join([made, *([rows] if rows else []), *attached])
 
@@ -212,7 +215,7 @@ class Repairs:
     # -- parts of others
 
     def remove(self, part: Part) -> tuple[str, str] | None:
-        """What a part that is not one of trioboss does, and the statement that ends it; None if it does no harm."""
+        """The effect of a part that is not one of trioboss, and the statement that ends it; None if it does no harm."""
         owner = next((each for each in self._expected if each.of is None and each.name == part.of), None)
         if owner is None:
             return None

@@ -9,7 +9,7 @@ from trioboss.cli.opening import open_sync
 from trioboss.cli.output import confirm, print_error, print_json
 from trioboss.errors import SchemaOutOfDate, UsageError
 from trioboss.postgres.blocking import run_script_blocking
-from trioboss.postgres.errors import explain_database_error, is_dependency
+from trioboss.postgres.errors import explain_database_error, find_dependents
 from trioboss.postgres.operation import Script
 from trioboss.sql import Catalog
 from trioboss.sql.plans import LATEST, lock_text, migration_plans, rollback_plans, rollback_text
@@ -113,9 +113,10 @@ def _execute_rollback(args: argparse.Namespace, script: str, target: int) -> int
             with boss.unchecked_transaction() as conn:
                 run_script_blocking(conn, Script(lock_text(args.schema) + script))
         except Exception as error:
-            if not is_dependency(error):
+            dependents = find_dependents(error)
+            if dependents is None:
                 raise
-            print_error(f"{explain_database_error(error)}: something of others uses it; nothing was changed")
+            print_error(f"{explain_database_error(error)}: {dependents}; nothing was changed")
             return 1
     if target:
         print(f"schema {args.schema!r} is at version {target}")

@@ -1,4 +1,4 @@
-"""What a stopping worker waits for: told at once, and kept up to date on a terminal.
+"""The jobs that a stopping worker waits for: reported at once, and kept up to date on a terminal.
 
 The processes of a supervisor share one terminal. Each one reports to the supervisor, on a socket that is its standard
 input, and the supervisor keeps one line for all of them.

@@ -19,10 +19,11 @@ import attrs
 from trioboss.api.observing import observe
 from trioboss.api.sync import SyncBoss
 from trioboss.cli.opening import open_sync
-from trioboss.cli.output import format_table
+from trioboss.cli.output import format_table, show_value
 from trioboss.cli.times import show_ago
 from trioboss.errors import DatabaseUnavailable
 from trioboss.model.check import check_duration
+from trioboss.model.described_error import described_line
 from trioboss.model.observation import Observation, QueueView
 from trioboss.model.texts import printable, show_seconds
 from trioboss.postgres.dsn import describe_database
@@ -31,8 +32,6 @@ __all__ = ["run_top"]
 
 _CAP = 100_000  # jobs of a queue that observe_queues.sql counts
 _ROWS = 10  # of running jobs, failures and blocked keys that are read
-_HEADINGS = 16  # lines that are no rows
-_FEWEST = 3  # rows of a list, however small the terminal is
 _FIRST = 1.0  # seconds over which the first rates are measured
 _CLOCKS = 60.0  # seconds by which the clock of a producer may be ahead
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
@@ -41,7 +40,7 @@ _HOME, _CLEAR_LINE, _CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
 @attrs.frozen
 class _Sample:
-    """What was seen, and when."""
+    """The figures, and when they were read."""
 
     at: float
     seen: Observation
@@ -74,7 +73,7 @@ def _run(boss: SyncBoss, interval: float) -> None:
             _write([f"the database cannot be reached, trying again: {printable(str(error))}"])
             continue
         height = os.get_terminal_size(sys.stdout.fileno()).lines
-        _write(_draw(boss, last, now, max(_FEWEST, (height - _HEADINGS) // 5)))
+        _write(_draw(boss, last, now, height - 1))
         last = now
 
 
@@ -124,56 +123,98 @@ def _write(lines: Sequence[str]) -> None:
 # -- the view
 
 
-def _draw(boss: SyncBoss, last: _Sample, now: _Sample, most: int | None = None) -> list[str]:
-    """The lines of a view, with at most so many rows of each list."""
+@attrs.frozen
+class _List:
+    """A list of the view."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+
+    def draw(self, most: int) -> list[str]:
+        """Its lines, with at most so many rows."""
+        if not self.rows:
+            return ["", f"{self.title.upper()}: none"]
+        left = len(self.rows) - most
+        table = format_table([self.columns, *self.rows[:most]])
+        return [
+            "",
+            self.title.upper() + (f" ({left} more)" if left > 0 else ""),
+            *(f"  {line}" for line in table),
+        ]
+
+
+def _draw(boss: SyncBoss, last: _Sample, now: _Sample, height: int | None = None) -> list[str]:
+    """The lines of a view. Where the screen has fewer lines, each list gets its share of them."""
+    database = f"{describe_database(boss.dsn)}, schema {boss.schema}"
+    lines = [f"trioboss top   {datetime.now():%H:%M:%S}   q quits   {database}"]
+    lists = _collect(last, now)
+    most = [len(each.rows) for each in lists]
+    if height is not None:
+        most = _share(height - len(lines), most)
+        lists[0] = attrs.evolve(lists[0], rows=_queue_rows(last, now, most[0]))
+    for each, rows in zip(lists, most, strict=True):
+        lines += each.draw(rows)
+    return lines
+
+
+def _share(lines: int, wanted: Sequence[int]) -> list[int]:
+    """How many rows each list may have, so that all of them fit: at least one, then one more in turns."""
+    rows = [min(1, each) for each in wanted]
+    left = lines - sum(
+        4 if each else 2 for each in wanted
+    )  # an empty line, the title, and the columns and a row
+    while left > 0 and rows != list(wanted):
+        for number, each in enumerate(wanted):
+            if rows[number] < each and left > 0:
+                rows[number] += 1
+                left -= 1
+    return rows
+
+
+def _collect(last: _Sample, now: _Sample) -> list[_List]:
     seen = now.seen
+    running = [
+        [
+            each.queue,
+            str(each.id),
+            str(each.attempt),
+            show_seconds(each.age),
+            _short(each.progress),
+            each.worker or "-",
+        ]
+        for each in seen.running
+    ]
+    failures = [
+        [
+            each.queue,
+            str(each.id),
+            str(each.attempt),
+            each.outcome,
+            show_seconds(each.age),
+            _error(each.error),
+        ]
+        for each in seen.failures
+    ]
+    blocked = [[each.queue, printable(each.key), str(each.id)] for each in seen.blocked]
+    lists = [
+        _List(
+            "queues",
+            ["queue", "policy", "waiting", "deferred", "active", "oldest", "in/s", "out/s", "workers"],
+            _queue_rows(last, now, None),
+        ),
+        _List("running, the longest first", ["queue", "id", "attempt", "for", "progress", "worker"], running),
+        _List("failures, the newest first", ["queue", "id", "attempt", "outcome", "ago", "error"], failures),
+        _List("blocked keys", ["queue", "key", "failed job"], blocked),
+        _List("workers", ["queue", "name", "state", "mode", "running", "up for"], _worker_rows(seen)),
+    ]
+    return [each for each in lists if each.rows or each.title != "blocked keys"]
+
+
+def _queue_rows(last: _Sample, now: _Sample, most: int | None) -> list[list[str]]:
     before = {queue.name: queue for queue in last.seen.queues}
     seconds = max(0.001, now.at - last.at)
-    lines = [
-        f"trioboss top   {describe_database(boss.dsn)}, schema {boss.schema}   {datetime.now():%H:%M:%S}   q quits"
-    ]
-    lines += _list(
-        "queues",
-        ["queue", "policy", "waiting", "deferred", "active", "oldest", "in/s", "out/s", "workers"],
-        [_queue_row(queue, before.get(queue.name), seconds) for queue in _in_order(seen.queues, most)],
-        most,
-    )
-    lines += _list(
-        "running, the longest first",
-        ["queue", "id", "attempt", "for", "progress", "worker"],
-        [
-            [
-                job.queue,
-                str(job.id),
-                str(job.attempt),
-                show_seconds(job.age),
-                _short(job.progress),
-                job.worker or "-",
-            ]
-            for job in seen.running
-        ],
-        most,
-    )
-    lines += _list(
-        "failures, the newest first",
-        ["queue", "id", "attempt", "outcome", "ago", "error"],
-        [
-            [
-                each.queue,
-                str(each.id),
-                str(each.attempt),
-                each.outcome,
-                show_seconds(each.age),
-                _error(each.error),
-            ]
-            for each in seen.failures
-        ],
-        most,
-    )
-    if seen.blocked:
-        rows = [[each.queue, printable(each.key), str(each.id)] for each in seen.blocked]
-        lines += _list("blocked keys", ["queue", "key", "failed job"], rows, most)
-    return lines + _workers(seen, most)
+    return [_queue_row(each, before.get(each.name), seconds) for each in _in_order(now.seen.queues, most)]
 
 
 def _in_order(queues: Sequence[QueueView], most: int | None) -> Sequence[QueueView]:
@@ -183,7 +224,7 @@ def _in_order(queues: Sequence[QueueView], most: int | None) -> Sequence[QueueVi
     return sorted(queues, key=lambda queue: (-queue.waiting - queue.active, queue.name))
 
 
-def _workers(seen: Observation, most: int | None) -> list[str]:
+def _worker_rows(seen: Observation) -> list[list[str]]:
     now = datetime.now(UTC)
     rows = []
     for worker in seen.workers:
@@ -192,15 +233,7 @@ def _workers(seen: Observation, most: int | None) -> list[str]:
         rows.append(
             [worker.queue, worker.name, state, mode, str(worker.running), show_ago(worker.started_on, now)]
         )
-    return _list("workers", ["queue", "name", "state", "mode", "running", "up for"], rows, most)
-
-
-def _list(title: str, columns: list[str], rows: list[list[str]], most: int | None) -> list[str]:
-    if not rows:
-        return ["", f"{title.upper()}: none"]
-    table = format_table([columns, *rows[:most]])
-    more = f" ({len(rows) - most} more)" if most is not None and len(rows) > most else ""
-    return ["", title.upper() + more, *(f"  {line}" for line in table)]
+    return rows
 
 
 def _queue_row(queue: QueueView, before: QueueView | None, seconds: float) -> list[str]:
@@ -226,11 +259,8 @@ def _live(queue: QueueView) -> int:
 
 
 def _short(value: object) -> str:
-    return "-" if value is None else printable(str(value))[:30]
+    return show_value(value, "data")[:30] if value is not None else "-"
 
 
 def _error(error: object) -> str:
-    if isinstance(error, dict):
-        name, message = error.get("name"), error.get("message")
-        error = f"{name}: {message}" if name else message
-    return "-" if error is None else printable(str(error))[:80]
+    return printable(described_line(error))[:80] or "-"

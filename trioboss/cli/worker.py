@@ -15,12 +15,15 @@ from trioboss.cli.health import Metrics, parse_address, serve_health
 from trioboss.cli.loading import load_app
 from trioboss.cli.logs import LogHandler, set_up_logging
 from trioboss.cli.opening import exit_code, explain
-from trioboss.cli.output import print_error
+from trioboss.cli.output import print_failure
+from trioboss.cli.parser import page_of
 from trioboss.cli.processes import supervise_processes
 from trioboss.cli.signals import receive_stop_signals
 from trioboss.cli.stopping import Show, report_stopping, report_to_supervisor, show_on
 from trioboss.errors import UsageError
+from trioboss.events import Event, Stopped
 from trioboss.model.check import check_duration
+from trioboss.model.texts import count
 from trioboss.postgres.embedded import find_dsn
 
 __all__ = ["run_worker"]
@@ -34,7 +37,7 @@ _EXIT_AFTER_SIGNAL = 3.0  # the same, after the second signal
 def run_worker(args: argparse.Namespace) -> int:
     """Run one worker process, or several."""
     log = set_up_logging(args.log_level, as_json=args.json_logs, color=args.color)
-    log.shares_terminal = args.exit_with_parent and log.is_terminal
+    log.shares_terminal = args.exit_with_parent and log.is_terminal and not args.json_logs
     app = load_app(args.app)
     _check(args, app)
     _check_database(args)
@@ -58,9 +61,9 @@ def _check(args: argparse.Namespace, app: App) -> None:
         raise UsageError(f"concurrency: {args.concurrency} is not a number of jobs")
     check_duration("grace", args.grace)
     check_duration("wait", args.wait)
-    for address in (args.health, args.dashboard):
-        if address:
-            parse_address(address)
+    for field in ("health", "dashboard"):
+        if address := getattr(args, field):
+            parse_address(address, field)
 
 
 def _check_database(args: argparse.Namespace) -> None:
@@ -84,12 +87,12 @@ async def _work(args: argparse.Namespace, app: App, log: LogHandler) -> int:
             if args.exit_with_parent:
                 nursery.start_soon(_stop_without_parent, stopping)
             try:
-                await _run_app(args, app, log, started, stopping)
+                code = await _run_app(args, app, log, started, stopping)
             except Exception as error:
                 message = explain(error)
                 if message is None:
                     raise
-                print_error(message)
+                print_failure(error, message, page_of(["worker"]))
                 code = exit_code(error)
             nursery.cancel_scope.cancel()
     return code
@@ -110,9 +113,12 @@ async def _stop_starting(everything: trio.CancelScope, started: trio.Event, stop
 
 async def _run_app(
     args: argparse.Namespace, app: App, log: LogHandler, started: trio.Event, stopping: trio.Event
-) -> None:
-    """Run the app. Probes are answered until the last job is released: a stopping worker is alive, and not ready."""
+) -> int:
+    """Run the app; return the exit code, which is 1 if an outcome could not be settled. Probes are answered until the
+    last job is released: a stopping worker is alive, and not ready.
+    """
     failure: Exception | None = None  # kept out of the nursery, which would wrap it in a group
+    ended: list[Event] = []
     async with trio.open_nursery() as nursery:
         try:
             async with open_boss(
@@ -123,6 +129,7 @@ async def _run_app(
                 connect_wait=args.wait,
                 **({} if args.presence_grace is None else {"presence_grace": args.presence_grace}),
             ) as boss:
+                boss.listen(ended.append, Stopped)
                 if args.health:
                     await _start_health(nursery, Metrics(boss, started, stopping), args.health)
                 if args.dashboard:
@@ -130,11 +137,13 @@ async def _run_app(
                         nursery, boss.dsn, args.schema, args.dashboard, act_dsn=boss.dsn
                     )
                     _logger.info("serving the dashboard at %s", address)
+                await log_banner(boss, app, args.queue, args.concurrency)
                 await app.start(
                     boss, queues=args.queue, concurrency=args.concurrency, declare=not args.no_migrate
                 )
                 started.set()
-                await log_banner(boss, app, args.queue, args.concurrency)
+                queues = set(args.queue or [worker.queue for worker in app.workers])
+                _logger.info("taking jobs of %s", count(len(queues), "queue"))
                 await stopping.wait()
                 nursery.start_soon(report_stopping, boss, args.grace, log, _find_display(args, log))
         except Exception as error:
@@ -142,6 +151,7 @@ async def _run_app(
         nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure
+    return 1 if any(isinstance(event, Stopped) and event.unsettled for event in ended) else 0
 
 
 def _find_display(args: argparse.Namespace, log: LogHandler) -> Show | None:

@@ -14,7 +14,8 @@ history       the charts of a queue
 filters       the filter of a list of jobs, as the query of an address
 database      connections: a reader with limits, and an actor
 security      authorization, the origin of requests, and the headers of responses
-formatting    values as text and markup
+formatting    texts, times and numbers as markup
+payloads      values of jobs: bounded, redacted, as text
 rendering     templates and addresses
 serving       the server: hypercorn on trio
 """

@@ -64,7 +64,7 @@ def _id_field(form: FormData, name: str) -> UUID | None:
 
 
 def unpack(form: FormData) -> FormData:
-    """The fields of a form, and those that its page has packed into one: see `pack`. What a person has typed wins."""
+    """The fields of a form, and those that its page has packed into one: see `pack`. Typed values win."""
     try:
         packed = parse_qsl(_field(form, "fields"), keep_blank_values=True, max_num_fields=2000)
     except ValueError:
@@ -287,7 +287,7 @@ async def redrive(dashboard: Dashboard, request: Request) -> Page:
     values = {
         "queue": queue,
         "groups": shown,
-        "count": sum(group.count for group in shown),
+        "count": sum(group.count for group in shown if group.destination is not None),
         "source": source,
         "sources": sorted({group.source for group in groups if group.source is not None}),
         # Ids of dead letters begin with the clock of the database, which made them.

@@ -16,9 +16,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trioboss.dashboard import actions, confirming, pages, system_pages
 from trioboss.dashboard.database import Actor, Reader
-from trioboss.dashboard.formatting import Redactor, describe_result, make_redactor
+from trioboss.dashboard.formatting import describe_result
 from trioboss.dashboard.live import EventStream, LivePages
 from trioboss.dashboard.pages import Dashboard, LoadPage, Page
+from trioboss.dashboard.payloads import Redactor, make_redactor
 from trioboss.dashboard.rendering import own_path, render_page, render_parts
 from trioboss.dashboard.security import HEADERS, Authorize, check_origin, find_user
 from trioboss.errors import TriobossError, UsageError

@@ -1,4 +1,4 @@
-"""What the buttons do: each is one transaction, with the row of the audit in it."""
+"""The actions of the buttons: each is one transaction, with the row of the audit in it."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,14 +34,15 @@ JOB_ACTIONS: Mapping[str, str] = {
     "resume": "cancelled jobs are queued again",
     "run-now": "deferred jobs need not wait any longer",
     "priority": "queued jobs get another priority",
+    "redrive": "dead letters are sent again to the queues they came from, if these accept them",
     "delete": "jobs are removed, in any state, and cannot be brought back",
 }
-"""What can be done to jobs, and what it does."""
+"""The actions on jobs, and their functions."""
 
 
 @attrs.frozen
 class Change:
-    """Who does what, for the audit. Chunks of one change share its row."""
+    """The person and the action, for the audit. Chunks of one change share its row."""
 
     who: str
     action: str
@@ -87,19 +88,21 @@ def _change(
     methods = {"retry": boss.retry, "cancel": boss.cancel, "resume": boss.resume, "delete": boss.delete_job}
     if action in methods:
         return methods[action](queue, list(ids), conn=conn).affected
+    if action == "redrive":
+        return execute_blocking(conn, store.redriving.move_selected(queue, ids), conn).moved
     if action not in JOB_ACTIONS:
         raise UsageError(f"action: {action[:50]!r} is not one of {', '.join(JOB_ACTIONS)}")
-    hasten = _hasten(store, queue, ids, run_now=action == "run-now", priority=priority)
-    return execute_blocking(conn, hasten, conn)
+    reschedule = _reschedule(store, queue, ids, run_now=action == "run-now", priority=priority)
+    return execute_blocking(conn, reschedule, conn)
 
 
-def _hasten(
+def _reschedule(
     store: Store, name: str, ids: Sequence[UUID], *, run_now: bool, priority: int | None
 ) -> Operation[int]:
     queue = yield from store.context.reload(name)
     values = {"queue": name, "ids": uuid_array(ids), "run_now": run_now, "priority": priority}
-    hasten = store.context.bind("hasten", queue.table_name, **values)
-    results = yield Batch((hasten, store.context.bind("notify_queue", queue=name)))
+    reschedule = store.context.bind("reschedule", queue.table_name, **values)
+    results = yield Batch((reschedule, store.context.bind("notify_queue", queue=name)))
     return len(read_rows(results[0][0]))
 
 
@@ -136,7 +139,8 @@ def send(
     def run(boss: SyncBoss) -> UUID | None:
         with _transaction(boss, store) as conn:
             id = boss.send(str(change.queue), data, conn=conn, **options)
-            _audit(store, conn, change, 1, int(id is not None))
+            recorded = {**(change.filter or {}), "job": None if id is None else str(id)}
+            _audit(store, conn, attrs.evolve(change, filter=recorded), 1, int(id is not None))
             return id
 
     return run

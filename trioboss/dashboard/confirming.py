@@ -66,7 +66,7 @@ class _Count:
 
 
 async def confirm(dashboard: Dashboard, request: Request) -> Page:
-    """What an action would do, and to how many jobs: those that were selected, or all that pass the filter."""
+    """The effect of an action, and on how many jobs: those that were selected, or all that pass the filter."""
     require_actor(dashboard)
     queue, given = await find_queue(dashboard, request.path_params["queue"]), request.query_params
     ids = [check_uuid("id", id) for id in given.getlist("id")]
@@ -77,11 +77,16 @@ async def confirm(dashboard: Dashboard, request: Request) -> Page:
     if not action:
         return await _choose(dashboard, queue, given)
     filter, count = await _count(dashboard, queue, given, check_action(action), ids)
-    return _page(queue, given, action, ids, filter, count)
+    possible = list_actions(filter.state, has_dead_letters=await _has_dead_letters(dashboard, queue))
+    return _page(queue, given, action, ids, filter, count, possible)
+
+
+async def _has_dead_letters(dashboard: Dashboard, queue: Queue) -> bool:
+    return await dashboard.read(lambda store: queries.has_dead_letters(store, queue.name))
 
 
 def _guess_action(given: Given) -> str:
-    """What people mean most often for such jobs; for jobs in any state nobody can tell, and the page asks."""
+    """The action that people mean most often for such jobs; for jobs in any state the page asks."""
     state = given.get("state") or ("failed" if given.get("error") else None)
     return list_actions(state)[0] if state else ""
 
@@ -93,13 +98,15 @@ async def ask(dashboard: Dashboard, queue: Queue, form: Given, problem: str) -> 
     begun_on = check_instant("counted_on", form["counted_on"]) if form.get("counted_on") else now
     number = len(ids) or check_number("count", form.get("count") or "0")
     filter = attrs.evolve(JobFilter.parse(form, begun_on), high=LAST_ID)
-    return _page(queue, form, form["action"], ids, filter, _Count(number, begun_on), problem)
+    possible = list_actions(filter.state)
+    return _page(queue, form, form["action"], ids, filter, _Count(number, begun_on), possible, problem)
 
 
 async def _choose(dashboard: Dashboard, queue: Queue, given: Given) -> Page:
     now = await dashboard.read(queries.get_clock)
     filter = attrs.evolve(JobFilter.parse(given, now), high=LAST_ID)
-    values = _shared(queue, given, filter) | {"actions": list_actions(filter.state), "effects": JOB_ACTIONS}
+    possible = list_actions(filter.state, has_dead_letters=await _has_dead_letters(dashboard, queue))
+    values = _shared(queue, given, filter) | {"actions": possible, "effects": JOB_ACTIONS}
     return Page("choose.html", f"Act on jobs of {queue.name}", values)
 
 
@@ -146,6 +153,7 @@ def _page(
     ids: Sequence[UUID],
     filter: JobFilter,
     count: _Count,
+    possible: Sequence[str],
     problem: str | None = None,
 ) -> Page:
     shared = _shared(queue, given, filter)
@@ -153,7 +161,6 @@ def _page(
     on |= {"counted_on": count.begun_on.isoformat(), "cursor": count.cursor}
     hidden = {"queue": queue.name, "action": action, "count": count.number, "back": shared["back"]}
     of_filter = {**filter.fields(), "counted_on": count.begun_on.isoformat()}
-    possible = list_actions(filter.state)
     values = shared | {
         "action": action,
         "actions": possible if action in possible else (*possible, action),

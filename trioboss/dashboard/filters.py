@@ -28,9 +28,10 @@ FIRST_ID = UUID(int=0)
 LAST_ID = UUID(int=(1 << 128) - 1)
 
 STATES = ("queued", "deferred", "waiting", "ready", "retry", "active", "completed", "failed", "cancelled")
-"""What a list can be limited to: the states of jobs, and what queued ones wait for."""
+"""The subsets to which a list can be limited: the states of jobs, and what queued ones wait for."""
 
 _EXACT = ("key", "error")
+_TIMES = ("since", "until")
 
 FIELDS = ("state", "key", "error", "attempt", "text", "since", "until")
 """The fields of a filter in an address or a form."""
@@ -41,6 +42,7 @@ ACTION_STATES: Mapping[str, str] = {
     "resume": "cancelled",
     "run-now": "deferred",
     "priority": "queued",
+    "redrive": "queued",
 }
 """The jobs that each action changes. An action that is not here changes all. Unfinished jobs are queued or active."""
 
@@ -64,17 +66,20 @@ _TABLES: Mapping[str | None, frozenset[str]] = {
     "completed": frozenset({"ended"}),
     "cancelled": frozenset({"ended"}),
 }
-# The beginning of an id, its last twelve digits, or both as the pages show them: 0192a1b2…c3d4e5f60718.
-_ID_PARTS = re.compile(r"([0-9a-f-]{1,36})?(?:(?:…|\.\.\.)([0-9a-f]{12}))?")
-_TAIL = re.compile(r"[0-9a-f]{12}")
+# Text in an id, or its beginning and its end as the pages show them: 0192a1b2…c3d4e5f60718.
+_ID_PARTS = re.compile(r"([0-9a-f-]{1,36})?(?:(?:…|\.\.\.)([0-9a-f]{1,12}))?")
+_FEWEST_DIGITS = 8  # of the time that an id begins with: fewer are searched as text
+_IDS_SINCE = datetime(2020, 1, 1, tzinfo=UTC)
+_IDS_AHEAD = timedelta(days=365)
 _AGO = re.compile(r"(\d{1,4})(m|h|d)")
 _DAYS = {"today": timedelta(0), "yesterday": timedelta(days=1)}
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
-def list_actions(state: str | None) -> tuple[str, ...]:
-    """The actions that change jobs of a state; all, if there is none."""
-    return _ACTIONS.get(state, _ALL_ACTIONS)
+def list_actions(state: str | None, *, has_dead_letters: bool = False) -> tuple[str, ...]:
+    """The actions that change jobs of a state; all, if there is none. Dead letters can be redriven."""
+    actions = _ACTIONS.get(state, _ALL_ACTIONS)
+    return ("redrive", *actions) if has_dead_letters and "priority" in actions else actions
 
 
 @attrs.frozen
@@ -88,7 +93,7 @@ class JobFilter:
     attempt: int | None = None
     """At least so many attempts."""
     text: str | None = None
-    """How the id begins, its last twelve digits, or both with an ellipsis between them."""
+    """Text in the id, or its beginning and its end with an ellipsis between them."""
     since: datetime | None = None
     """Ended jobs by when they ended, the others by when they were sent."""
     until: datetime | None = None
@@ -96,6 +101,8 @@ class JobFilter:
     """Only older ids: where a page of the list begins."""
     within: str | None = None
     """A second state: that of the jobs which an action changes. It is not in the address."""
+    typed: Mapping[str, str] = attrs.field(factory=dict, eq=False)
+    """The times as a person has typed them: in the address of a list "1h" stays the last hour."""
 
     @classmethod
     def parse(cls, query: Mapping[str, str], now: datetime) -> "JobFilter":
@@ -107,8 +114,8 @@ class JobFilter:
         if state is not None and state not in STATES:
             raise UsageError(f"state: {state[:50]!r} is not one of {', '.join(STATES)}")
         text = given.get("text", "").lower()
-        if not _ID_PARTS.fullmatch(text):
-            raise UsageError(f"text: {text[:50]!r} is not the beginning of an id, nor its last 12 digits")
+        if not _ID_PARTS.fullmatch(text) or (text and not text.strip("-")):  # no filter would mean all jobs
+            raise UsageError(f"text: {text[:50]!r} is not in any id: these have the digits 0 to 9 and a to f")
         attempt = given.get("attempt")
         if attempt is not None and not (attempt.isascii() and attempt.isdigit() and len(attempt) < 9):
             raise UsageError(f"attempt: {attempt[:50]!r} is not a number of attempts")
@@ -121,10 +128,11 @@ class JobFilter:
             _parse_instant("since", given.get("since"), now),
             _parse_instant("until", given.get("until"), now),
             check_uuid("before", given["before"]) if "before" in given else LAST_ID,
+            typed={name: given[name] for name in _TIMES if name in given},
         )
 
     def fields(self) -> dict[str, str]:
-        """The fields of a form that has this filter."""
+        """The fields of a form that has this filter. Times are instants: an action changes what was counted."""
         given = {name: getattr(self, name) for name in FIELDS}
         return {
             name: value.isoformat() if isinstance(value, datetime) else str(value)
@@ -135,7 +143,7 @@ class JobFilter:
     def query(self, **changes: object) -> str:
         """The query of the address of this list, or of one with some changes."""
         before = {} if self.high == LAST_ID else {"before": self.high}
-        fields = {**self.fields(), **before, **changes}
+        fields = {**self.fields(), **self.typed, **before, **changes}
         return urlencode({name: str(value) for name, value in fields.items() if value is not None})
 
     @property
@@ -153,19 +161,19 @@ class JobFilter:
         return {
             name: str(value)
             for name, value in attrs.asdict(self).items()
-            if value is not None and value != LAST_ID and name != "within"
+            if value is not None and value != LAST_ID and name not in ("within", "typed")
         }
 
     def values(self) -> dict[str, object]:
         """The parameters of show_live_jobs.sql and show_ended_jobs.sql."""
-        prefix, tail = _split_id(self.text)
+        prefix, digits = _split_id(self.text)
         low, high = _id_range(prefix) if prefix else (FIRST_ID, LAST_ID)
         outcomes = [state for state in (self.state, self.within) if state in ("failed", "cancelled")]
         return {
             "state": self.state,
             "within": self.within,
             "outcome": outcomes[0] if outcomes else None,
-            "tail": tail,
+            "digits": digits,
             "key": self.key,
             "error": self.error,
             "attempt": self.attempt,
@@ -184,13 +192,22 @@ class JobFilter:
 
 
 def _split_id(text: str | None) -> tuple[str | None, str | None]:
-    """How an id begins, and its last twelve digits."""
-    if text is None:
+    """How an id begins, for which there is an index, and other digits that it contains."""
+    match = _ID_PARTS.fullmatch(text or "")
+    if match is None:
         return None, None
-    if _TAIL.fullmatch(text):
-        return None, text
-    match = _ID_PARTS.fullmatch(text)
-    return (match[1], match[2]) if match else (text, None)
+    given, tail = (part and part.replace("-", "") for part in match.groups())
+    if given and (tail or _may_begin_id(given)):
+        return given, tail or None
+    return None, given or tail or None
+
+
+def _may_begin_id(digits: str) -> bool:
+    """Whether an id (UUIDv7) begins with these digits: a time in which jobs may have been sent, or a whole id."""
+    if len(digits) < _FEWEST_DIGITS or len(digits) >= 32:
+        return len(digits) >= 32
+    first = int(digits[:12].ljust(12, "0"), 16) / 1000
+    return _IDS_SINCE.timestamp() <= first <= (datetime.now(UTC) + _IDS_AHEAD).timestamp()
 
 
 def _id_range(prefix: str) -> tuple[UUID, UUID]:

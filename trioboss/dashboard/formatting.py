@@ -1,44 +1,27 @@
-"""Values as text and markup for the pages. Values of jobs are shown as data: escaped, bounded, and without
-characters that would change how the text around them reads.
+"""Texts, times and numbers as markup for the pages: escaped, and without characters that would change how the text
+around them reads. payloads.py has the values of jobs.
 """
 
-import json
 import re
-import secrets
 import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from decimal import Decimal
-from typing import Any
 from urllib.parse import urlencode
 
 from markupsafe import Markup, escape
 
 from trioboss.charts import numbers
-from trioboss.dashboard.values import COUNT_LIMIT, Payload
-from trioboss.model.payload import Unreadable
+from trioboss.dashboard.values import COUNT_LIMIT
 
 __all__ = [
     "FILTERS",
-    "Redactor",
-    "at_least",
     "clean",
     "count",
     "describe_result",
-    "make_redactor",
-    "read_payload",
-    "show_excerpt",
-    "show_json",
+    "more_than",
     "show_time",
 ]
 
-Redactor = Callable[[str, Any], Any]
-"""Takes a queue and a value of one of its jobs (data, output, error or progress), and returns what may be shown."""
-
-_MOST_CHARACTERS = 100_000
-_MOST_OF_EXCERPT = 160
-_HIDDEN = "•••"
-_TOO_DEEP = "it is nested too deeply"
 _DIRECTIONS = {
     "\u200e",
     "\u200f",
@@ -66,87 +49,6 @@ def _escape_character(c: str) -> str:
     return c
 
 
-def read_payload(text: str | None) -> Payload | None:
-    """JSON that Postgres wrote, with all digits of its numbers; None if it is null."""
-    if text is None or text == "null":
-        return None
-    try:
-        return Payload(json.loads(text, parse_float=Decimal), len(text))
-    except RecursionError:
-        return Payload(Unreadable(_TOO_DEEP), len(text))
-    except ValueError as error:
-        return Payload(Unreadable(str(error)), len(text))
-
-
-def show_json(value: object) -> str:
-    """JSON over several lines, cut off where it is too long. Numbers have all their digits."""
-    return _show_json(value, 2, _MOST_CHARACTERS, "\n… the rest is cut off")
-
-
-def show_excerpt(value: object) -> str:
-    """The beginning of JSON, for a list."""
-    return _show_json(value, None, _MOST_OF_EXCERPT, "…")
-
-
-def _show_json(value: object, indent: int | None, most: int, rest: str) -> str:
-    if isinstance(value, Unreadable):
-        return f"Python cannot read this value: {value.problem}. Read it with SQL."
-    # json.dumps writes a Decimal only as text. The mark is random, so that no text in the value can contain it.
-    mark = secrets.token_hex(16)
-
-    def write(value: object) -> str:
-        return f"{mark}{value}{mark}" if isinstance(value, Decimal) else str(value)
-
-    # Encoded only as far as it is shown: a live page does it every second, in the event loop.
-    encoder = json.JSONEncoder(indent=indent, ensure_ascii=False, default=write)
-    parts, length = [], 0
-    try:
-        for part in encoder.iterencode(value):
-            parts.append(part)
-            length += len(part)
-            if length > most + 2 * len(mark):
-                break
-    except RecursionError:
-        return _show_json(Unreadable(_TOO_DEEP), indent, most, rest)
-    text = "".join(parts).replace(f'"{mark}', "").replace(f'{mark}"', "")
-    return clean(text) if len(text) <= most else clean(text[:most]) + rest
-
-
-def json_size(size: int) -> str:
-    """How large a value is."""
-    return f"{size:,} B" if size < 10_000 else f"{size / 1024:,.0f} KiB"
-
-
-def make_redactor(redact: Redactor | Collection[str] | None) -> Redactor:
-    """A function that hides what may not be shown: a caller's own, or one that hides fields of these names anywhere."""
-    if redact is None:
-        return lambda _, value: value
-    if callable(redact):
-        return _guard(redact)
-    names = {name.lower() for name in redact}
-    return _guard(lambda _, value: _hide(value, names))
-
-
-def _guard(redact: Redactor) -> Redactor:
-    """A value that is nested too deeply for the function is not shown: it could not be redacted."""
-
-    def guarded(queue: str, value: Any) -> Any:
-        try:
-            return redact(queue, value)
-        except RecursionError:
-            return Unreadable(_TOO_DEEP)
-
-    return guarded
-
-
-def _hide(value: Any, names: Collection[str]) -> Any:
-    if isinstance(value, dict):
-        return {k: _HIDDEN if k.lower() in names else _hide(v, names) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_hide(each, names) for each in value]
-    return value
-
-
 def count(number: int | None) -> str:
     """A count that may have stopped at 10,001."""
     if number is None:
@@ -156,14 +58,13 @@ def count(number: int | None) -> str:
 
 def short_count(number: int, limit: int = COUNT_LIMIT) -> Markup:
     """The same for a small place."""
-    if number < limit:
-        return Markup(f"{number:,}")
-    return Markup('<span title="more than {0}">{0}+</span>').format(f"{limit - 1:,}")
+    return Markup(f"{number:,}") if number < limit else more_than(limit - 1)
 
 
-def at_least(number: int) -> Markup:
-    """A sum of counts, of which some have stopped."""
-    return Markup('<span title="at least {0}">{0}+</span>').format(f"{number:,}")
+def more_than(number: int) -> Markup:
+    """A count that has stopped, for a small place: in words for the pointer and for screen readers."""
+    sign = '<span aria-hidden="true">&gt; </span><span class="hidden">more than </span>'
+    return Markup(f'<span title="more than {number:,}">{sign}{number:,}</span>')
 
 
 def show_time(instant: datetime | None, style: str = "full") -> Markup:
@@ -239,11 +140,9 @@ def finalize(value: object) -> object:
 
 
 FILTERS: dict[str, Callable[..., object]] = {
-    "json": show_json,
-    "excerpt": show_excerpt,
-    "json_size": json_size,
     "count": count,
     "short": short_count,
+    "more_than": more_than,
     "number": numbers.count,
     "duration": numbers.duration,
     "time": show_time,

@@ -1,9 +1,10 @@
 """Live pages by server-sent events. A page is read once a second while at least one person has it open, for all of them
-together; less often when many different pages are open. The tasks that send it to the browsers do that work; there
-are no others.
+together; less often when many different pages are open, or when that takes long. The tasks that send it to the browsers
+do that work; there are no others.
 """
 
 import json
+import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 
@@ -20,6 +21,7 @@ __all__ = ["EventStream", "LivePages"]
 
 _INTERVAL = 1.0  # seconds between two readings of a page, at least
 _READS = 5.0  # readings of all pages in a second, at most
+_REST = 4.0  # at least so many times as long as it took to read a page, nobody reads it again
 _LIFETIME = 300.0  # seconds of a stream: the browser connects again, and is authorized again
 _SILENCE = 15.0  # seconds after which a comment keeps the connection open
 _MOST_PAGES = 200  # different pages that are live at a time
@@ -48,19 +50,32 @@ class _LivePage:
     lock: anyio.Lock = attrs.field(factory=anyio.Lock)
     parts: Mapping[str, str] = attrs.field(factory=dict)
     read_at: float = float("-inf")
+    took: float = 0.0
+    """Seconds of the last reading: a page with much data, or of a busy database, is read less often."""
+    error: Exception | None = None
+    """The failure of the last reading."""
     viewers: int = 0
 
     @property
     def next_read(self) -> float:
         """When it is read again."""
-        return self.read_at + self.pages.interval
+        return self.read_at + max(self.pages.interval, _REST * self.took)
 
     async def read(self) -> Mapping[str, str]:
-        """The parts as they are now: the first task that asks after the interval reads them, for all others, too."""
+        """The parts as they are now: the first task that asks after the interval reads them, for all others, too. A
+        failure is one for all of them, so that they do not try again one after the other.
+        """
         async with self.lock:
             if anyio.current_time() >= self.next_read:
-                self.parts = await self.read_parts()
+                begun, self.error = anyio.current_time(), None
+                try:
+                    self.parts = await self.read_parts()
+                except Exception as error:
+                    self.error = error
                 self.read_at = anyio.current_time()
+                self.took = self.read_at - begun
+            if self.error is not None:
+                raise self.error.with_traceback(None)
             return self.parts
 
 
@@ -101,7 +116,7 @@ class LivePages:
         sent: Mapping[str, str] = {}
         silent_since = begun = anyio.current_time()
         yield "retry: 2000\n\n"
-        while anyio.current_time() < begun + _LIFETIME:
+        while anyio.current_time() < begun + _LIFETIME and not _is_server_stopping():
             try:
                 parts = await page.read()
             except HTTPException as error:
@@ -122,4 +137,13 @@ class LivePages:
             if changed or anyio.current_time() > silent_since + _SILENCE:
                 silent_since = anyio.current_time()
             sent = parts
-            await anyio.sleep(max(0.05, page.next_read - anyio.current_time()))
+            await anyio.sleep(min(max(0.05, page.next_read - anyio.current_time()), 2 * _INTERVAL))
+
+
+def _is_server_stopping() -> bool:
+    """Whether uvicorn was told to stop. It waits until all connections are closed, and tells no application: without
+    this a browser that has a page open would keep the server from stopping. Other servers end the streams themselves.
+    """
+    # Its handler of signals is a method of the server.
+    server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    return getattr(server, "should_exit", False) is True

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -13,8 +14,9 @@ from starlette.requests import Request
 from trioboss.dashboard import queries
 from trioboss.dashboard.database import Actor, Reader
 from trioboss.dashboard.filters import STATES, JobFilter, list_actions
-from trioboss.dashboard.formatting import Redactor, at_least, cut, read_payload
+from trioboss.dashboard.formatting import cut, more_than
 from trioboss.dashboard.history import draw_history, draw_spark, sum_history
+from trioboss.dashboard.payloads import Redactor, Show, make_show, read_payload, redact_message
 from trioboss.dashboard.rendering import decode_queue, queue_address
 from trioboss.dashboard.values import (
     OVERVIEW_LIMIT,
@@ -23,13 +25,12 @@ from trioboss.dashboard.values import (
     JobPage,
     JobRow,
     KeyPage,
-    Payload,
+    QueueRow,
     Rates,
 )
 from trioboss.errors import UnknownQueue, UsageError
 from trioboss.model.check import check_uuid
 from trioboss.model.explanation import Explanation
-from trioboss.model.payload import Unreadable
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue
 from trioboss.postgres.operation import Operation
@@ -47,7 +48,6 @@ __all__ = [
     "keys",
     "overview",
     "queue",
-    "redact_message",
 ]
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ _SETTINGS = (
 
 @attrs.frozen
 class Page:
-    """What a template is rendered with."""
+    """The values that a template is rendered with."""
 
     template: str
     title: str
@@ -85,11 +85,16 @@ class Page:
 
 @attrs.frozen
 class Dashboard:
-    """What all pages need."""
+    """The values that all pages need."""
 
     reader: Reader
     actor: Actor
     redact: Redactor
+    show: Show = attrs.field(init=False)
+
+    @show.default
+    def _make_show(self) -> Show:
+        return make_show(self.redact)
 
     async def read(self, operation: Callable[[Store], Operation[T]]) -> T:
         """Read from the database."""
@@ -109,22 +114,9 @@ async def overview(dashboard: Dashboard, request: Request) -> Page:
     if text is not None and _ID.fullmatch(text):
         await _go_to_job(dashboard, request, UUID(text))
 
-    def read(store: Store) -> Operation[tuple[Any, ...]]:
-        now = yield from queries.get_clock(store)
-        rows = yield from queries.list_queues(
-            store, text=text, after=after, limit=_QUEUES + 1, most=OVERVIEW_LIMIT
-        )
-        rates = yield from queries.list_rates(store, [row.name for row in rows], now)
-        warnings = yield from store.statistics.get_warnings(None, now - timedelta(minutes=10), 20)
-        workers = yield from queries.count_workers(store)
-        return rows, rates, warnings, workers
-
-    rows, rates, warnings, workers = await dashboard.read(read)
+    rows, rates, warnings, workers = await dashboard.read(partial(_read_overview, text=text, after=after))
     shown, more = rows[:_QUEUES], rows[_QUEUES - 1].name if len(rows) > _QUEUES else None
-    totals = {
-        name: _add_counts([getattr(row, name) for row in shown])
-        for name in ("ready", "waiting", "deferred", "active")
-    }
+    totals = {name: _add_counts(shown, name) for name in ("ready", "waiting", "deferred", "active")}
     hour = {
         name: sum(sum(getattr(each, name)) for each in rates.values())
         for name in ("arrived", "completed", "failed")
@@ -142,17 +134,29 @@ async def overview(dashboard: Dashboard, request: Request) -> Page:
         "text": text,
         "is_part": more is not None or text is not None or after is not None,
         "is_first": after is None,
-        "limit": OVERVIEW_LIMIT,
         "warned": {warning.queue for warning in warnings},
         "no_rates": Rates(),
     }
     return Page("overview.html", "Queues", values)
 
 
-def _add_counts(counts: list[int]) -> str:
-    """The sum of counts, each of which may have stopped at its limit."""
-    total = sum(min(each, OVERVIEW_LIMIT - 1) for each in counts)
-    return at_least(total) if any(each >= OVERVIEW_LIMIT for each in counts) else f"{total:,}"
+def _read_overview(store: Store, *, text: str | None, after: str | None) -> Operation[tuple[Any, ...]]:
+    now = yield from queries.get_clock(store)
+    # One queue more than a page shows: it tells whether there is a next page.
+    rows = yield from queries.list_queues(
+        store, text=text, after=after, limit=_QUEUES + 1, most=OVERVIEW_LIMIT
+    )
+    rows = yield from queries.count_on(store, rows)
+    rates = yield from queries.list_rates(store, [row.name for row in rows], now)
+    warnings = yield from store.statistics.get_warnings(None, now - timedelta(minutes=10), 20)
+    workers = yield from queries.count_workers(store)
+    return rows, rates, warnings, workers
+
+
+def _add_counts(rows: list[QueueRow], name: str) -> str:
+    """The sum of the counts of a kind, each of which may have stopped."""
+    total = sum(getattr(row, name) for row in rows)
+    return more_than(total) if any(name in row.stopped for row in rows) else f"{total:,}"
 
 
 async def _go_to_job(dashboard: Dashboard, request: Request, id: UUID) -> None:
@@ -197,19 +201,21 @@ async def queue(dashboard: Dashboard, request: Request) -> Page:
         if found.policy.is_keyed:
             keys = yield from queries.list_keys(store, name, limit=12)
         warnings = yield from store.statistics.get_warnings(name, now - timedelta(days=1), 5)
-        first = yield from store.redriving.preview(name, None, None, 1)
-        has_dead_letters = rows[0].is_dead_letter or any(group.source is not None for group in first)
-        return rows[0], history, errors, slowest, keys, warnings, has_dead_letters
+        has_dead_letters = rows[0].is_dead_letter or (yield from queries.has_dead_letters(store, name))
+        _, connected = yield from queries.count_workers(store, name)
+        return rows[0], history, errors, slowest, keys, warnings, has_dead_letters, connected
 
-    row, history, errors, slowest, keys, warnings, has_dead_letters = await dashboard.read(read)
+    row, history, errors, slowest, keys, warnings, has_dead_letters, connected = await dashboard.read(read)
     values = {
         "queue": found,
         "row": row,
+        "connected": connected,
         "span": span,
         "charts": draw_history(history, _SPANS[span][1], found),
         "latest": sum_history(history),
         "errors": [
-            attrs.evolve(each, message=redact_message(dashboard, name, each.message)) for each in errors
+            attrs.evolve(each, message=redact_message(dashboard.redact, name, each.message))
+            for each in errors
         ],
         "slowest": slowest,
         "keys": keys.keys,
@@ -228,16 +234,17 @@ async def jobs(dashboard: Dashboard, request: Request) -> Page:
     found = await find_queue(dashboard, request.path_params["queue"])
     problem = None
 
-    def read(store: Store) -> Operation[tuple[JobFilter, JobPage]]:
+    def read(store: Store) -> Operation[tuple[JobFilter, JobPage, bool]]:
         now = yield from queries.get_clock(store)
         filter = JobFilter.parse(request.query_params, now)
         page = yield from queries.list_jobs(store, found.name, filter)
-        return filter, (yield from queries.add_excerpts(store, found.name, page))
+        page = yield from queries.add_excerpts(store, found.name, page)
+        return filter, page, (yield from queries.has_dead_letters(store, found.name))
 
     try:
-        filter, page = await dashboard.read(read)
+        filter, page, has_dead_letters = await dashboard.read(read)
     except UsageError as error:  # the form is shown again, with what was typed
-        filter, page, problem = JobFilter(), JobPage([]), str(error)
+        filter, page, has_dead_letters, problem = JobFilter(), JobPage([]), False, str(error)
     query = filter.query()
     values = {
         "queue": found,
@@ -245,7 +252,7 @@ async def jobs(dashboard: Dashboard, request: Request) -> Page:
         "problem": problem,
         "page": _redact_page(dashboard, found.name, page),
         "states": STATES,
-        "actions": list_actions(filter.state),
+        "actions": list_actions(filter.state, has_dead_letters=has_dead_letters),
         "query": query,
         "here": queue_address("", found.name, "jobs") + (query and f"?{query}"),
         "next_query": None if page.next is None else filter.query(before=page.next),
@@ -255,26 +262,13 @@ async def jobs(dashboard: Dashboard, request: Request) -> Page:
     return Page("jobs.html", f"Jobs of {found.name}", values, 400 if problem else 200)
 
 
-def redact_message(dashboard: Dashboard, queue: str, message: str | None) -> str | None:
-    """The message of an error, if it may be shown."""
-    if message is None:
-        return None
-    shown = dashboard.redact(queue, {"message": message})
-    return str(shown.get("message", "")) if isinstance(shown, dict) else ""
-
-
-def redact_payload(dashboard: Dashboard, queue: str, payload: Payload | None) -> Payload | None:
-    """Data or output, as far as it may be shown."""
-    if payload is None or isinstance(payload.value, Unreadable):
-        return payload
-    return attrs.evolve(payload, value=dashboard.redact(queue, payload.value))
-
-
 def _redact_page(dashboard: Dashboard, queue: str, page: JobPage) -> JobPage:
     def redact(job: JobRow) -> JobRow:
-        data = redact_payload(dashboard, queue, read_payload(job.data))
-        message = redact_message(dashboard, queue, job.message)
-        return attrs.evolve(job, message=message, data=None if data is None else data.value)
+        data = read_payload(job.data)
+        message = redact_message(dashboard.redact, queue, job.message)
+        return attrs.evolve(
+            job, message=message, data=None if data is None else dashboard.redact(queue, data.value)
+        )
 
     return attrs.evolve(page, jobs=[redact(job) for job in page.jobs])
 
@@ -288,33 +282,29 @@ async def job(dashboard: Dashboard, request: Request) -> Page:
         raise HTTPException(404, "That is not the id of a job.") from None
 
     def read(store: Store) -> Operation[Any]:
-        job = yield from store.reading.get_job(found.name, id)
+        job = yield from queries.get_job(store, found.name, id)
         if job is None:
             return None
         attempts = yield from queries.list_attempts(store, job)
         explanation = yield from store.reading.why(found.name, id)
         dead_letter = yield from queries.find_dead_letter(store, job)
-        payload = yield from queries.get_payload(store, job)
-        return job, attempts, explanation, dead_letter, *(read_payload(text) for text in payload)
+        return job, attempts, explanation, dead_letter, (yield from queries.get_payload(store, job))
 
     answer = await dashboard.read(read)
     if answer is None:
         raise HTTPException(404, f"There is no job {id} in queue {found.name!r}: it may have been deleted.")
-    job, attempts, explanation, dead_letter, data, output = answer
-
-    def redact(value: Any) -> Any:
-        return value if isinstance(value, Unreadable) else dashboard.redact(found.name, value)
-
+    job, attempts, explanation, dead_letter, payload = answer
+    data, output, progress = (dashboard.show(found.name, text, size) for text, size in payload)
+    attempts = [attrs.evolve(each, error=dashboard.redact(found.name, each.error)) for each in attempts]
     values = {
         "queue": found,
         "job": job,
         "why": explanation,
-        "attempts": _cut_errors([attrs.evolve(each, error=redact(each.error)) for each in attempts]),
+        "attempts": _cut_errors(attempts),
         "dead_letter": dead_letter,
-        "data": redact_payload(dashboard, found.name, data),
-        "output": redact_payload(dashboard, found.name, output),
-        "progress": redact(job.progress),
-        "waited": _waited(job),
+        "data": data,
+        "output": output,
+        "progress": progress,
     }
     return Page("job.html", f"Job {str(id)[:13]}", values)
 
@@ -331,13 +321,6 @@ def _cut_errors(attempts: list[Attempt]) -> list[Attempt]:
             error = {"name": cut(error.get("name") or "Error", 200), "message": message, "stack": stack}
         shown.append(attrs.evolve(attempt, error=error))
     return shown[::-1]
-
-
-def _waited(job: Any) -> float | None:
-    if job.started_on is None:
-        return None
-    seconds: float = (job.started_on - max(job.start_after, job.created_on)).total_seconds()
-    return max(seconds, 0.0)
 
 
 # -- keys
@@ -363,14 +346,17 @@ async def key(dashboard: Dashboard, request: Request) -> Page:
     found = await find_queue(dashboard, request.path_params["queue"])
     name = request.query_params.get("key", "")
 
-    def read(store: Store) -> Operation[tuple[list[BacklogJob], Explanation | None]]:
+    def read(store: Store) -> Operation[tuple[list[BacklogJob], Explanation | None, int]]:
         rows = yield from queries.list_backlog(store, found.name, name)
         # The owner, or the first job of a key that is free: what it waits for, all jobs of the key wait for.
         why = (yield from store.reading.why(found.name, rows[0].id)) if rows else None
-        return rows, why
+        return rows, why, (yield from queries.count_backlog(store, found.name, name))
 
-    rows, why = await dashboard.read(read)
-    rows = [attrs.evolve(each, message=redact_message(dashboard, found.name, each.message)) for each in rows]
+    rows, why, size = await dashboard.read(read)
+    rows = [
+        attrs.evolve(each, message=redact_message(dashboard.redact, found.name, each.message))
+        for each in rows
+    ]
     owner = next((each for each in rows if each.is_owner), None)
     values = {
         "queue": found,
@@ -379,6 +365,7 @@ async def key(dashboard: Dashboard, request: Request) -> Page:
         "first": rows[0] if rows else None,
         "why": why,
         "waiting": [each for each in rows if not each.is_owner],
+        "size": size,
         "is_strict": found.policy is Policy.KEY_STRICT_FIFO,
     }
     return Page("key.html", f"Key {name[:40]}", values)

@@ -1,4 +1,4 @@
-"""What the pages read: operations of the store's kind, each of one statement or a few."""
+"""The reads of the pages: operations of the store's kind, each of one statement or a few."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -8,6 +8,7 @@ from uuid import UUID
 import attrs
 
 from trioboss.dashboard.filters import LAST_ID, JobFilter
+from trioboss.dashboard.payloads import MOST_BYTES
 from trioboss.dashboard.values import (
     COUNT_LIMIT,
     Attempt,
@@ -32,16 +33,19 @@ from trioboss.model.job import Job
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.store import Store
 from trioboss.store.context import text_array, uuid_array
-from trioboss.store.rows import read_first
+from trioboss.store.rows import read_first, read_jobs
 
 __all__ = [
     "BUDGET",
     "PAGE",
     "add_excerpts",
+    "count_backlog",
+    "count_on",
     "count_workers",
     "find_dead_letter",
     "find_queue_of_job",
     "get_clock",
+    "get_job",
     "get_payload",
     "list_attempts",
     "list_audit",
@@ -63,7 +67,10 @@ PAGE = 50
 BUDGET = 20_000
 """Jobs that a search reads at a time."""
 _NOTES = 4_000_000  # bytes of notes that it reads, as they are stored: compressed, mostly
+_ATTEMPTS = 100  # of a job, on its page
 _DATA = 2_000  # bytes of data that a list shows the beginning of
+_COUNTS = ("deferred", "waiting", "ready", "active")
+_COUNTED_ON = 10  # queues: each may have 10,001 jobs of each kind
 _BEFORE_ALL_KEYS = "key"  # a backlog is "key:" and the key
 
 
@@ -86,12 +93,28 @@ def list_queues(
     after: str | None = None,
     limit: int = 100,
     most: int = COUNT_LIMIT,
+    names: Sequence[str] | None = None,
 ) -> Operation[list[QueueRow]]:
-    """Queues by name, with their live jobs counted."""
-    rows = yield from read_rows(
-        store, "show_queues", queue=queue, text=text, after=after, limit=limit, most=most
-    )
-    return [QueueRow(*row) for row in rows]
+    """Queues by name, with their live jobs counted: all, one, some by name, or those with a text in their names."""
+    given = {"queue": queue, "names": None if names is None else text_array(names), "text": text}
+    found = yield from read_rows(store, "show_queues", **given, after=after, limit=limit, most=most)
+    return [_with_stopped(QueueRow(*row), most) for row in found]
+
+
+def _with_stopped(row: QueueRow, most: int) -> QueueRow:
+    """The row, with a count that has stopped as the number of which there are more."""
+    stopped = frozenset(name for name in _COUNTS if getattr(row, name) >= most)
+    counts: dict[str, Any] = dict.fromkeys(stopped, most - 1)
+    return attrs.evolve(row, stopped=stopped, **counts)
+
+
+def count_on(store: Store, rows: Sequence[QueueRow]) -> Operation[list[QueueRow]]:
+    """The rows, with the first ten queues in which counting has stopped counted up to 10,000."""
+    names = [row.name for row in rows if row.stopped][:_COUNTED_ON]
+    if not names:
+        return list(rows)
+    counted = {row.name: row for row in (yield from list_queues(store, names=names))}
+    return [counted.get(row.name, row) for row in rows]
 
 
 def find_queue_of_job(store: Store, id: UUID) -> Operation[str | None]:
@@ -100,16 +123,23 @@ def find_queue_of_job(store: Store, id: UUID) -> Operation[str | None]:
     return rows[0][0] if rows else None
 
 
-def get_payload(store: Store, job: Job) -> Operation[tuple[str | None, str | None]]:
-    """The data and output of a job, as JSON text."""
-    rows = yield from read_rows(store, "show_payload", queue=job.queue, id=job.id)
-    return (rows[0][0], rows[0][1]) if rows else (None, None)
+def get_job(store: Store, queue: str, id: UUID) -> Operation[Job | None]:
+    """One job, without its data, output and progress: see `get_payload`."""
+    jobs = read_jobs((yield Batch((store.context.bind("show_job", queue=queue, id=id),)))[0][0])
+    return jobs[0] if jobs else None
+
+
+def get_payload(store: Store, job: Job) -> Operation[list[tuple[str | None, int | None]]]:
+    """The data, output and progress of a job: the beginning of the JSON text, and the size of the whole."""
+    rows = yield from read_rows(store, "show_payload", queue=job.queue, id=job.id, most=MOST_BYTES)
+    fields = rows[0] if rows else (None,) * 6
+    return list(zip(fields[::2], fields[1::2], strict=True))
 
 
 def list_rates(
     store: Store, queues: Sequence[str], now: datetime, minutes: int = 60
 ) -> Operation[Mapping[str, Rates]]:
-    """What happened in each queue in each of the last minutes."""
+    """The events of each queue in each of the last minutes."""
     first = (now - timedelta(minutes=minutes - 1)).replace(second=0, microsecond=0)
     rows = yield from read_rows(store, "show_rates", queues=text_array(queues), since=first)
     found = {}
@@ -167,6 +197,18 @@ def list_backlog(store: Store, queue: str, key: str, limit: int = 100) -> Operat
     return [BacklogJob(part == 0, *fields[:10]) for part, *fields in rows]
 
 
+def count_backlog(store: Store, queue: str, key: str) -> Operation[int]:
+    """How many jobs wait behind the owner of a key, up to 10,001."""
+    ((number,),) = yield from read_rows(store, "show_backlog_size", queue=queue, key=key, most=COUNT_LIMIT)
+    return number  # type: ignore[no-any-return]
+
+
+def has_dead_letters(store: Store, queue: str) -> Operation[bool]:
+    """Whether the first queued job came from a queue in which it failed. All jobs of a dead letter queue do."""
+    first = yield from store.redriving.preview(queue, None, None, 1)
+    return any(group.source is not None for group in first)
+
+
 def list_jobs(store: Store, queue: str, filter: JobFilter, limit: int = PAGE) -> Operation[JobPage]:
     """One page of the jobs that pass the filter, the newest first, without what `add_excerpts` adds."""
     values = {**filter.values(), "queue": queue, "limit": limit, "budget": BUDGET}
@@ -214,8 +256,11 @@ def add_excerpts(store: Store, queue: str, page: JobPage) -> Operation[JobPage]:
 
 
 def list_attempts(store: Store, job: Job) -> Operation[list[Attempt]]:
-    """All attempts that are known, in order: those that did not end well, and the last one."""
-    rows = yield from read_rows(store, "show_attempts", queue=job.queue, id=job.id)
+    """The last hundred attempts, in order: those that did not end well, and the last one. The row of a job has one due
+    time, that of its last attempt, or of the next one if the job is queued again: of other attempts only the time since
+    the one before is known.
+    """
+    rows = yield from read_rows(store, "show_attempts", queue=job.queue, id=job.id, limit=_ATTEMPTS)
     attempts = [Attempt(*row) for row in rows]
     known = {(attempt.number, attempt.started_on) for attempt in attempts}
     if (
@@ -224,7 +269,30 @@ def list_attempts(store: Store, job: Job) -> Operation[list[Attempt]]:
         and job.state in ("active", "completed")
     ):
         attempts.append(Attempt(job.attempt, job.worker, job.started_on, job.completed_on, str(job.state)))
-    return attempts
+    if attempts:
+        attempts[-1] = attrs.evolve(attempts[-1], waited=_wait_of_last(job, attempts[-1]))
+    before = [Attempt(0, None, None, job.created_on, "sent"), *attempts]
+    attempts = [
+        attrs.evolve(each, after=_pause(last, each)) for last, each in zip(before, attempts, strict=False)
+    ]
+    return attempts[-_ATTEMPTS:]
+
+
+def _pause(last: Attempt, attempt: Attempt) -> float | None:
+    """Seconds between two attempts; None if one of them is unknown, or if there were others between them."""
+    if last.ended_on is None or attempt.started_on is None or attempt.number != last.number + 1:
+        return None
+    return max(0.0, (attempt.started_on - last.ended_on).total_seconds())
+
+
+def _wait_of_last(job: Job, attempt: Attempt) -> float | None:
+    """Seconds from when the last attempt was due to its start; None if the job has another due time by now."""
+    due = max(job.start_after, job.created_on)
+    is_queued = job.state in ("created", "retry")
+    # A job that was cancelled while it was queued again has the due time of an attempt that never started.
+    if is_queued or attempt.started_on is None or attempt.started_on < due:
+        return None
+    return (attempt.started_on - due).total_seconds()
 
 
 def find_dead_letter(store: Store, job: Job) -> Operation[tuple[str, UUID] | None]:
@@ -237,9 +305,11 @@ def find_dead_letter(store: Store, job: Job) -> Operation[tuple[str, UUID] | Non
     return (rows[0][0], rows[0][1]) if rows else None
 
 
-def count_workers(store: Store) -> Operation[tuple[int, int]]:
-    """How many workers are not known to be gone, and how many of these are connected, up to 10,001."""
-    ((number, connected),) = yield from read_rows(store, "show_worker_count", most=COUNT_LIMIT)
+def count_workers(store: Store, queue: str | None = None) -> Operation[tuple[int, int]]:
+    """How many workers are not known to be gone, and how many of these are connected, up to 10,001: of all workers, or
+    of those that take jobs of a queue.
+    """
+    ((number, connected),) = yield from read_rows(store, "show_worker_count", most=COUNT_LIMIT, serving=queue)
     return number, connected
 
 
@@ -267,7 +337,7 @@ def _read_leases(jobs: list[list[Any]] | None) -> list[tuple[str, UUID, datetime
 
 
 def list_audit(store: Store, before: UUID = LAST_ID) -> Operation[list[AuditRow]]:
-    """What people did, the newest first."""
+    """The actions of people, the newest first."""
     return [AuditRow(*row) for row in (yield from read_rows(store, "show_audit", high=before, limit=100))]
 
 

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader
 
 from trioboss._version import __version__
-from trioboss.dashboard.formatting import FILTERS, finalize
+from trioboss.dashboard import formatting, payloads
 
 __all__ = ["decode_queue", "make_address", "own_path", "queue_address", "render_page", "render_parts"]
 
@@ -42,10 +42,10 @@ def _make_environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("trioboss.dashboard"),
         autoescape=True,
-        finalize=finalize,
+        finalize=formatting.finalize,
         lstrip_blocks=True,  # but no trim_blocks: it would join the words before and after a line that ends in a block
     )
-    environment.filters.update(FILTERS)
+    environment.filters.update(formatting.FILTERS | payloads.FILTERS)
     environment.globals.update(version=__version__)
     return environment
 

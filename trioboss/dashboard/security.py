@@ -1,4 +1,4 @@
-"""Who may see the dashboard, who may act, and the headers that keep a page from doing anything else."""
+"""The rights to see the dashboard and to act, and the headers that keep a page from doing anything else."""
 
 import base64
 import binascii

@@ -10,7 +10,8 @@ from starlette.requests import Request
 
 from trioboss.dashboard import ledger, queries
 from trioboss.dashboard.filters import LAST_ID
-from trioboss.dashboard.pages import Dashboard, Page, find_queue, redact_message
+from trioboss.dashboard.pages import Dashboard, Page, find_queue
+from trioboss.dashboard.payloads import redact_message
 from trioboss.dashboard.rendering import make_address, queue_address
 from trioboss.dashboard.values import SchedulePage, ScheduleRow
 from trioboss.errors import UsageError
@@ -87,7 +88,7 @@ async def workers(dashboard: Dashboard, request: Request) -> Page:
 
 
 async def events(dashboard: Dashboard, request: Request) -> Page:
-    """What maintenance has warned of, and recent events."""
+    """The warnings of maintenance, and recent events."""
     kind = request.query_params.get("kind") or None
     if kind is not None and kind not in _EVENT_KINDS:
         raise UsageError(f"kind: {kind[:20]!r} is not one of {', '.join(_EVENT_KINDS)}")
@@ -104,7 +105,7 @@ async def events(dashboard: Dashboard, request: Request) -> Page:
         "kind": kind,
         "kinds": _EVENT_KINDS,
         "events": [
-            attrs.evolve(each, message=redact_message(dashboard, each.queue, each.message))
+            attrs.evolve(each, message=redact_message(dashboard.redact, each.queue, each.message))
             if each.error is not None and each.queue is not None
             else each
             for each in rows
@@ -114,7 +115,7 @@ async def events(dashboard: Dashboard, request: Request) -> Page:
 
 
 async def audit(dashboard: Dashboard, request: Request) -> Page:
-    """What people did from the dashboard."""
+    """The actions of people from the dashboard."""
     before = request.query_params.get("before")
     last = LAST_ID if not before else check_uuid("before", before)
     rows = await dashboard.read(lambda store: queries.list_audit(store, last))

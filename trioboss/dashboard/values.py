@@ -1,5 +1,6 @@
-"""What the pages show, as values. queries.py reads them."""
+"""The contents of the pages, as values. queries.py reads them."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -15,6 +16,7 @@ __all__ = [
     "Attempt",
     "AuditRow",
     "BacklogJob",
+    "Beginning",
     "BulkLoad",
     "ErrorClass",
     "EventRow",
@@ -31,6 +33,7 @@ __all__ = [
     "ScheduleRow",
     "SlowJobs",
     "Tick",
+    "Withheld",
     "WorkerPage",
     "WorkerRow",
 ]
@@ -39,7 +42,7 @@ COUNT_LIMIT = 10_001
 """Counting stops here: a page then shows "more than 10,000"."""
 
 OVERVIEW_LIMIT = 1_001
-"""The same for each queue of the overview, which counts the jobs of a hundred queues."""
+"""The same for most queues of the overview, which counts the jobs of a hundred queues: see `queries.count_on`."""
 
 
 @attrs.frozen
@@ -59,11 +62,13 @@ class QueueRow:
     oldest_age: float
     is_dead_letter: bool
     """Whether another queue names it as its dead letter queue. Read only for one queue."""
+    stopped: frozenset[str] = frozenset()
+    """The counts at which counting has stopped: they are lower than the number of jobs."""
 
 
 @attrs.frozen
 class Rates:
-    """What happened in a queue in each minute of a time."""
+    """The events of a queue in each minute of a time."""
 
     arrived: Sequence[int] = ()
     completed: Sequence[int] = ()
@@ -176,15 +181,35 @@ class Attempt:
     ended_on: datetime | None
     outcome: str
     error: Any = None
+    waited: float | None = None
+    """Seconds from when it was due to when it started, if that is known."""
+    after: float | None = None
+    """Seconds from the end of the attempt before it, or from the send, to when it started."""
+
+
+@attrs.frozen
+class Beginning:
+    """The beginning of JSON that is too large to be parsed."""
+
+    text: str
+
+
+@attrs.frozen
+class Withheld:
+    """Stands for a value that is not shown."""
+
+    reason: str
 
 
 @attrs.frozen
 class Payload:
-    """The data or output of a job, as far as it may be shown."""
+    """The data, output or progress of a job, as far as it may be shown."""
 
     value: Any
     size: int
-    """Characters of the JSON text that Postgres has."""
+    """Of the JSON text that Postgres has."""
+    text: str = ""
+    """JSON over several lines."""
 
 
 @attrs.frozen
@@ -224,6 +249,12 @@ class ScheduleRow:
     def missed(self) -> int:
         """How many of the ticks were missed."""
         return sum(tick.fired_on is None for tick in self.ticks)
+
+    @property
+    def outcomes(self) -> str:
+        """The ticks in words: 18 fired, 1 late, 1 missed."""
+        counts = Counter(tick.outcome for tick in self.ticks)
+        return ", ".join(f"{counts[each]} {each}" for each in ("fired", "late", "missed") if counts[each])
 
 
 @attrs.frozen
@@ -268,7 +299,7 @@ class WorkerPage:
 
 @attrs.frozen
 class AuditRow:
-    """What somebody did from the dashboard."""
+    """An action of a person from the dashboard."""
 
     id: UUID
     at: datetime

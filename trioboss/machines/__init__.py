@@ -1,4 +1,4 @@
-"""What happens next: decisions without I/O. Events go in, commands come out, the time is an argument.
+"""Decisions about what happens next, without I/O. Events go in, commands come out, the time is an argument.
 
 dispatch     one queue: when to claim, settle, recover leases, wait, or stop
 dispatch_commands  its commands to the dispatcher

@@ -125,7 +125,7 @@ class AttemptState(enum.IntEnum):
 
 
 class Event(enum.IntEnum):
-    """What can happen to an attempt."""
+    """The events of an attempt."""
 
     START = enum.auto()
     """A slot calls its handler."""
@@ -162,7 +162,7 @@ class Event(enum.IntEnum):
 
 
 class Action(enum.Enum):
-    """What the actors have to do about a transition. The values are the marks in the table."""
+    """The reaction of the actors to a transition. The values are the marks in the table."""
 
     NOTHING = ""
     CANCEL_HANDLER = "!"
@@ -268,6 +268,7 @@ _CANCEL = {
     CancelReason.LEASE_LOST: TRANSITIONS[_E.LOSE],
 }
 _UNCANCELLED = frozenset({_S.BUFFERED, _S.RUNNING, _S.TENTATIVE, _S.UNLEASED, _S.MANUAL})
+_SETTLED_MANUALLY = frozenset({_S.MANUAL, _S.LEAVING})
 
 _EXPIRED = Failed(Failure(describe_error("the job expired"), outcome="expired"), "the job expired")
 
@@ -297,6 +298,11 @@ class AttemptMachine:
     def needs_lease(self) -> bool:
         """Whether its lease has to be renewed: not after the handler has settled the job, and the lease with it."""
         return self.manual is None or self.state is _S.TENTATIVE
+
+    @property
+    def is_settled_manually(self) -> bool:
+        """Whether its handler has settled the job for certain, and not in a transaction that is still open."""
+        return self.state in _SETTLED_MANUALLY
 
     def started(self) -> None:
         """A slot calls its handler."""

@@ -20,7 +20,8 @@ from trioboss.model.settle_and_claim import Position
 __all__ = ["DispatchMachine"]
 
 # After so many full claims in a row the dispatcher removes its idle marker: it claims again in any case, and senders
-# need not notify it.
+# need not notify it. Not after one: for a worker with one slot every claim that brings a job is full, and it would
+# remove and set its marker for each single job.
 _SATURATED = 2
 _FREE_CLAIMS = 10  # fruitless claims in a row that need not wait; every claimed job allows one more
 _CLAIM_INTERVAL = 0.005  # seconds between fruitless claims after that
@@ -172,14 +173,16 @@ class DispatchMachine:
     # -- what to do next
 
     def plan(self, now: float, room: int, pending: Pending = _NOTHING_PENDING) -> Command:
-        """What to do now, with room for so many more jobs. The command counts as under way."""
+        """The command for now, with room for so many more jobs. The command counts as under way."""
         if pending.leases_to_recover > self._leases_to_recover:
             self._leases_to_recover = pending.leases_to_recover
             self.leases_unknown = True
             self.ring(now)
+        # The claim goes to the server along with these outcomes, and sees the jobs that they make ready.
         if pending.since is not None and (self.keyed or pending.frees_jobs):
             self.ring(now)
         postponed_until = max(pending.postponed_until, self.retry_at)
+        # Before a claim, and alone: no other outcome may wait for the transaction for which these wait.
         if now >= postponed_until and self._under_way is None:
             return self._begin(Settle(postponed=True))
         wait = self._wait_to_claim(now, room)
@@ -189,6 +192,7 @@ class DispatchMachine:
             settle_at = self._settle_at(pending.since, for_room=wait.for_room)
             if now >= settle_at and self._under_way is None:
                 return self._begin(Settle())
+        # Outcomes that wait for another transaction keep a stopping dispatcher, until its deadline.
         elif self.stopping and not pending.unfinished and pending.postponed_until == math.inf:
             return Stop()
         else:
@@ -197,13 +201,14 @@ class DispatchMachine:
         return Wait(settle_at, wait.for_room, to_settle=True) if settle_at < wait.until else wait
 
     def plan_rest(self, pending: Pending) -> Settle | Recover | Stop:
-        """What is left to do when the dispatcher does not run any more. Each is tried once."""
+        """The commands that are left when the dispatcher does not run any more. Each is tried once."""
         if pending.since is not None:
             return self._begin(Settle())
         return self._begin(Recover()) if self.leases_unknown else Stop()
 
     def _wait_to_claim(self, now: float, room: int) -> Wait | None:
         """How long to wait before the next claim; None if it is time."""
+        # Only events change these, and they ring. (Outcomes are settled nevertheless: see `plan`.)
         if self._under_way is not None or self.is_absent or self.stopping:
             return _WAIT_FOR_RING
         due = min(self.due, self._onward_until) if self.goes_onward else self.due
@@ -283,6 +288,7 @@ class DispatchMachine:
         self.may_have_jobs = self.may_have_jobs or is_full or not self.has_marker
         if next_due is not None:
             self.due = min(self.due, now + next_due)
+        # A claim that brings jobs is not fruitless: it earns as many free ones as it has brought jobs.
         self._free_claims = min(_FREE_CLAIMS, self._free_claims + count)
         self._not_before = -math.inf if count or goes_back else self._after_fruitless_claim(now)
         may_be_cancelled, self._may_be_cancelled = self._may_be_cancelled, False
@@ -295,7 +301,7 @@ class DispatchMachine:
         before, self._position = self._position, position
         if before is not None:
             # A claim of a keyed queue takes first jobs of backlogs, wherever they are. If it is not full, it has left
-            # nothing before the place that was reached already.
+            # nothing before the position that was reached already.
             is_behind = not self._full_claims and position.is_before(before)
             left_seq = max(before.left_seq, position.left_seq)
             self._position = attrs.evolve(before if is_behind else position, left_seq=left_seq)

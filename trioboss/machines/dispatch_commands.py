@@ -62,7 +62,7 @@ DatabaseCommand: TypeAlias = Claim | Settle | Recover
 
 @attrs.define
 class Pending:
-    """What the completer holds."""
+    """The outcomes that the completer holds."""
 
     since: float | None = None
     """When the first of the outcomes that wait became known; None if none waits."""

@@ -1,6 +1,6 @@
 """Decides what the lease of a running job needs next: a renewal, or the end of the job.
 
-actors/running.py carries it out: `Heartbeat._act` chooses the cancellation when no renewal was confirmed in time. If
+actors/attempts.py carries it out: `Heartbeat._act` chooses the cancellation when no renewal was confirmed in time. If
 the worker itself is stuck, rescue_leases.sql ends the lease, in the leader.
 """
 
@@ -13,11 +13,13 @@ __all__ = ["Due", "LeaseMachine"]
 
 _BEATS = 4  # renewals in the time a heartbeat lasts: two in a row may be lost
 _MARGIN = 0.1  # of the heartbeat: a job is cancelled this much before another worker may take it
-_STUCK_AFTER = 1.0  # seconds that a cancelled handler has to end
+# Seconds that a cancelled handler has to end. After that its attempt is settled without it, so that a handler that
+# ignores its cancellation keeps its job from no retry; its slot stays occupied until it ends.
+_STUCK_AFTER = 1.0
 
 
 class Due(enum.Enum):
-    """What a lease needs."""
+    """The need of a lease."""
 
     BEAT = enum.auto()
     """A renewal."""
@@ -53,10 +55,11 @@ class LeaseMachine:
             self._next_beat = self.claim_sent_at + self.heartbeat / _BEATS
 
     def next(self, *, held: bool = True) -> tuple[float, Due]:
-        """What is due next, and when. After the handler has settled the job itself, the lease is not held any more and
-        only the handler's time is limited.
+        """The next thing that is due, and when. After the handler has settled the job itself, the lease is not held
+        any more, and only the handler's time is limited.
         """
         if self._cancelled_at < math.inf:
+            # A cancelled handler gets no further renewals: whatever it does, its attempt is settled or lost.
             return self._cancelled_at + _STUCK_AFTER, Due.STUCK
         expiry = (self.claim_sent_at + self.expire_in, Due.EXPIRED)
         if not held:
@@ -73,6 +76,7 @@ class LeaseMachine:
 
     def beat_confirmed(self, sent_at: float) -> None:
         """A renewal that was sent at that time has been confirmed. The lease counts from when it was sent."""
+        # Answers may come in another order than the renewals were sent.
         self._confirmed_at = max(self._confirmed_at, sent_at)
 
     def extended(self, expire_in: float) -> None:
@@ -81,4 +85,5 @@ class LeaseMachine:
 
     def cancelled(self, now: float) -> None:
         """The handler is cancelled."""
+        # A second cancellation gives the handler no more time.
         self._cancelled_at = min(self._cancelled_at, now)

@@ -11,8 +11,9 @@ Notifications can stop without an error. So the listener asks itself, in three w
   well; it ends when a probe arrives again.
 
 A listener that is not connected tries again after at most 0.1 s, then after twice that time, up to 5 s. Meanwhile
-`Listener._guard_presence` gives up all jobs of the boss one second before other bosses may take them
-(``presence_grace``). On connect it listens, takes the lock of its presence, and polls.
+`Listener._guard_presence` gives up all jobs of the boss one second before other bosses may take them:
+``presence_grace`` after the loss, or, behind a pooler, twice that after the last poll. On connect it listens, takes the
+lock of its presence, and polls.
 """
 
 import math
@@ -44,9 +45,12 @@ class ListenMachine:
     _poll_at: float = -math.inf
     _probed_at: float = math.inf
     _failures: int = 0
+    _connections: int = 0
+    _has_received_probe: bool = False
 
     def connected(self, now: float) -> None:
         """LISTEN is in force: poll at once, for what was sent before."""
+        self._connections += 1
         self._received_at = now
         self._poll_at = now
         self._probed_at = math.inf
@@ -68,8 +72,17 @@ class ListenMachine:
 
     def received_probe(self) -> None:
         """The probe has arrived."""
+        self._has_received_probe = True
         self._probed_at = math.inf
         self.polling = False
+
+    def missed_probe(self) -> bool:
+        """The probe is overdue: whether polling mode begins. If not, the connection is broken."""
+        if self._connections > 1 or self._has_received_probe:
+            return False
+        self.polling = True
+        self.poll_now()
+        return True
 
     def poll_now(self) -> None:
         """Poll as soon as possible."""

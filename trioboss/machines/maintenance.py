@@ -11,7 +11,9 @@ __all__ = ["BUSY", "BusyNotifier", "MaintenanceMachine"]
 BUSY = "*busy"
 """The notification that some boss has jobs."""
 
-_BUSY_INTERVAL = 1.5  # seconds between rounds while jobs are active
+# Seconds between rounds while jobs are active. A killed process is noted as gone in the next round, and its leases end
+# in the first round after the grace of 5 s: 8 of the 10 s that P7 of GUARANTEES.md promises.
+_BUSY_INTERVAL = 1.5
 _FIND_WARNINGS_INTERVAL = 60.0  # seconds between rounds that also run find_warnings.sql
 _SAMPLE_INTERVAL = 15.0  # seconds between samples of the queues, while jobs are active
 _PRUNE_WITHIN = 15.0  # seconds from the election: pruning reads much, and leases are more urgent
@@ -61,6 +63,7 @@ class MaintenanceMachine:
         1) chooses when the first pruning is due: where bosses live only for seconds, some of them prune soon enough.
         """
         self._round_at = -math.inf
+        # Once only: a leader that is elected again and again must not prune each time.
         if self._prune_at == math.inf:
             self._prune_at = now + _PRUNE_WITHIN * chance
 
@@ -68,10 +71,12 @@ class MaintenanceMachine:
         """When the next round is due. A boss that does not lead has rounds only to find out whether a leader is
         missing.
         """
+        # Also without leadership: while there are jobs, a missing leader has to be found soon.
         if self._round_at < self._busy_until:
             return self._round_at + _BUSY_INTERVAL
         if not leads:
             return math.inf
+        # Not at once, however urgent: a lease that cannot be ended would make rounds without a pause.
         urgent = min(self._first_expiry, self._prune_at)
         return min(self._round_at + self.idle_interval, max(urgent, self._round_at + _BUSY_INTERVAL))
 
@@ -79,7 +84,7 @@ class MaintenanceMachine:
         """A round begins."""
         self._round_at = now
 
-    def wants_warnings(self, now: float) -> bool:
+    def warnings_due(self, now: float) -> bool:
         """Whether the round of a leader also finds warnings. That then counts as done."""
         due = now >= self._warnings_at + _FIND_WARNINGS_INTERVAL
         if due:
@@ -95,6 +100,7 @@ class MaintenanceMachine:
 
     def finished_round(self, now: float, active: int, next_expiry: float | None) -> None:
         """The round has found so many active jobs, and the first lease ends in ``next_expiry`` seconds."""
+        # As a notification of work: jobs that run for hours claim nothing, so no boss notifies of them.
         if active:
             self.notified_of_work(now)
         self._first_expiry = math.inf if next_expiry is None else now + next_expiry

@@ -18,6 +18,7 @@ class RestartMachine:
     def crashed(self, now: float) -> bool:
         """The actor has crashed: return whether to restart it."""
         self._crashes.append(now)
+        # Never empty: this crash is within the window.
         while self._crashes[0] <= now - self.window:
             self._crashes.popleft()
         return len(self._crashes) <= self.limit

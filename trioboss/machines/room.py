@@ -27,8 +27,9 @@ class RoomWaiters(Generic[_D]):
         return bool(self._waiting)
 
     def room_for(self, dispatcher: _D, room: int) -> int:
-        """How much of the room this dispatcher may use: one place is left to each one that has waited longer. Without
-        that it would be chance who is first, because an outcome and a free slot wake two dispatchers at once.
+        """How much of the room this dispatcher may use: room for one job is left to each that has waited longer.
+        Without that it would be chance which one is first, because an outcome and a free slot wake two dispatchers at
+        once.
         """
         for waiting in self._waiting:
             if waiting == dispatcher:
@@ -37,7 +38,7 @@ class RoomWaiters(Generic[_D]):
         return room
 
     def wait(self, dispatcher: _D, room: int) -> _D | None:
-        """This dispatcher waits for room; it keeps its place, if it has one."""
+        """This dispatcher waits for room; it keeps its position, if it has one."""
         self._waiting[dispatcher] = None
         return self.next(room)
 

@@ -19,6 +19,7 @@ structure         reads and writes JSON by annotations
 texts             durations, numbers and foreign texts for people
 described_error   errors as they are stored and logged
 check             checks of one field, with an error that names it
+option_names      names of options: the one that was meant by a name that does not exist
 settle_and_claim  requests and answers between a dispatcher and the store
 polling           the answers to a poll, and to a round of maintenance
 deployment        what an app declares, and what has to change for it

@@ -1,4 +1,4 @@
-"""What a batch handler may return: the result of each of its jobs."""
+"""The values that a batch handler may return: the result of each of its jobs."""
 
 from uuid import UUID
 

@@ -1,8 +1,7 @@
 """Checks of one field: the value in its final form, or a UsageError that names the field."""
 
-import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -19,7 +18,6 @@ __all__ = [
     "check_fraction",
     "check_instant",
     "check_key",
-    "check_known",
     "check_name",
     "check_priority",
     "check_start",
@@ -69,16 +67,6 @@ def check_key(field: str, value: object) -> str:
     if size > _KEY_BYTES:
         raise UsageError(f"{field}: the key has {size} bytes, {_KEY_BYTES} are allowed")
     return value
-
-
-def check_known(call: str, options: Iterable[str], known: Iterable[str]) -> None:
-    """Raise TypeError for an option that the call does not have, with the nearest that it has, and all of them."""
-    for name in options:
-        if name not in known:
-            nearest = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {nearest[0]!r}? " if nearest else ""
-            listed = ", ".join(sorted(known))
-            raise TypeError(f"{call}: unexpected option {name!r}: {hint}The options are {listed}")
 
 
 def check_uuid(field: str, value: object) -> UUID:

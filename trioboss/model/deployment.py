@@ -1,4 +1,4 @@
-"""What an app declares, and what has to change in the database so that it is so."""
+"""The declarations of an app, and the changes that bring the database to them."""
 
 import enum
 from collections.abc import Iterable, Mapping
@@ -65,7 +65,7 @@ class Standing(enum.Enum):
 
 
 class Action(enum.StrEnum):
-    """What is done with one queue or schedule."""
+    """The action on one queue or schedule."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -92,7 +92,7 @@ class Change:
     queue: str
     key: str | None = None
     text: str = ""
-    """What changes, or why nothing does."""
+    """The change, or the reason why there is none."""
     options: Mapping[str, Any] = attrs.field(factory=dict)
     """The options to create or change a queue with."""
     schedule: DeclaredSchedule | None = None

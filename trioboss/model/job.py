@@ -1,6 +1,6 @@
 """A job: as it is sent, and as it is read from the database."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, TypedDict
 from uuid import UUID
@@ -15,7 +15,6 @@ from trioboss.model.check import (
     check_flag,
     check_fraction,
     check_key,
-    check_known,
     check_name,
     check_priority,
     check_start,
@@ -23,6 +22,7 @@ from trioboss.model.check import (
     check_uuid,
     checked,
 )
+from trioboss.model.option_names import check_known
 from trioboss.model.payload import JsonInput
 from trioboss.model.states import JobState, Readiness
 
@@ -126,8 +126,8 @@ class SendOptions(TypedDict, total=False):
 
 
 class UpdateOptions(TypedDict, total=False):
-    """What `update_job` can change of a queued job: its data, priority and start, and the options that it overrides,
-    which are those of `SendOptions`. What is left out stays as it is.
+    """The parts of a queued job that `update_job` can change: its data, priority and start, and the options that it
+    overrides, which are those of `SendOptions`. A part that is left out stays as it is.
     """
 
     data: JsonInput
@@ -175,7 +175,7 @@ class FindOptions(TypedDict, total=False):
     """True: only jobs that wait, created or retry (False)."""
     singleton_key: str
     data: JsonInput
-    """What the job's data contains."""
+    """The value in the job's data."""
     source_id: UUID | str
     """Of dead letter jobs: the job that failed."""
     since: datetime | str
@@ -222,12 +222,28 @@ class NewJob:
             raise UsageError("singleton_next_slot: needs singleton_seconds, the length of a slot")
 
     @classmethod
-    def from_options(cls, data: JsonInput, options: Mapping[str, Any]) -> "NewJob":
-        """A job from the keyword arguments of `send`."""
-        check_known("send", options, _NEW_JOB_FIELDS)
+    def from_options(
+        cls,
+        data: JsonInput,
+        options: Mapping[str, Any],
+        keywords: Iterable[str] = (),
+        call: str = "send",
+    ) -> "NewJob":
+        """A job from the keyword arguments of a call. ``keywords``: others that it has, for its errors."""
+        check_known(call, options, _NEW_JOB_FIELDS, keywords, _OTHER_NAMES)
         return cls(data, **options)
 
 
+# Names that pg-boss has, or had, for these options, and ours.
+_OTHER_NAMES: Final = {
+    "db": "conn, a connection in a transaction",
+    "keepUntil": "retention, in seconds or as a timedelta",
+    "keep_until": "retention, in seconds or as a timedelta",
+    "name": "queue, the first argument: one queue a call",
+    "maxAttempts": "retry_limit, which does not count the first attempt",
+    "onComplete": "on_complete, a method of the boss",
+    "useSingletonQueue": "the method send_singleton, or the policy of the queue",
+}
 _NEW_JOB_FIELDS: Final = frozenset(field.name for field in attrs.fields(NewJob))
 
 
@@ -270,7 +286,7 @@ class Job:
     id: UUID
     queue: str
     data: Any
-    """What was sent, as JSON."""
+    """The data that was sent, as JSON."""
     state: JobState
     """Where it is in its life."""
     readiness: Readiness
@@ -306,7 +322,7 @@ class Job:
     output: Any
     """Its output if it is completed; the error of its last attempt if that has failed."""
     progress: Any
-    """What its handler has last reported with `job.progress`."""
+    """The value that its handler has last reported with `job.progress`."""
     dead_letter: str | None
     """The queue that gets a copy if it fails for good."""
     policy: str | None
@@ -346,7 +362,7 @@ class JobUpdate:
     state: JobState
     attempt: int
     progress: Any
-    """What its handler has last reported with `job.progress`."""
+    """The value that its handler has last reported with `job.progress`."""
     output: Any
     """Its output if it is completed; the error of its last attempt if that has failed."""
 

@@ -1,4 +1,4 @@
-"""What an operator sees: workers, attempts, backlogs, and a view of everything that happens now."""
+"""The view of an operator: workers, attempts, backlogs, and a view of everything that happens now."""
 
 from datetime import datetime
 from uuid import UUID

@@ -42,7 +42,8 @@ _MAX_DEPTH = (
 _MAX_BITS = 13_000  # Python itself refuses to print much longer integers
 _EXACT_BELOW = 1e16  # from here on repr() writes an exponent, which jsonb turns into an integer
 _SIMPLE_BELOW = 1 << 63
-_LARGE = 20_000  # values and blocks of characters from which on encoding takes longer than a few milliseconds
+_LARGE = 2_000  # values and blocks of characters, which take about a millisecond to encode: many jobs may end at once
+_SAFE_KEYS = (int, float, bool, type(None))  # classes whose text runs no code of others
 _BLOCK = 100  # characters of a text that take as long as one value
 _dumps = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode  # _check refuses circles
 
@@ -130,35 +131,39 @@ def _is_simple(value: object) -> bool:
     return True
 
 
-def _check(value: object, depth: int) -> bool:
+def _check(value: Any, depth: int) -> bool:
     """Raise for a value that JSON cannot hold; return whether json.dumps writes it exactly."""
-    if isinstance(value, str):
+    # Not isinstance: it also asks an object for its __class__, which can be anything, and raise anything.
+    kind = type(value)
+    if issubclass(kind, str):
         return _check_text(value)
     if value is None or value is True or value is False:  # before int: a bool is one
         return True
-    if isinstance(value, int):
+    if issubclass(kind, int):
         return _check_integer(value)
-    if isinstance(value, float):
+    if issubclass(kind, float):
         return _check_float(value)
     if depth >= _MAX_DEPTH:
         raise _Refused(f"nested more than {_MAX_DEPTH} deep")
-    if isinstance(value, dict):
+    if issubclass(kind, dict):
         return _check_object(value, depth)
-    if isinstance(value, list):
+    if issubclass(kind, list):
         return _check_array(value, depth)
-    raise _Refused(f"{type(value).__name__} is not JSON")
+    raise _Refused(f"{kind.__name__} is not JSON")
 
 
-def _check_object(value: dict[object, object], depth: int) -> bool:
+def _check_object(value: dict[Any, object], depth: int) -> bool:
     plain = type(value) is dict
     for key, item in dict.items(value):
-        if not isinstance(key, str):
-            raise _Refused(f"the key {key!r} is not a string")
+        if not issubclass(type(key), str):
+            shown = repr(key) if type(key) in _SAFE_KEYS else f"of the class {type(key).__name__}"
+            raise _Refused(f"the key {shown} is not a string")
         try:
             _check_text(key)
             plain &= _check(item, depth + 1)
         except _Refused as refused:
-            refused.path.append(f".{key}" if key.isidentifier() else f"[{key!r}]")
+            text = str.__str__(key)
+            refused.path.append(f".{text}" if text.isidentifier() else f"[{text!r}]")
             raise
     return plain
 
@@ -175,36 +180,38 @@ def _check_array(value: list[object], depth: int) -> bool:
 
 
 def _check_text(value: str) -> bool:
-    if "\0" in value:
+    if str.__contains__(value, "\0"):
         raise _Refused("text with a NUL character")
-    if not value.isascii():  # nearly all texts are, and need no second pass
+    if not str.isascii(value):  # nearly all texts are, and need no second pass
         try:
-            value.encode()
+            str.encode(value)
         except UnicodeEncodeError:
             raise _Refused("text with half a surrogate pair") from None
     return True
 
 
 def _check_integer(value: int) -> bool:
-    if value.bit_length() > _MAX_BITS:
+    if int.bit_length(value) > _MAX_BITS:
         raise _Refused(f"an integer of more than {_MAX_BITS} bits")
     return True
 
 
 def _check_float(value: float) -> bool:
     if not math.isfinite(value):
-        raise _Refused(f"{value} is not JSON")
-    if value == 0 and math.copysign(1, value) < 0:
+        raise _Refused(f"{float.__repr__(value)} is not JSON")
+    if float.__eq__(value, 0.0) and math.copysign(1, value) < 0:
         raise _Refused("-0.0 would come back as 0.0")
-    return abs(value) < _EXACT_BELOW
+    return float.__abs__(value) < _EXACT_BELOW
 
 
-def _write(value: object) -> str:
+def _write(value: Any) -> str:
     """JSON text with large floats written out, so that jsonb keeps them floats."""
-    if isinstance(value, float) and abs(value) >= _EXACT_BELOW:
+    kind = type(value)
+    if issubclass(kind, float) and float.__abs__(value) >= _EXACT_BELOW:
         return f"{Decimal(float.__repr__(value)):f}.0"
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(k)}:{_write(v)}" for k, v in dict.items(value)) + "}"
-    if isinstance(value, list):
+    if issubclass(kind, dict):
+        items = dict.items(value)
+        return "{" + ",".join(f"{json.dumps(k)}:{_write(v)}" for k, v in items) + "}"
+    if issubclass(kind, list):
         return "[" + ",".join(map(_write, list.__iter__(value))) + "]"
     return json.dumps(value)

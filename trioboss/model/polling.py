@@ -28,7 +28,7 @@ class PollResult:
 class Rescue:
     """The result of a round over all leases."""
 
-    ended: Sequence[tuple[str, Literal["expired", "lost"], tuple[UUID, ...]]]
+    ended: Sequence[tuple[str, Literal["expired", "lost", "released"], tuple[UUID, ...]]]
     """Attempts it ended: queue, why, ids."""
     active: int
     next_expiry: float | None

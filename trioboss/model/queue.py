@@ -13,11 +13,11 @@ from trioboss.model.check import (
     check_factor,
     check_flag,
     check_fraction,
-    check_known,
     check_name,
     checked,
 )
 from trioboss.model.job import Duration
+from trioboss.model.option_names import check_known
 from trioboss.model.policy import Policy, PolicyName
 
 __all__ = [
@@ -41,22 +41,23 @@ class QueueOptions(TypedDict, total=False):
 
     - ``policy`` (standard): which jobs may exist at the same time, see `Policy`. Cannot be changed later.
     - ``partition`` (False): whether its live jobs have a table of their own. Cannot be changed later.
-    - ``dead_letter`` (None): the queue that gets a copy of each job that has failed for good.
-    - ``warning_queue_size`` (None): warn while more jobs are queued; at least 1.
+    - ``dead_letter`` (None): the queue, which must exist, that gets a copy of each job that has failed for good.
+    - ``warning_queue_size`` (None): warn while more jobs are queued; 1 to 1,000,000,000.
     - ``retry_limit`` (2): how often a job is tried again; 0 to 1,000,000,000.
-    - ``retry_delay`` (0 seconds): from a failure to the next attempt.
+    - ``retry_delay`` (0 seconds): from a failure to the next attempt; 0 or more.
     - ``retry_backoff`` (False): whether the delay grows with each failure.
-    - ``retry_delay_max`` (None): the longest delay of a backoff, in seconds.
+    - ``retry_delay_max`` (None: no limit): the longest delay of a backoff, in seconds; 0 or more.
     - ``retry_jitter`` (0.5 with backoff, else 0): the part of a delay that is random; 0 to 1.
     - ``retry_multiplier`` (2): the factor by which a backoff grows; 1 to 100.
-    - ``retry_window`` (None): a failure more than so many seconds after the last one starts the backoff again.
+    - ``retry_window`` (None: never): a failure more than so many seconds after the last one starts the backoff again;
+      more than 0.
     - ``expire_in`` (900 seconds): how long an attempt may take, more than 0. Set it to an upper bound.
     - ``heartbeat`` (None): seconds without a heartbeat after which an attempt is lost; at least 1. 20 to 60 are good.
     - ``auto_heartbeat`` (True): whether the worker sends the heartbeats.
     - ``max_lease_extensions`` (3): how often an attempt may be extended; 0 to 1,000,000,000.
     - ``commit_order`` (True): under key_strict_fifo, whether the order of a key is that of commits.
     - ``retention`` (14 days): how long a job may be queued before it is deleted; more than 0.
-    - ``delete_after`` (7 days): how long an ended job is kept; 0: for ever.
+    - ``delete_after`` (7 days): how long an ended job is kept; 0 or more, 0: for ever.
     - ``keep_completed`` (True): whether completed jobs are kept at all.
     """
 
@@ -166,18 +167,26 @@ class QueueSettings:
             object.__setattr__(self, "retry_jitter", 0.5 if self.retry_backoff else 0.0)
 
 
+# The name in pg-boss, or in the chapter on the internals of queues, and the name here.
+_OTHER_NAMES: Final = {
+    "notify": "not needed: workers are always notified",
+    "visibilityTimeoutMs": "expire_in, in seconds or as a timedelta",
+    "heartbeatIntervalMs": "heartbeat, of which workers send four in each period",
+    "maxAttempts": "retry_limit, which does not count the first attempt",
+    "retryStrategy": "retry_backoff, with retry_delay, retry_delay_max, retry_multiplier and retry_jitter",
+}
 _OPTION_NAMES: Final = frozenset(field.name for field in attrs.fields(QueueSettings))
 
 
 def make_settings(options: Mapping[str, Any]) -> QueueSettings:
     """The options of `create_queue`, checked, with defaults for the rest."""
-    check_known("create_queue", options, _OPTION_NAMES)
+    check_known("create_queue", options, _OPTION_NAMES, ("conn",), _OTHER_NAMES)
     return QueueSettings(**options)
 
 
 def check_defaults(options: Mapping[str, Any] | None) -> dict[str, Any]:
     """The options of `open_boss(defaults=…)`, checked as those of a queue; as they were given."""
-    check_known("defaults", options or {}, _OPTION_NAMES)
+    check_known("defaults", options or {}, _OPTION_NAMES, other=_OTHER_NAMES)
     QueueSettings(**(options or {}))
     return dict(options or {})
 
@@ -188,7 +197,7 @@ def changed_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     for fixed in ("policy", "partition"):
         if fixed in options:
             raise UsageError(f"{fixed}: cannot be changed once the queue exists: create another queue")
-    check_known("update_queue", options, _OPTION_NAMES)
+    check_known("update_queue", options, _OPTION_NAMES, ("conn",), _OTHER_NAMES)
     # Checked as a whole, with defaults for the rest; only the options that were given are changed.
     settings = QueueSettings(**options)
     changed = {name: getattr(settings, name) for name in options}

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from math import prod
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -38,6 +39,18 @@ _ONLY_WITH: Mapping[str, tuple[str, ...]] = {
     "BYMONTHDAY": ("YEARLY", "MONTHLY", "DAILY"),
     "BYEASTER": (),
 }
+# The least and the greatest number of each part. dateutil accepts others, and then fails or computes for seconds.
+_LIMITS: Mapping[str, tuple[int, int]] = {
+    "BYSECOND": (0, 59),
+    "BYMINUTE": (0, 59),
+    "BYHOUR": (0, 23),
+    "BYMONTH": (1, 12),
+    "BYMONTHDAY": (1, 31),
+    "BYYEARDAY": (1, 366),
+    "BYWEEKNO": (1, 53),
+    "BYSETPOS": (1, 366),
+}
+_FROM_THE_END = ("BYMONTHDAY", "BYYEARDAY", "BYWEEKNO", "BYSETPOS")  # parts that may have negative numbers
 _LENGTHS: Mapping[int, int] = defaultdict(
     int, enumerate((31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31), start=1)
 )
@@ -58,7 +71,11 @@ def check_rule(value: str) -> str:
         raise UsageError(f"cron: the rule has {len(value)} characters, {_LONGEST} are allowed")
     text = "\n".join(line.strip().upper() for line in value.splitlines() if line.strip())
     rule = _parse(text, "UTC")
-    if rule.next_after(_FIRST - _EARLY) is None:
+    try:
+        first = rule.next_after(_FIRST - _EARLY)
+    except ValueError:  # of dateutil, for an interval that never meets the hours, minutes or seconds
+        first = None
+    if first is None:
         raise UsageError(f"cron: {shown(value)} never comes")
     return text
 
@@ -127,6 +144,10 @@ class _Rule:
 def _parse(text: str, timezone: str) -> _Rule:
     lines: dict[str, list[str]] = {}
     for line in text.splitlines():
+        if re.match(r"\w+;TZID=", line):
+            raise UsageError(
+                f"cron: {shown(line)}: leave TZID out: all times are in the zone of the schedule, tz='Europe/Berlin'"
+            )
         match = _PROPERTY.fullmatch(line)
         if match is None:
             raise UsageError(
@@ -138,6 +159,7 @@ def _parse(text: str, timezone: str) -> _Rule:
     zone = ZoneInfo(timezone)
     parts = _parse_parts(lines["RRULE"][0], zone)
     start = _parse_time(lines["DTSTART"][0], zone) if "DTSTART" in lines else _FIRST
+    _check_limits(parts)
     _check_cost(parts, has_start="DTSTART" in lines)
     added = [_parse_time(time, zone) for line in lines.get("RDATE", ()) for time in line.split(",")]
     removed = [_parse_time(time, zone) for line in lines.get("EXDATE", ()) for time in line.split(",")]
@@ -162,6 +184,29 @@ def _parse_parts(text: str, zone: ZoneInfo) -> dict[str, str]:
     return parts
 
 
+def _check_limits(parts: dict[str, str]) -> None:
+    for name in _LIMITS.keys() & parts.keys():
+        low, high = _LIMITS[name]
+        numbers = _integers(parts[name])
+        allowed = numbers if name not in _FROM_THE_END else [abs(number) for number in numbers]
+        if len(numbers) <= parts[name].count(",") or not all(low <= number <= high for number in allowed):
+            also = f", or -{high} to -1" if name in _FROM_THE_END else ""
+            raise UsageError(
+                f"cron: {name}={shown(parts[name])} is not a list of numbers from {low} to {high}{also}"
+            )
+
+
+def _check_positions(parts: dict[str, str]) -> None:
+    """Refuse positions that no period of a rule has: to find that out, all periods to the end of time are computed."""
+    names = ("BYHOUR", "BYMINUTE", "BYSECOND")
+    times = prod(len(_integers(parts[name])) for name in names if name in parts)
+    days = {"DAILY": 1, "WEEKLY": 1 + parts.get("BYDAY", "").count(",")}.get(parts["FREQ"], 366)
+    if all(abs(position) > times * days for position in _integers(parts["BYSETPOS"])):
+        raise UsageError(
+            f"cron: BYSETPOS={parts['BYSETPOS']} never comes: a period has {times * days} times at most"
+        )
+
+
 def _check_cost(parts: dict[str, str], *, has_start: bool) -> None:
     """Refuse rules that take long to compute, because few or none of very many times pass their filters."""
     if "COUNT" in parts and (not has_start or int(parts["COUNT"]) > _MOST_COUNTED):
@@ -173,6 +218,8 @@ def _check_cost(parts: dict[str, str], *, has_start: bool) -> None:
             f"cron: {used} with FREQ={parts['FREQ']}: use FREQ=DAILY with BYHOUR, BYMINUTE, BYSECOND"
         )
 
+    if "BYSETPOS" in parts:
+        _check_positions(parts)
     for name, frequencies in _ONLY_WITH.items():
         if name in parts and parts["FREQ"] not in frequencies:
             raise UsageError(f"cron: {name} is for FREQ={', '.join(frequencies) or 'nothing'}")
@@ -185,8 +232,8 @@ def _check_cost(parts: dict[str, str], *, has_start: bool) -> None:
 
 
 def _integers(text: str) -> list[int]:
-    """The numbers of a list, without what dateutil refuses."""
-    return [int(item) for item in text.split(",") if re.fullmatch(r"[+-]?\d{1,2}", item, re.ASCII)]
+    """The numbers of a list, without what is none."""
+    return [int(item) for item in text.split(",") if re.fullmatch(r"[+-]?\d{1,3}", item, re.ASCII)]
 
 
 def _parse_time(text: str, zone: ZoneInfo) -> datetime:

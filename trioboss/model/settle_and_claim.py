@@ -15,7 +15,7 @@ __all__ = ["ClaimRequest", "ClaimResult", "Failure", "Position", "SettledAndClai
 
 @attrs.frozen
 class Position:
-    """A place in the order of claims: the last job that a dispatcher has claimed."""
+    """A position in the order of claims: the last job that a dispatcher has claimed."""
 
     priority: int
     seq: int
@@ -23,7 +23,7 @@ class Position:
     """Of a keyed queue: the last check that it has read of those whose owner left."""
 
     def is_before(self, other: "Position") -> bool:
-        """Whether a claim comes to this place first."""
+        """Whether a claim comes to this position first."""
         return (-self.priority, self.seq) < (-other.priority, other.seq)
 
 
@@ -39,7 +39,7 @@ class ClaimRequest:
     find_next_due: bool = True
     """Whether to find the next due time, too."""
     after: Position | None = None
-    """Begin after this place; None: at the beginning."""
+    """Begin after this position; None: at the beginning."""
 
 
 @attrs.frozen
@@ -65,7 +65,7 @@ class ClaimResult:
 
     @property
     def position(self) -> Position | None:
-        """The place of the last of its jobs."""
+        """The position of the last of its jobs."""
         if not self.jobs:
             return None
         last = self.jobs[-1]

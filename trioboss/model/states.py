@@ -127,7 +127,7 @@ class ReadinessEvent(enum.StrEnum):
     RETRY = "retry"
     COMPLETE = "complete"
     COMPLETE_QUEUED = "complete_queued"
-    HASTEN = "hasten"  # somebody lets it run now
+    RESCHEDULE = "reschedule"  # an operator lets it run now
     UPDATE_JOBS = "update_jobs"  # somebody gives it another time
     CANCEL = "cancel"
     DELETE = "delete_job"
@@ -156,7 +156,7 @@ READINESS: Final[dict[Readiness, dict[ReadinessEvent, tuple[Readiness | None, ..
     Readiness.DEFERRED: {
         ReadinessEvent.PROMOTE_DUE: (Readiness.WAITING, Readiness.READY),
         ReadinessEvent.CLAIM_EARLY: (Readiness.ACTIVE,),
-        ReadinessEvent.HASTEN: (Readiness.WAITING, Readiness.READY),
+        ReadinessEvent.RESCHEDULE: (Readiness.WAITING, Readiness.READY),
         ReadinessEvent.UPDATE_JOBS: (Readiness.WAITING, Readiness.READY),
         **_QUEUED,
         **_BLOCKS,
@@ -195,7 +195,7 @@ READINESS: Final[dict[Readiness, dict[ReadinessEvent, tuple[Readiness | None, ..
 # The statements that carry out each event. The job of a keyed queue becomes ready in two ways. A waiting job gets its
 # key by ADMIT, or by a CLAIM that admits it and leases it at once: both only under the admission lock
 # (lock_admission.sql). A job that owns its key already, as one of key_strict_fifo that was attempted, becomes ready by
-# PROMOTE_DUE, HASTEN, UPDATE_JOBS, RETRY_FAILED, RELEASE or RETRY. No other statement does it, and the trigger
+# PROMOTE_DUE, RESCHEDULE, UPDATE_JOBS, RETRY_FAILED, RELEASE or RETRY. No other statement does it, and the trigger
 # follow_readiness (0002_jobs.sql) makes plain SQL keep to that.
 STATEMENTS: Final[dict[ReadinessEvent, tuple[str, ...]]] = {
     ReadinessEvent.PROMOTE_DUE: ("promote_due",),
@@ -208,16 +208,16 @@ STATEMENTS: Final[dict[ReadinessEvent, tuple[str, ...]]] = {
     ReadinessEvent.QUARANTINE: ("quarantine", "quarantine_unsound"),
     ReadinessEvent.RELEASE: ("release",),
     ReadinessEvent.RETRY: ("retry",),
-    ReadinessEvent.COMPLETE: ("complete", "complete_with_copy"),
+    ReadinessEvent.COMPLETE: ("complete", "complete_unkept", "complete_with_copy"),
     ReadinessEvent.COMPLETE_QUEUED: ("complete_queued",),
-    ReadinessEvent.HASTEN: ("hasten",),
+    ReadinessEvent.RESCHEDULE: ("reschedule",),
     ReadinessEvent.UPDATE_JOBS: ("update_jobs",),
     ReadinessEvent.CANCEL: ("cancel",),
     ReadinessEvent.DELETE: (
         *("delete_job", "delete_queued_jobs", "delete_active_jobs", "delete_stored_jobs"),
         *("delete_queue", "clear_storage", "erase_jobs"),
         *("purge_queued", "purge_orphans"),  # retention
-        "redrive",  # a new job of another queue takes its place
+        "redrive",  # a new job in another queue replaces it
         *(
             "drop_sent",
             "drop_if_ended",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
 from typing import Final
 from uuid import UUID
 
@@ -164,5 +165,6 @@ def _gauges(row: Row, before: tuple[int, int, int, int]) -> tuple[int, int, int,
 
 
 def _sum_histograms(histograms: Iterable[Sequence[int] | None]) -> tuple[int, ...]:
-    known = [histogram for histogram in histograms if histogram]
-    return tuple(map(sum, zip(*known, strict=True))) if known else _EMPTY
+    # A worker of another version may have written counts for other bounds: their number differs.
+    known = [histogram[: len(_EMPTY)] for histogram in histograms if histogram]
+    return tuple(map(sum, zip_longest(_EMPTY, *known, fillvalue=0)))

@@ -17,6 +17,7 @@ from opentelemetry.trace import TracerProvider, get_tracer
 from trioboss._version import __version__
 from trioboss.api.app import App
 from trioboss.api.boss import Boss
+from trioboss.api.sync import SyncBoss
 from trioboss.errors import UsageError
 from trioboss.events import JobFailed, LeaseExtended
 from trioboss.otel.calls import is_wrapped, wrap_calls
@@ -29,13 +30,14 @@ _PARENTS = ("link", "child", "auto")
 
 
 def instrument(
-    boss_or_app: Boss | App,
+    boss_or_app: Boss | SyncBoss | App,
     *,
     parent: Literal["link", "child", "auto"] = "link",
     tracer_provider: TracerProvider | None = None,
     meter_provider: MeterProvider | None = None,
 ) -> None:
-    """Emit spans and metrics for a boss, or for every boss that an app is started on. Call it before `work`.
+    """Emit spans and metrics for a boss, or for every boss that an app is started on. Call it before `work`. A
+    `SyncBoss` has those of its calls.
 
     A send emits the span ``send QUEUE`` and stores its context with the job, the handler runs within ``process QUEUE``,
     wherever that is. ``parent`` says how the two are connected: by a ``link``, which keeps both traces readable if a
@@ -48,10 +50,13 @@ def instrument(
     instruments = Instruments.make(get_meter("trioboss", __version__, meter_provider))
     tracing = Tracing(tracer, instruments, parent)
 
-    def attach(boss: Boss) -> None:
+    def attach_calls(boss: Boss | SyncBoss) -> None:
         if is_wrapped(boss):
             raise UsageError("boss_or_app: this boss is instrumented already")
         wrap_calls(boss, tracer, instruments)
+
+    def attach(boss: Boss) -> None:
+        attach_calls(boss)
         boss.listen(tracing.report_failed, JobFailed)
         boss.listen(tracing.report_extended, LeaseExtended)
 
@@ -61,5 +66,7 @@ def instrument(
     elif isinstance(boss_or_app, Boss):
         attach(boss_or_app)
         boss_or_app.use(tracing.process)
+    elif isinstance(boss_or_app, SyncBoss):
+        attach_calls(boss_or_app)
     else:
-        raise UsageError(f"boss_or_app: {type(boss_or_app).__name__} is neither a Boss nor an App")
+        raise UsageError(f"boss_or_app: {type(boss_or_app).__name__} is no Boss, SyncBoss or App")

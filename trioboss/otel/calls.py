@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
@@ -10,7 +11,8 @@ from opentelemetry import propagate
 from opentelemetry.trace import Span, SpanKind, Tracer
 
 from trioboss.api.boss import Boss
-from trioboss.model.job import NewJob
+from trioboss.api.sync import SyncBoss
+from trioboss.model.job import NewJob, Redriven
 from trioboss.otel.metrics import Instruments, common_attributes
 
 __all__ = ["is_wrapped", "wrap_calls"]
@@ -20,11 +22,12 @@ _SENDS = ("send", "send_after", "send_throttled", "send_debounced", "send_once",
 _OPERATIONS = {
     "fetch": ("receive", "receive"),
     **{name: (name, "settle") for name in ("complete", "fail", "cancel", "touch")},
-    **{name: (name, "settle") for name in ("resume", "retry", "delete_job")},
+    **{name: (name, "settle") for name in ("resume", "retry", "delete_job", "update_job", "redrive")},
 }
+_FIRST_PARAMETERS = {"publish": "event", "redrive": "dead_letter_queue"}  # all others have `queue`
 
 
-def wrap_calls(boss: Boss, tracer: Tracer, instruments: Instruments) -> None:
+def wrap_calls(boss: Boss | SyncBoss, tracer: Tracer, instruments: Instruments) -> None:
     """Wrap the methods of one boss; its class stays as it is."""
     for name in _SENDS:
         _replace(boss, name, _SendCall(tracer, instruments, name))
@@ -33,14 +36,23 @@ def wrap_calls(boss: Boss, tracer: Tracer, instruments: Instruments) -> None:
         _replace(boss, name, _Call(tracer, instruments, name))
 
 
-def is_wrapped(boss: Boss) -> bool:
+def is_wrapped(boss: Boss | SyncBoss) -> bool:
     """Whether the methods of this boss are wrapped already."""
     return "send" in vars(boss)
 
 
-def _replace(boss: Boss, name: str, call: "_Call") -> None:
+def _replace(boss: Boss | SyncBoss, name: str, call: "_Call") -> None:
     method = getattr(boss, name)
-    setattr(boss, name, functools.wraps(method)(functools.partial(call, method)))
+    run = call.run if isinstance(boss, Boss) else call.run_blocking
+    setattr(boss, name, functools.wraps(method)(functools.partial(run, method)))
+
+
+@attrs.define
+class _Observed:
+    """One call: the arguments with which the method is called, and then its answer."""
+
+    arguments: tuple[Any, ...]
+    answer: Any = None
 
 
 @attrs.frozen
@@ -51,9 +63,23 @@ class _Call:
     _instruments: Instruments
     _name: str
 
-    async def __call__(self, method: Callable[..., Awaitable[Any]], /, *args: Any, **kwargs: Any) -> Any:
+    async def run(self, method: Callable[..., Awaitable[Any]], /, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of a Boss."""
+        with self._observe(args, kwargs) as call:
+            call.answer = await method(*call.arguments, **kwargs)
+        return call.answer
+
+    def run_blocking(self, method: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of a SyncBoss."""
+        with self._observe(args, kwargs) as call:
+            call.answer = method(*call.arguments, **kwargs)
+        return call.answer
+
+    @contextmanager
+    def _observe(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[_Observed]:
+        """The span of a call, and its time. Keyword arguments are changed in place."""
         if not args:  # the first parameter, the queue or the event, was given by its name
-            args = (kwargs.pop("event" if self._name == "publish" else "queue"),)
+            args = (kwargs.pop(_FIRST_PARAMETERS.get(self._name, "queue")),)
         queue, *rest = args
         operation, kind = _OPERATIONS.get(self._name, ("send", "send"))
         name = _name_of(queue)
@@ -65,8 +91,9 @@ class _Call:
             f"{operation} {name}", kind=span_kind, attributes=attributes
         ) as span:
             try:
-                answer = await method(*self._prepare(queue, rest, kwargs), **kwargs)
-                self._describe(span, name, answer)
+                call = _Observed(self._prepare(queue, rest, kwargs))
+                yield call
+                self._describe(span, name, call.answer)
             except BaseException as problem:
                 error = type(problem).__qualname__
                 span.set_attribute("error.type", error)
@@ -75,7 +102,6 @@ class _Call:
                 if error is not None:
                     attributes = {**attributes, "error.type": error}
                 self._instruments.operation_duration.record(perf_counter() - started, attributes)
-            return answer
 
     def _prepare(self, queue: Any, rest: list[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments with which the method is called, in its span; keyword arguments are changed in place."""
@@ -85,6 +111,8 @@ class _Call:
         """Add to the span, and count, what the method has done."""
         if isinstance(answer, list) and self._name == "fetch":
             span.set_attribute("messaging.batch.message_count", len(answer))
+        elif isinstance(answer, Redriven):
+            span.set_attribute("messaging.batch.message_count", answer.moved)
 
 
 class _SendCall(_Call):

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from threading import Lock
 
 import attrs
 from opentelemetry.metrics import CallbackOptions, Histogram, Meter, Observation
@@ -20,14 +21,18 @@ class Tally:
 
     _operation: str
     _counts: Counter[tuple[str, str | None]] = attrs.field(factory=Counter, init=False)
+    _lock: Lock = attrs.field(factory=Lock, init=False)  # any number of threads share a SyncBoss
 
     def add(self, count: int, queue: str, error: str | None = None) -> None:
         """Count jobs."""
-        self._counts[queue, error] += count
+        with self._lock:
+            self._counts[queue, error] += count
 
     def observe(self, _: CallbackOptions) -> Iterator[Observation]:
         """The counts so far, for the meter."""
-        for (queue, error), count in list(self._counts.items()):
+        with self._lock:
+            counts = list(self._counts.items())
+        for (queue, error), count in counts:
             attributes = common_attributes(self._operation, self._operation, queue)
             if error is not None:
                 attributes["error.type"] = error

@@ -35,6 +35,7 @@ stream_reader     `spark.readStream`
 history_reader    what both have in common: the tasks of a query, and how each reads its share
 planning          divides a table among tasks
 query             the statement that reads rows
+redaction         leaves out columns, and fields of JSON
 chunks            reads by short statements
 prefetch          reads ahead
 decoding          what COPY sends, as Arrow

@@ -1,7 +1,7 @@
 """The arguments that all jobs have on the command line, and the order in which a job starts.
 
 Java takes seconds to start. So mistakes in the arguments are reported first, then the database is asked whether it can
-be reached and has the schema, and only then Spark is started.
+be reached and has the schema, then a folder that is written to is made, and only then Spark is started.
 """
 
 import argparse
@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from trioboss.errors import UsageError
 from trioboss.pipeline.database import open_database
+from trioboss.pipeline.files import check_folder
 from trioboss.pipeline.migration import migrate_database
 from trioboss.pipeline.options import need_dsn
 from trioboss.pipeline.progress import Progress
@@ -58,14 +59,18 @@ class Run:
 
 
 @contextmanager
-def open_run(given: argparse.Namespace, *, needs_database: bool = True) -> Iterator[Run]:
-    """Start Spark for a job whose own arguments have been checked.
+def open_run(
+    given: argparse.Namespace, *, needs_database: bool = True, folder: str | None = None
+) -> Iterator[Run]:
+    """Start Spark for a job whose own arguments have been checked, and which writes to a folder.
 
     Without a dsn the database is the embedded server, as for the rest of the command line; it is migrated, too.
     """
     timings = Timings()
     settings = _check(given, needs_database=needs_database)
     with _open_dsn(given, timings) if needs_database else _no_database() as dsn:
+        if folder is not None:
+            check_folder(folder)
         began = time.monotonic()
         spark = get_session(given.master, settings)
         timings.add(Progress("start Spark", rows=0, seconds=time.monotonic() - began))

@@ -57,7 +57,7 @@ class BatchReader(DataSourceReader):
         """Read the rows of one task."""
         if self._query.table.is_history:
             return self._history.read(partition)
-        return decode_chunks(self._read_whole, self._schema)
+        return decode_chunks(self._read_whole, self._schema, self._query)
 
     def _read_whole(self) -> Iterator[Chunk]:
         with open_database(self._options.dsn, self._options.schema) as database:

@@ -1,7 +1,7 @@
 """The sink: `df.write.format("trioboss")` puts the rows of any DataFrame into a queue, each once.
 
-Tasks stage their rows (`staging`); the driver releases all stages in one commit (`releasing`). What a failed or a
-second attempt of a task staged is never released. A load that was released before is not staged again.
+Tasks stage their rows (`staging`); the driver releases all stages in one commit (`releasing`). Rows that a failed
+or a second attempt of a task has staged are never released. A load that was released before is not staged again.
 """
 
 import time

@@ -24,11 +24,12 @@ from trioboss.errors import UsageError
 __all__ = ["TABLES", "Column", "Table", "find_table"]
 
 # For each kind of column: its type in Spark, and how the server sends it. Spark has no type for some of Postgres's, so
-# the server converts these. An enum is sent as text anyway, and a transaction id as a number.
+# the server converts these. An enum is sent as text anyway, a transaction id as a number, and a uuid as the 16 bytes
+# that `decoding` turns into text.
 _KINDS: dict[str, tuple[DataType, str]] = {
     "text": (StringType(), "{}"),
     "enum": (StringType(), "{}"),
-    "uuid": (StringType(), "{}::text"),
+    "uuid": (StringType(), "{}"),
     "json": (StringType(), "{}::text"),
     "int": (IntegerType(), "{}"),
     "bigint": (LongType(), "{}"),
@@ -116,7 +117,7 @@ _JOB = _columns(
     ("retry_count", "int"),
     ("retry_limit", "int", "(coalesce(t.options ->> 'retry_limit', t.notes ->> 'retry_limit')::int)"),
     ("options", "json"),
-    ("unique_until", "text", "(nullif(split_part(t.notes ->> 'once', ':', 1), ''))"),
+    ("unique_until", "text", "(nullif(split_part(t.notes ->> 'unique_key', ':', 1), ''))"),
     ("dead_letter", "text", "(t.notes ->> 'dead_letter')"),
     ("source_queue", "text", "(t.notes #>> '{source,queue}')"),
     ("source_id", "text", "(t.notes #>> '{source,id}')"),

@@ -11,7 +11,7 @@ from trioboss.errors import SchemaOutOfDate
 from trioboss.postgres.blocking import BlockingConnection, open_blocking, run_blocking
 from trioboss.postgres.errors import is_lock_not_available, translate_errors
 from trioboss.postgres.wire import read_rows
-from trioboss.sql import COMMON_LEAF, Catalog, Statement
+from trioboss.sql import COMMON_TABLE, Catalog, Statement
 from trioboss.sql.plans import LATEST
 from trioboss.store.context import bind
 
@@ -36,16 +36,16 @@ class Database:
     catalog: Catalog
 
     def run(
-        self, name: str, *, leaf: str = COMMON_LEAF, of: dict[str, str] | None = None, **values: object
+        self, name: str, *, job_table: str = COMMON_TABLE, of: dict[str, str] | None = None, **values: object
     ) -> list[tuple[Any, ...]]:
         """Run a statement; return its rows. ``of`` gives it other tables than it names: {"archive": "attempt"}."""
-        return self.ask(name, leaf=leaf, of=of, **values).rows
+        return self.ask(name, job_table=job_table, of=of, **values).rows
 
     def ask(
-        self, name: str, *, leaf: str = COMMON_LEAF, of: dict[str, str] | None = None, **values: object
+        self, name: str, *, job_table: str = COMMON_TABLE, of: dict[str, str] | None = None, **values: object
     ) -> "Answer":
         """Run a statement; return all that it answers."""
-        statement = _address(self.catalog.get(name, leaf), of or {})
+        statement = _address(self.catalog.get(name, job_table), of or {})
         commits = self.connection.info.transaction_status.name == "IDLE"
         with translate_errors(self.connection, commits=commits):
             results = run_blocking(self.connection, [[bind(statement, values)]], prepare=False)

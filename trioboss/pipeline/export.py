@@ -5,7 +5,7 @@ database commits the batch, with the place of each file (table `lake`). From the
 the next one moves the files to their places, adds the entry to the manifest, and tells the database that the rows are
 in the lake. Before the commit, the files in the staging folder are garbage.
 
-The commit is fenced: each export raises the lake's token when it begins, and only the holder of the last token can
+The commit is fenced: each export raises the lake's token when it begins, and only the export with the last token can
 commit. The lock on the lake only turns a second export away early; it ends with its session, and an export can outlive
 that. An export that was overtaken can still move files, but only those of a committed batch, to the same places, and
 delete staging folders, but only of exports before it: each is named by a token.
@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from trioboss.errors import TriobossError, UsageError
+from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.database import Database
 from trioboss.pipeline.describing import describe_queries
 from trioboss.pipeline.lake import STAGING, find_staged, with_date
@@ -41,6 +42,7 @@ from trioboss.pipeline.manifest import (
 from trioboss.pipeline.options import Secret
 from trioboss.pipeline.planning import read_horizon
 from trioboss.pipeline.progress import Reporter, report_stages
+from trioboss.pipeline.redaction import columns_left_out
 
 __all__ = ["ExportFenced", "ExportIncomplete", "FilesLost", "LakeError", "LakeExport", "Moves", "Sizes"]
 
@@ -129,6 +131,11 @@ class LakeExport:
     def keeps_removed(self) -> bool:
         """Whether the lake keeps files that were removed for a while."""
         return self._identity.keeps_removed
+
+    def leaves_out(self, table: str) -> tuple[str, ...]:
+        """The columns, and fields of JSON, of a table that exports to this lake leave out."""
+        chosen = self._identity.columns
+        return (*self._identity.redact, *(columns_left_out(chosen, TABLES[table]) if chosen else ()))
 
     def check(self) -> None:
         """Raise ExportFenced if another export has taken the lake."""
@@ -233,7 +240,7 @@ class LakeExport:
             "numPartitions": ceil(count / self._sizes.task_rows),
             "concurrency": self._sizes.concurrency,
             "chunkRows": self._sizes.chunk_rows,
-            "redact": ",".join(self._identity.redact),
+            "redact": ",".join(self.leaves_out(table)),
         }
         return self.spark.read.format("trioboss").options(**options).load()
 

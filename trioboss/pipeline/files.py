@@ -6,6 +6,7 @@ of this machine, which the server must see at the same place, or in an object st
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,9 +20,10 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
+from trioboss.errors import UsageError
 from trioboss.pipeline.remote import is_remote
 
-__all__ = ["UNFINISHED", "Files", "FoundFile", "open_files", "plain_address"]
+__all__ = ["UNFINISHED", "Files", "FoundFile", "check_folder", "is_local", "open_files", "plain_address"]
 
 UNFINISHED = ".unfinished"
 """The end of the name of a file that is being written."""
@@ -253,6 +255,26 @@ def plain_address(address: str) -> str:
     return address.replace("s3a://", "s3://", 1)
 
 
+def is_local(root: str | Path) -> bool:
+    """Whether an address is that of a folder of this machine."""
+    return "://" not in str(root) or str(root).startswith("file://")
+
+
+def check_folder(root: str | Path) -> None:
+    """Make a folder of this machine, or raise UsageError if that is not possible or no file can be written there."""
+    if not is_local(root):
+        return
+    path = Path(_with_scheme(root).removeprefix("file:"))
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise UsageError(f"{root}: is a file, not a folder") from None
+    except OSError as error:
+        raise UsageError(f"{root}: the folder cannot be made: {error.strerror}") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise UsageError(f"{root}: this user may not write there")
+
+
 def _gone(source: str, target: str) -> str:
     return f"{source}: is gone, and {target} is not there either"
 
@@ -260,7 +282,7 @@ def _gone(source: str, target: str) -> str:
 def _with_scheme(root: str | Path) -> str:
     """The address of a folder. That of a folder of this machine is the same by whatever links and .. it was named."""
     text = str(root)
-    if "://" in text and not text.startswith("file://"):
+    if not is_local(root):
         return text
     path = Path(re.sub(r"^file:(//)?(?=/)", "", text))
     return f"file:{path.resolve()}"  # Hadoop expects the path without percent-encoding

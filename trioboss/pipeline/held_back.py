@@ -55,5 +55,5 @@ def find_held_back(database: Database, end: int) -> HeldBack | None:
     )
     if not rows:
         return None
-    (holder,) = database.run("find_transaction", xid=sealed)
-    return HeldBack(rows, sealed, *holder)
+    (transaction,) = database.run("find_transaction", xid=sealed)
+    return HeldBack(rows, sealed, *transaction)

@@ -15,18 +15,28 @@ from trioboss.model.check import check_name
 from trioboss.pipeline.arguments import add_session_arguments
 from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.database import open_database
-from trioboss.pipeline.lake import read_lake
+from trioboss.pipeline.lake import check_lake, read_lake
 from trioboss.pipeline.options import need_dsn
 
-__all__ = ["History", "Queued", "Source", "add_history_arguments", "check_source", "parse_time", "source_of"]
+__all__ = [
+    "DEAD_LETTERS", "DeadLetters", "History", "Source", "add_history_arguments", "check_source", "parse_time",
+    "source_of",
+]  # fmt: skip
+
+
+DEAD_LETTERS = (
+    "id", "queue", "seq", "singleton_key", "attempt", "created_on", "source_queue", "source_id", "redriven_from",
+)  # fmt: skip
+"""The columns of dead letter jobs, and of the jobs that were made of them by a redrive."""
 
 
 @attrs.frozen
-class Queued:
-    """The jobs that have not ended, and when they were read, by the database's clock."""
+class DeadLetters:
+    """The dead letter jobs of the failures in a history, whatever their queue is and whenever they ended."""
 
     jobs: DataFrame
-    read_on: datetime
+    until: datetime | None = None
+    """Those of failures up to this instant are there, unless they were deleted. None: those that are queued are not."""
 
 
 @attrs.frozen
@@ -35,10 +45,11 @@ class History:
 
     jobs: DataFrame
     attempts: DataFrame
-    queued: Queued | None = None
-    """Read before the history; None: not asked for, or not known, because the history is a lake's."""
-    is_lake: bool = True
-    """A lake also has ends that were undone later."""
+    dead_letters: DeadLetters | None = None
+    """None: not asked for."""
+    every_end: DataFrame | None = None
+    """The ends of a lake from the first of ``jobs`` on, also those after the period that was asked for: a lake has ends
+    that were undone later. None: the history is a database's, which has only the last end of each job."""
 
 
 @attrs.frozen
@@ -59,38 +70,68 @@ class Source:
         jobs: Sequence[str],
         attempts: Sequence[str],
         *,
-        queued: Sequence[str] = (),
+        dead_letters: bool = False,
         without: Collection[str] = (),
     ) -> Iterator[History]:
         """The history with these columns. Rows of a database are read once, and kept until the block ends.
 
-        ``queued`` are the columns of jobs that have not ended; ``without`` are files of a lake that are not to be read.
+        ``dead_letters``: with the dead letter jobs; ``without`` are files of a lake that are not to be read.
         """
+        # A dead letter job may have another queue than the job that failed, and it ends later.
+        everywhere = attrs.evolve(self, until=None, queues=())
         if self.lake is not None:
+            open_ended = attrs.evolve(self, until=None)
+            dead = everywhere._from_lake(spark, "archive", DEAD_LETTERS, without) if dead_letters else None
             yield History(
                 self._from_lake(spark, "archive", jobs, without),
                 self._from_lake(spark, "attempt", attempts, without),
+                None if dead is None else DeadLetters(self._of_failures(dead)),
+                every_end=open_ended._from_lake(spark, "archive", jobs, without),
             )
             return
-        waiting = self._read_queued(spark, queued) if queued else None
+        queued = self._read_queued(spark) if dead_letters else None
         # After the queued jobs: a job that ends meanwhile is then in both, and never in neither.
         with open_database(need_dsn(self.dsn), self.schema) as database:
             ((snapshot,),) = database.run("read_snapshot")
         ended = self._from_database(spark, "archive", jobs, snapshot).persist()
         tried = self._from_database(spark, "attempt", attempts, snapshot).persist()
+        if queued is not None:
+            dead = (
+                ended
+                if self == everywhere
+                else everywhere._from_database(spark, "archive", DEAD_LETTERS, snapshot)
+            )
+            everything = queued.jobs.unionByName(dead.select(*DEAD_LETTERS))
+            found = DeadLetters(self._of_failures(everything).persist(), queued.until)
         try:
-            yield History(ended, tried, waiting, is_lake=False)
+            yield History(ended, tried, found if queued is not None else None)
         finally:
-            for frame in (ended, tried, *([waiting.jobs] if waiting else [])):
+            for frame in (ended, tried, *([queued.jobs, found.jobs] if queued is not None else [])):
                 frame.unpersist()
 
-    def _read_queued(self, spark: SparkSession, columns: Sequence[str]) -> Queued:
+    def _read_queued(self, spark: SparkSession) -> DeadLetters:
+        """The dead letter jobs that have not ended, and when they were read, by the database's clock."""
         with open_database(need_dsn(self.dsn), self.schema) as database:
             ((now,),) = database.run("read_clock")
+        columns = [name for name in DEAD_LETTERS if name != "redriven_from"]
         options = self._options("job", columns)
-        jobs = spark.read.format("trioboss").options(**options).load().persist()
+        jobs = (
+            spark.read.format("trioboss").options(**options).load().where("source_id IS NOT NULL").persist()
+        )
         jobs.count()  # reads them now
-        return Queued(jobs, now)
+        return DeadLetters(jobs.withColumn("redriven_from", F.lit(None).cast("string")), now)
+
+    def _of_failures(self, jobs: DataFrame) -> DataFrame:
+        """The dead letter jobs of the failures that are asked for: a dead letter job is sent when its source fails."""
+        rows = jobs.where("source_id IS NOT NULL OR redriven_from IS NOT NULL")
+        is_asked_for = F.lit(True)
+        if self.since is not None:
+            is_asked_for &= F.col("created_on") >= F.lit(self.since)
+        if self.until is not None:
+            is_asked_for &= F.col("created_on") < F.lit(self.until)
+        if self.queues:
+            is_asked_for &= F.col("source_queue").isin(*self.queues)
+        return rows.where(F.col("source_id").isNull() | is_asked_for)
 
     def _from_lake(
         self, spark: SparkSession, table: str, columns: Sequence[str], without: Collection[str]
@@ -160,6 +201,8 @@ def check_source(given: argparse.Namespace) -> bool:
         raise UsageError("from, to: no time is between them")
     for queue in given.queue:
         check_name("queue", queue)
+    if given.from_lake is not None:
+        check_lake(given.from_lake)
     return given.from_lake is None
 
 

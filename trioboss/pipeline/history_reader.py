@@ -21,12 +21,14 @@ from trioboss.pipeline.registration import ReadRegistration, execution_of_task
 __all__ = ["HistoryReader", "SharePartition", "decode_chunks"]
 
 
-def decode_chunks(read: Callable[[], Iterator[Chunk]], schema: StructType) -> Iterator[pa.RecordBatch]:
-    """The chunks as Arrow. While one is decoded and used by Spark, the next is fetched."""
+def decode_chunks(
+    read: Callable[[], Iterator[Chunk]], schema: StructType, query: Query
+) -> Iterator[pa.RecordBatch]:
+    """The chunks of a query as Arrow. While one is decoded and used by Spark, the next is fetched."""
     arrow = to_arrow_schema(schema, timezone="UTC")
     for chunk in prefetch(read):
         while chunk:
-            yield decode(chunk.pop(0), arrow)  # each part is released once it is decoded
+            yield decode(chunk.pop(0), arrow, query.uuids)  # each part is released once it is decoded
 
 
 class SharePartition(InputPartition):
@@ -66,7 +68,7 @@ class HistoryReader:
         assert isinstance(partition, SharePartition)
         # A task learns its query from Spark's context, which is that of the thread in which it runs.
         execution = None if partition.plan is None else execution_of_task(partition.plan)
-        return decode_chunks(lambda: self._read_chunks(partition, execution), self._schema)
+        return decode_chunks(lambda: self._read_chunks(partition, execution), self._schema, self._query)
 
     def _read_chunks(self, partition: SharePartition, execution: UUID | None) -> Iterator[Chunk]:
         options = self._options

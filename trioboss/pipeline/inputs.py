@@ -1,4 +1,4 @@
-"""What can be loaded: files of several formats, tables, DataFrames; and how their columns become jobs."""
+"""The inputs of a load: files of several formats, tables, DataFrames; and how their columns become jobs."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -62,7 +62,11 @@ def _open(spark: SparkSession, name: str) -> DataFrame:
         return _open_json(spark, name)
     if spark.catalog.tableExists(name):
         return spark.table(name)
-    raise UsageError(f"{name}: neither a table nor a file that ends in {', '.join(_FORMATS)}")
+    raise UsageError(_neither(name))
+
+
+def _neither(name: str) -> str:
+    return f"{name}: neither a table nor a file that ends in {', '.join(_FORMATS)}"
 
 
 def _open_csv(spark: SparkSession, name: str) -> DataFrame:
@@ -104,10 +108,12 @@ def check_mapping(mapping: Mapping[str, str]) -> None:
 
 
 def check_inputs(names: Sequence[str]) -> None:
-    """Raise UsageError if a file of this machine is not there. Other names are checked by Spark."""
+    """Raise UsageError if a file of this machine is not there, or a name is none. Spark checks other names."""
     for name in names:
         if _format(name) and not _PATTERN.search(name) and not Path(name).exists():
             raise UsageError(f"{name}: no such file")
+        if not _format(name) and "/" in name and "`" not in name:
+            raise UsageError(_neither(name))
 
 
 def shape_jobs(rows: DataFrame, mapping: Mapping[str, str]) -> DataFrame:

@@ -12,7 +12,7 @@ _LONGEST = 20_000  # characters of a bad row that are kept
 
 
 def to_json_value(value: Any) -> Any:
-    """The value with instants and days as ISO 8601 text, and decimals as numbers. What else is no JSON stays."""
+    """The value with instants and days as ISO 8601 text, and decimals as numbers. Others that are no JSON stay."""
     if isinstance(value, dict):
         return {name: to_json_value(item) for name, item in value.items()}
     if isinstance(value, list):

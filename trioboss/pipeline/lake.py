@@ -20,11 +20,12 @@ from pyspark.sql.types import DateType, StructField, StructType
 
 from trioboss.errors import UsageError
 from trioboss.pipeline.columns import TABLES
-from trioboss.pipeline.files import Files, open_files, plain_address
+from trioboss.pipeline.files import Files, is_local, open_files, plain_address
 from trioboss.pipeline.manifest import FOLDERS, Batch, LakeFile, Manifest, rows_by_folder
 
 __all__ = [
     "STAGING",
+    "check_lake",
     "find_damaged",
     "find_staged",
     "list_files",
@@ -45,6 +46,12 @@ def open_lake(spark: SparkSession | None, lake: str | Path) -> Manifest:
     if manifest.identity() is None:
         raise UsageError(f"{lake}: there is no lake here")
     return manifest
+
+
+def check_lake(lake: str | Path) -> None:
+    """Raise UsageError if a folder of this machine is no lake. Other addresses are for Spark, which takes seconds."""
+    if is_local(lake):
+        open_lake(None, lake)
 
 
 def find_damaged(manifest: Manifest) -> list[tuple[LakeFile, str]]:

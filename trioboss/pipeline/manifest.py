@@ -68,6 +68,8 @@ class Identity:
     """parquet, or delta: then each folder is also a table of Delta Lake (see `delta`)."""
     redact: tuple[str, ...] = ()
     """Columns, and fields of JSON, that exports leave out, for instance output or data.email."""
+    columns: tuple[str, ...] = ()
+    """If there are any, exports leave out all other columns without which rows can be told apart."""
 
     @property
     def keeps_removed(self) -> bool:
@@ -123,7 +125,7 @@ class Batch:
     removed: tuple[RemovedFile, ...] = ()
     """The files that the batch removes."""
     kind: str = "export"
-    """What made it: export, compact, erase, retain, or drop (see `export.LakeExport.drop`)."""
+    """The operation that made it: export, compact, erase, retain, or drop (see `export.LakeExport.drop`)."""
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> "Batch":
@@ -177,10 +179,15 @@ class Manifest:
             None if origin is None else Origin(**origin),
             found["format"],
             tuple(found["redact"]),
+            tuple(found.get("columns", ())),
         )
 
     def create(
-        self, origin: Origin | None, format: str = "parquet", redact: tuple[str, ...] = ()
+        self,
+        origin: Origin | None,
+        format: str = "parquet",
+        redact: tuple[str, ...] = (),
+        columns: tuple[str, ...] = (),
     ) -> Identity:
         """Make the folder a lake, or raise UsageError if it has something else in it."""
         taken = [name for name in FOLDERS.values() if self.files.exists(name)]
@@ -190,7 +197,7 @@ class Manifest:
             raise UsageError(
                 f"{self.files.root}: has {taken[0]} in it, but is not a lake of this version of trioboss"
             )
-        return self.change(Identity(uuid4(), origin, format, redact))
+        return self.change(Identity(uuid4(), origin, format, redact, columns))
 
     def change(self, identity: Identity) -> Identity:
         """Let the lake have another identity, for instance another format; return the one that it has now.
@@ -203,6 +210,7 @@ class Manifest:
             "origin": origin,
             "format": identity.format,
             "redact": identity.redact,
+            "columns": identity.columns,
         }
         self._write(_path(max(self._numbers(_IDENTITY), default=0) + 1, _IDENTITY), entry)
         return self.identity() or identity

@@ -19,7 +19,7 @@ class _End(Generic[T]):
 
 
 def prefetch(make: Callable[[], Iterator[T]], depth: int = 1) -> Iterator[T]:
-    """What ``make()`` gives, made in a thread that is up to ``depth`` items ahead.
+    """The items that ``make()`` gives, made in a thread that is up to ``depth`` items ahead.
 
     The thread ends when its last item was taken, when it fails, or when the consumer stops.
     """

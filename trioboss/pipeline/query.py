@@ -1,27 +1,23 @@
 """The statement that reads rows of a table, with the conditions that the options ask for."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 import attrs
 
 from trioboss.errors import UsageError
-from trioboss.pipeline.columns import TABLES, Column, Table
+from trioboss.pipeline.columns import Column, Table
 from trioboss.pipeline.options import ReadOptions
+from trioboss.pipeline.redaction import literal, parse_redact, without_field
 
-__all__ = ["Query", "parse_redact"]
-
-# Without these, exports and audits could not tell rows apart.
-_NEEDED = {"id", "job_id", "queue", "xid", "completed_on", "ended_on"}
+__all__ = ["Query"]
 
 
 def _literal(value: str | datetime) -> str:
     """A value in SQL."""
     if isinstance(value, datetime):
         return f"'{value.isoformat()}'::timestamptz"
-    if "\\" in value or "\0" in value:  # names of queues have neither
-        raise UsageError(f"{value!r} cannot be part of a statement")
-    return "'" + value.replace("'", "''") + "'"
+    return literal(value)
 
 
 @attrs.frozen
@@ -56,6 +52,11 @@ class Query:
         visible = f"(t.xid < '{oldest}'::xid8 OR pg_visible_in_snapshot(t.xid, '{snapshot}'::pg_snapshot))"
         return attrs.evolve(self, conditions=(*self.conditions, visible))
 
+    @property
+    def uuids(self) -> frozenset[str]:
+        """The columns that the server sends as uuid."""
+        return frozenset(name for name in self.columns if self.table.get(name).kind == "uuid")
+
     def _select(self, column: Column) -> str:
         """A column in the list of SELECT, without the redacted parts, which do not leave the server."""
         paths = self.redact.get(column.name)
@@ -65,11 +66,8 @@ class Query:
             return attrs.evolve(column, value=f"(CASE WHEN false THEN {column.value} END)").selected
         value = column.value
         for path in paths:
-            value = f"({value} #- ARRAY[{', '.join(map(_literal, path))}])"
-        # A scalar has no fields; Postgres refuses to remove one from it.
-        has_fields = f"jsonb_typeof({column.value}) IN ('object', 'array')"
-        guarded = f"(CASE WHEN {has_fields} THEN {value} ELSE {column.value} END)"
-        return attrs.evolve(column, value=guarded).selected
+            value = without_field(value, path)
+        return attrs.evolve(column, value=value).selected
 
     def text(self, relation: str | None = None, *conditions: str) -> str:
         """The statement that reads the whole table, or one of the tables that hold its rows."""
@@ -81,27 +79,6 @@ class Query:
         )
         where = " AND ".join([*conditions, *self.conditions])
         return f"SELECT {selected} FROM {source} t" + (f" WHERE {where}" if where else "")
-
-
-def parse_redact(given: Iterable[str], table: Table) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """For each column the paths of the fields that are to be left out, or raise UsageError.
-
-    A column that this table does not have may be one of the other history table.
-    """
-    paths: dict[str, tuple[tuple[str, ...], ...]] = {}
-    for entry in given:
-        name, *path = entry.split(".")
-        column = table.find(name)
-        if column is None:
-            if not any(other.find(name) for other in TABLES.values()):
-                raise UsageError(f"redact: there is no column {name!r}")
-            continue
-        if name in _NEEDED:
-            raise UsageError(f"redact: {name} is needed")
-        if path and column.kind != "json":
-            raise UsageError(f"redact: {name} is not JSON, so it has no fields")
-        paths[name] = (*paths.get(name, ()), tuple(path))
-    return paths
 
 
 def _conditions(options: ReadOptions, table: Table) -> Iterator[str]:

@@ -24,7 +24,7 @@ _SECONDS = 90.0  # that a registration lasts unless it is renewed
 
 @attrs.frozen
 class Agreement:
-    """What all tasks of a query read: the rows that a snapshot shows, of these tables."""
+    """The rows that all tasks of a query read: those that a snapshot shows, of these tables."""
 
     snapshot: str
     files: dict[str, int]

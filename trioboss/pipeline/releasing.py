@@ -32,7 +32,7 @@ class Load:
 
     @property
     def left_out(self) -> int:
-        """How many good rows found their place taken: by the policy, or by a job with the same id."""
+        """How many good rows were refused: by the policy, or because a job has the same id."""
         return self.staged - self.rejected - self.released if self.state == "released" else 0
 
 
@@ -174,4 +174,6 @@ class _Release:
 
     def _run(self, name: str, stage: Staged, **values: object) -> Answer:
         of = {"stage_row": stage.table}
-        return self._database.ask(name, leaf=self._queue.table_name, of=of, queue=self._queue.name, **values)
+        return self._database.ask(
+            name, job_table=self._queue.table_name, of=of, queue=self._queue.name, **values
+        )

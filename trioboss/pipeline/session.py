@@ -19,9 +19,14 @@ __all__ = ["get_session", "is_submitted", "register"]
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit for the scripts that it runs."""
+_with_wheel: set[str] = set()
+"""The applications whose workers were sent the wheel."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+# PySpark's gateway would print two lines at each start if its own logger had another level than the root.
 _LOGGING = """status = error
 rootLogger.level = error
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
 appender.stderr.name = stderr
@@ -72,6 +77,7 @@ def register(spark: SparkSession) -> None:
     """
     if not is_remote(spark):
         SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
+        _send_wheel(spark)
     try:
         spark.dataSource.register(TriobossSource)
     except AnalysisException as error:
@@ -80,6 +86,21 @@ def register(spark: SparkSession) -> None:
             raise
     for key, value in _ALWAYS.items():
         spark.conf.set(key, value)
+
+
+def _send_wheel(spark: SparkSession) -> None:
+    """Let Spark's workers import this package from a wheel, where a script got it by ``--py-files trioboss.whl``.
+
+    Spark sends the file to all machines, but its workers import from files that end in .zip, .egg and .jar only.
+    """
+    wheel = next((path for path in Path(__file__).parents if path.suffix == ".whl" and path.is_file()), None)
+    context = spark.sparkContext
+    if wheel is None or context.applicationId in _with_wheel:
+        return
+    folder = Path(tempfile.mkdtemp(prefix="trioboss-wheel-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    context.addPyFile(str(shutil.copyfile(wheel, folder / f"{wheel.stem}.zip")))
+    _with_wheel.add(context.applicationId)
 
 
 def _join(conf: dict[str, str]) -> SparkSession:

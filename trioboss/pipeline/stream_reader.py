@@ -93,7 +93,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     f"the stream is at transaction {first}, the database at {sealed}: it was restored from a dump, "
                     "or is another one; begin with a new checkpoint"
                 )
-            self._check_retired(database, first)
+            self._check_deleted(database, first)
             sealed = sealed if self._target is None else min(sealed, self._target)
             found = database.run("find_new", of=history, first=first, sealed=sealed)
             if not found:
@@ -105,14 +105,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     sealed = max(cut, new + 1)
         return {"xid": sealed}
 
-    def _check_retired(self, database: Database, first: int) -> None:
+    def _check_deleted(self, database: Database, first: int) -> None:
         """Raise DataLost if retention has deleted rows that the stream has not read.
 
         A stream that begins with the earliest rows begins with those that there are.
         """
         if first == 0 or not self._options.fail_on_data_loss:
             return
-        for (xid,) in database.run("find_retired", history=self._table):
+        for (xid,) in database.run("find_deleted_history", history=self._table):
             if xid >= first:
                 raise DataLost(self._table, first, xid)
 
@@ -130,7 +130,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         partitions = self._history.plan((start["xid"], end["xid"]))
         # After the plan, which registers the read: from then on retention keeps the rows of the batch.
         with self._open() as database:
-            self._check_retired(database, start["xid"])
+            self._check_deleted(database, start["xid"])
         return partitions
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -24,24 +24,21 @@ def take_lake(
     adopt: bool = False,
     format: str | None = None,
     redact: tuple[str, ...] | None = None,
+    columns: tuple[str, ...] | None = None,
     drop_pending: bool = False,
     sizes: Sizes | None = None,
 ) -> LakeExport:
     """Take a lake for an export or a change, or raise UsageError: it is another database's, or is taken.
 
     A lake that does not exist is created, in this ``format``, and one that exists is converted to it (None: stays as
-    it is). ``redact``: from now on exports leave this out (None: as before). ``adopt``: the lake is this database's
-    although its identity has changed. ``drop_pending``: drop a batch that was committed and not finished.
+    it is). ``redact``: from now on exports leave this out; ``columns``: and all columns but these (None: as before).
+    ``adopt``: the lake is this database's although its identity has changed. ``drop_pending``: drop a batch that was
+    committed and not finished.
     """
     if format == "delta":
         _check_delta_path(manifest.files.root)
-    identity = _identify(database, manifest, adopt=adopt, format=format, redact=redact)
-    try:
-        database.run("lock_lake", lake=identity.id)
-    except Exception as error:
-        if not is_lock_not_available(error):
-            raise
-        raise UsageError(f"{manifest.files.root}: another export to this lake is running") from error
+    identity = _identify(database, manifest, adopt=adopt, format=format, redact=redact, columns=columns)
+    _lock(database, identity, manifest)
     contents = manifest.contents()
     ((token, batch, pending),) = database.run(
         "take_lake",
@@ -67,6 +64,18 @@ def take_lake(
     return export
 
 
+def _lock(database: Database, identity: Identity, manifest: Manifest) -> None:
+    """Keep other exports from the lake until the session ends. The lock only spares a second export its work: the
+    fence is the token that the statement `take_lake` raises, also against an export that has lost its session.
+    """
+    try:
+        database.run("lock_lake", lake=identity.id)
+    except Exception as error:
+        if not is_lock_not_available(error):
+            raise
+        raise UsageError(f"{manifest.files.root}: another export to this lake is running") from error
+
+
 def _identify(
     database: Database,
     manifest: Manifest,
@@ -74,6 +83,7 @@ def _identify(
     adopt: bool,
     format: str | None,
     redact: tuple[str, ...] | None,
+    columns: tuple[str, ...] | None,
 ) -> Identity:
     """Which lake this is, once it is certain that the history of this database belongs into it."""
     ((server, number),) = database.run("get_identity")
@@ -81,12 +91,15 @@ def _identify(
     with database.transaction():
         # Two exports must not both create the lake.
         database.run("lock_lake_creation")
-        identity = manifest.identity() or manifest.create(origin, format or "parquet", redact or ())
+        identity = manifest.identity() or manifest.create(
+            origin, format or "parquet", redact or (), columns or ()
+        )
         wanted = attrs.evolve(
             identity,
             origin=origin,
             format=format or identity.format,
             redact=identity.redact if redact is None else redact,
+            columns=identity.columns if columns is None else columns,
         )
         if identity.format == "delta" and wanted.format != "delta":
             raise UsageError(f"{manifest.files.root}: the lake is a Delta lake, and stays one")

@@ -1,4 +1,4 @@
-"""What jobs print: a table for people, JSON for programs. Text from jobs never speaks to the terminal."""
+"""The output of jobs: a table for people, JSON for programs. Text from jobs never speaks to the terminal."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -23,10 +23,10 @@ from trioboss.postgres.blocking import (
     copy_in_blocking,
     get_result,
     opens_implicitly,
-    register_text_value,
+    raw_values,
+    register_raw_value,
     run_blocking,
     run_script_blocking,
-    text_values,
     unwrap_foreign,
 )
 from trioboss.postgres.connection import Connection
@@ -97,8 +97,8 @@ async def _run_in_pipeline(connection: Connection[Any], transactions: Transactio
 async def _execute(connection: Connection[Any], bound: BoundStatement) -> AsyncRawCursor[Any]:
     # Not prepared: psycopg's cache of prepared statements on this connection belongs to the caller.
     cursor = AsyncRawCursor(connection)
-    register_text_value(cursor)
-    return await cursor.execute(bound.statement.text.encode(), text_values(bound), prepare=False, binary=True)
+    register_raw_value(cursor)
+    return await cursor.execute(bound.statement.text.encode(), raw_values(bound), prepare=False, binary=True)
 
 
 @asynccontextmanager

@@ -25,8 +25,9 @@ __all__ = [
     "Refusal",
     "classify_refusal",
     "explain_database_error",
+    "find_dependents",
     "is_database_error",
-    "is_dependency",
+    "is_foreign_key_violation",
     "is_lock_not_available",
     "is_permission_denied",
     "is_query_canceled",
@@ -62,7 +63,7 @@ _REFUSED = re.compile(
 )
 
 
-# What libpq and the server report while no server runs, or it starts or stops; and what shows nothing of the kind.
+# Messages of libpq and the server while no server runs, or it starts or stops; and messages that show no such thing.
 _DOWN = re.compile(
     r"Connection refused|No such file or directory|the database system is |not accepting connections"
 )
@@ -262,14 +263,22 @@ def is_unique_violation(error: BaseException) -> bool:
     return isinstance(error, errors.UniqueViolation)
 
 
+def is_foreign_key_violation(error: BaseException) -> bool:
+    """Tell whether a row refers to another one that does not exist, or no longer exists."""
+    return isinstance(error, errors.ForeignKeyViolation)
+
+
 def is_permission_denied(error: BaseException) -> bool:
     """Tell whether the role may not write this, or the server is a standby and nobody may."""
     return isinstance(_driver_error(error), errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction)
 
 
-def is_dependency(error: BaseException) -> bool:
-    """Tell whether something cannot be dropped because others use it."""
-    return isinstance(_driver_error(error), errors.DependentObjectsStillExist)
+def find_dependents(error: BaseException) -> str | None:
+    """The objects that use something, which cannot be dropped because of them, in one line; None for other errors."""
+    cause = _driver_error(error)
+    if not isinstance(cause, errors.DependentObjectsStillExist):
+        return None
+    return "; ".join((cause.diag.message_detail or "something of others uses it").splitlines())
 
 
 def is_role_unknown(error: BaseException) -> bool:

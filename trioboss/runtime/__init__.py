@@ -1,4 +1,4 @@
-"""What joins actors and store for one boss.
+"""The parts that join actors and store for one boss.
 
 opening        opens the server, the schema, the pools and the actors, in this order
 lifecycle      the actors of a boss: how they are connected, started and stopped

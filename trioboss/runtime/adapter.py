@@ -1,4 +1,4 @@
-"""The ports of the actors, on the store and a pool of their own. What each method does is said in actors/ports.py."""
+"""The ports of the actors, on the store and a pool of their own. actors/ports.py describes each method."""
 
 # ruff: noqa: D102 (a method without a docstring is described by its port)
 
@@ -42,7 +42,9 @@ _SHORT_KEEPALIVES = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "5000",
 }
-_LEADERSHIP = 30.0  # seconds that a leader leads without a poll
+# Seconds that a leader leads without a poll: longer than the 20 s between two polls, so that it stays the leader. If
+# its session ends, the next candidate that polls leads.
+_LEADERSHIP = 30.0
 # The same behind a pooler, where no lock tells that the leader died, and polls are more frequent.
 _POLLED_LEADERSHIP = 8.0
 _LISTENER_TIMEOUT = 4.0  # seconds that the server has to answer a listener
@@ -85,6 +87,7 @@ class BossIdentity:
     @property
     def lock(self) -> int | None:
         """The advisory lock of its presence: 63 bits of its random id. None where only a time tells its presence."""
+        # 63 bits: an advisory lock is a signed bigint.
         return None if self.is_pooled else self.id.int & (1 << 63) - 1
 
     def describe(self, registration: Registration) -> dict[str, Any]:

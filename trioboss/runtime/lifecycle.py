@@ -58,7 +58,7 @@ class RuntimeSettings:
 
 @attrs.frozen
 class BossStatistics:
-    """What all actors of a boss are doing."""
+    """The state of all actors of a boss."""
 
     listener: ListenerStatistics
     workers: tuple[WorkerStatistics, ...]
@@ -89,6 +89,7 @@ class Runtime:
     _supervisor: Supervisor = attrs.field(init=False)
     _followers: Followers = attrs.field(init=False)
     _stopping: bool = attrs.field(default=False, init=False)
+    unsettled: int = attrs.field(default=0, init=False)
     _workers_ended: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -138,6 +139,7 @@ class Runtime:
     async def work(self, settings: WorkerSettings) -> Worker:
         """Start a worker, and return once it is notified of new jobs."""
         worker = Worker(uuid4(), settings, self.adapter, self.reporter, self._busy, self._followers)
+        # Before the worker claims: without a listener it would wait for notifications that cannot arrive.
         await self.listener.wait_listening()
         await self._work.start(self._run_worker, worker)
         return worker
@@ -170,6 +172,7 @@ class Runtime:
             await worker.run(task_status=task_status)
         finally:
             del self.router.workers[worker.id]
+            self.unsettled += worker.unsettled
             worker.stopped.set()  # also if it never ran: somebody may wait for it
 
     async def _read_queues(self) -> dict[str, datetime]:
@@ -211,7 +214,7 @@ class Runtime:
         await self.adapter.prune(queue)
 
     def statistics(self) -> BossStatistics:
-        """What all actors are doing now."""
+        """The state of all actors now."""
         return BossStatistics(
             self.listener.statistics(),
             tuple(worker.statistics() for worker in self.router.workers.values()),
@@ -225,6 +228,7 @@ class Runtime:
         """Tell the workers when queues are created or deleted."""
         while True:
             await self.router.queues_changed.wait()
+            # Nobody would use the answer: a worker that starts reads the queues itself.
             if not self.router.workers:
                 continue
             try:
@@ -241,7 +245,8 @@ class Runtime:
         """Report work in progress when it has changed, and while jobs run, if somebody reads such events."""
         last: list[object] = []
         while True:
-            await self.reporter.wait_wanted()
+            # Without a reader there is no timer: an idle boss does not wake up for nobody.
+            await self.reporter.wait_demanded()
             wip = tuple(worker.wip() for worker in self.router.workers.values())
             # Without the times, which are converted from another clock each time.
             seen: list[object] = [(each.id, each.state, each.completed, each.failed) for each in wip]
@@ -280,9 +285,10 @@ async def run_actors(
                         failure = error
                     await runtime.stop(settings.grace if failure is None else 0.0)
                 runtime.workers_ended()
+            # Workers and lifespans have ended: nothing that is left needs an answer of the server.
             runtime.limit_cancel_grace()
             services.cancel_scope.cancel()
-    reporter.report(Stopped())
+    reporter.report(Stopped(runtime.unsettled))
     reporter.close()
     if failure is not None:
         raise failure

@@ -112,6 +112,7 @@ class SendBatcher:
             if len(sends) == 1 or not isinstance(error, Exception):
                 raise
         finally:
+            # Also if this send is cancelled: the others try again, each alone and with the same id.
             for other in sends[1:]:
                 other.set(state, failure)
             self._ended_at = trio.current_time()
@@ -120,6 +121,7 @@ class SendBatcher:
         return send.id if state is _State.SENT else await self._send_alone(queue, send)
 
     def _make_operation(self, queue: str, sends: list[_PendingSend]) -> Operation[bool]:
+        # No other queue sends either: the lock of a NOTIFY belongs to the whole database.
         is_single = len(sends) == len(self._waiting) == 1
         if is_single and trio.current_time() - self._ended_at >= _PAUSE:
             return self._store.sending.send_and_notify(queue, sends[0])

@@ -19,13 +19,13 @@ from importlib import resources
 
 import attrs
 
-__all__ = ["COMMON_LEAF", "Catalog", "Statement", "check_schema", "qualify", "read_source", "unqualify"]
+__all__ = ["COMMON_TABLE", "Catalog", "Statement", "check_schema", "qualify", "read_source", "unqualify"]
 
-COMMON_LEAF = "live_job_common"
+COMMON_TABLE = "live_job_common"
 
 _SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 _OF_OTHERS = ("public", "information_schema")
-_LEAF = re.compile(r"live_job_common|j[0-9a-f]{32}")
+_JOB_TABLE = re.compile(r"live_job_common|j[0-9a-f]{32}")
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
 _COMMENT = re.compile(r"--[^\n]*")
 _INCLUDE = re.compile(r"^\\ir (fragments/\w+\.sql)$", re.MULTILINE)
@@ -70,9 +70,13 @@ def unqualify(text: str, schema: str) -> str:
 
 def read_source(name: str) -> str:
     """The text of ``statements/<name>.sql`` with its fragments in place."""
-    folder = resources.files(__name__).joinpath("statements")
-    source = folder.joinpath(f"{name}.sql").read_text("utf-8")
-    return _INCLUDE.sub(lambda match: folder.joinpath(match[1]).read_text("utf-8").rstrip("\n"), source)
+    return _read(f"{name}.sql")
+
+
+def _read(file: str) -> str:
+    text = resources.files(__name__).joinpath("statements", file).read_text("utf-8")
+    # A fragment may include others.
+    return _INCLUDE.sub(lambda match: _read(match[1]).rstrip("\n"), text)
 
 
 def _number_parameters(text: str) -> tuple[str, tuple[str, ...]]:
@@ -91,18 +95,18 @@ class Catalog:
     schema: str = attrs.field(validator=lambda _, __, value: check_schema(value))
     _loaded: dict[tuple[str, str], Statement] = attrs.field(factory=dict, init=False, eq=False)
 
-    def get(self, name: str, leaf: str = COMMON_LEAF) -> Statement:
+    def get(self, name: str, table: str = COMMON_TABLE) -> Statement:
         """Return the statement in ``statements/<name>.sql``, addressed to the given job table."""
-        statement = self._loaded.get((name, leaf))
+        statement = self._loaded.get((name, table))
         if statement is None:
-            statement = self._loaded[name, leaf] = self._load(name, leaf)
+            statement = self._loaded[name, table] = self._load(name, table)
         return statement
 
-    def _load(self, name: str, leaf: str) -> Statement:
-        if not _LEAF.fullmatch(leaf):
-            raise ValueError(f"leaf: {leaf!r} is not a job table")
+    def _load(self, name: str, table: str) -> Statement:
+        if not _JOB_TABLE.fullmatch(table):
+            raise ValueError(f"table: {table!r} is not a job table")
         # The table before the schema: a schema may have the name of the table.
-        text = re.sub(rf"(?<=[.']){COMMON_LEAF}\b", leaf, _COMMENT.sub("", read_source(name)))
+        text = re.sub(rf"(?<=[.']){COMMON_TABLE}\b", table, _COMMENT.sub("", read_source(name)))
         text = qualify(text, self.schema).strip().rstrip(";")
         text, parameters = _number_parameters(text)
-        return Statement(name if leaf == COMMON_LEAF else f"{name}@{leaf}", text, parameters)
+        return Statement(name if table == COMMON_TABLE else f"{name}@{table}", text, parameters)

@@ -11,7 +11,7 @@ from trioboss.sql import qualify
 __all__ = ["ROLES", "Right", "grant_plans", "grant_text", "needed_rights"]
 
 ROLES = ("admin", "producer", "worker", "reader")
-"""What roles there are; ownership changes hands first."""
+"""The kinds of roles; the ownership changes hands first."""
 
 _LONGEST = 63  # bytes of a name that Postgres keeps: it would cut a longer one, and mean another role
 

@@ -35,11 +35,15 @@ class Migration:
     up: str
     down: str
 
+    @property
+    def note(self) -> str:
+        """The statement that writes the step down, in the schema trioboss."""
+        compatible = self.compatible if self.compatible is not None else "NULL"
+        return f"INSERT INTO trioboss.version (version, compatible) VALUES ({self.version}, {compatible});\n"
+
     def apply_text(self, schema: str) -> str:
         """The SQL that takes the step and writes it down."""
-        compatible = self.compatible if self.compatible is not None else "NULL"
-        note = f"INSERT INTO trioboss.version (version, compatible) VALUES ({self.version}, {compatible});\n"
-        return f"-- {self.version}: {self.name}\n{qualify(self.up + note, schema)}"
+        return f"-- {self.version}: {self.name}\n{qualify(self.up + self.note, schema)}"
 
     @property
     def compatible(self) -> int | None:

@@ -14,7 +14,7 @@ settling          complete, fail and release attempts
 settle_and_claim  both in one round trip, for the dispatchers
 manual            fetch, complete and fail jobs without a worker
 leases            heartbeats, extensions, progress
-changing          cancel, resume, retry, delete
+changing          cancel, resume, retry, update, delete
 redriving         send jobs of a dead letter queue back
 queues            create, change and delete queues
 reading           find jobs, and what one waits for

@@ -1,4 +1,4 @@
-"""Operations that cancel, resume, retry and delete jobs."""
+"""Operations that cancel, resume, retry, update and delete jobs."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -9,12 +9,14 @@ from uuid import UUID
 import attrs
 
 from trioboss.errors import JobNotFound, UnknownQueue, UsageError
-from trioboss.model.check import check_key, check_known, check_name, check_uuid, shown
+from trioboss.model.check import check_key, check_name, check_uuid, shown
 from trioboss.model.job import NewJob, Settled, UpdateOptions
+from trioboss.model.option_names import check_known
 from trioboss.model.payload import encode
 from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.operation import Batch, InSavepoint, Operation
+from trioboss.postgres.wire import BinaryParameter
 from trioboss.store.context import Context, uuid_array
 from trioboss.store.rows import read_first, read_jobs
 from trioboss.store.sending import overrides, start
@@ -164,7 +166,7 @@ class ChangeOperations:
         return Settled(len(ids), len(done), tuple(sorted(done)))
 
     def _with_notifications(
-        self, queue: Queue, statement: BoundStatement, ids: str, *, own: bool, ends: bool
+        self, queue: Queue, statement: BoundStatement, ids: BinaryParameter, *, own: bool, ends: bool
     ) -> Batch:
         """The statement, and after it the notifications: of the waiters for an end, and of the workers."""
         # On a connection of ours they follow the commit (a NOTIFY inside would hold a lock of the whole database until
@@ -187,7 +189,7 @@ class ChangeOperations:
 
 def check_changes(changes: Mapping[str, Any]) -> NewJob:
     """The changes of `update_job`, checked as the options of a job."""
-    check_known("update_job", changes, UpdateOptions.__annotations__)
+    check_known("update_job", changes, UpdateOptions.__annotations__, ("id", "key", "match", "conn"))
     if not changes:
         raise UsageError("update_job: nothing to change: give data, priority, start_after or an option")
     return NewJob(**changes)

@@ -151,7 +151,7 @@ def _read_notes(notes: Any) -> dict[str, Any]:
     fields = {"output": notes.get("error"), "progress": notes.get("progress")}
     with suppress(ValueError, TypeError, KeyError, OverflowError):
         if (slot := notes.get("singleton_on")) is not None:
-            fields["singleton_on"] = datetime.fromisoformat(slot).astimezone(UTC).replace(tzinfo=None)
+            fields["singleton_on"] = datetime.fromisoformat(slot).astimezone(UTC)
         if (source := notes.get("source")) is not None:
             fields["source_queue"] = source["queue"]
             fields["source_id"] = UUID(source["id"])

@@ -16,10 +16,11 @@ from trioboss.model.job import Lease
 from trioboss.model.payload import MAX_BYTES
 from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement
-from trioboss.postgres.errors import is_table_gone, is_transaction_aborted
+from trioboss.postgres.errors import is_foreign_key_violation, is_table_gone, is_transaction_aborted
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.sql import COMMON_LEAF, Catalog, Statement
-from trioboss.store.rows import read_queues
+from trioboss.postgres.wire import BinaryParameter, instant_array, int4_array, uuid_array
+from trioboss.sql import COMMON_TABLE, Catalog, Statement
+from trioboss.store.rows import read_first, read_queues
 
 __all__ = ["Context", "bind", "lease_arrays", "text_array", "uuid_array"]
 
@@ -47,11 +48,11 @@ class Context:
     _notifications: dict[tuple[str, bool], BoundStatement] = attrs.field(factory=dict, init=False)
     _queues: dict[str, Queue] = attrs.field(factory=dict, init=False)
 
-    def bind(self, name: str, leaf: str = COMMON_LEAF, /, **values: object) -> BoundStatement:
+    def bind(self, name: str, table: str = COMMON_TABLE, /, **values: object) -> BoundStatement:
         """The named statement with these parameters, addressed to one table of live jobs."""
         # Statements without this parameter ignore it; null lets the others read the clock of the database.
         values["now"] = self.now
-        return bind(self.catalog.get(name, leaf), values)
+        return bind(self.catalog.get(name, table), values)
 
     def notify_idle(self, name: str, *, ready: bool = False) -> BoundStatement:
         """The statement that notifies idle dispatchers; for a transaction of its own. It is the same each time, and
@@ -99,6 +100,18 @@ class Context:
             self._notifications.pop((name, False), None)
             self._notifications.pop((name, True), None)
 
+    def refer_to(self, name: str, statement: BoundStatement) -> Operation[None]:
+        """Run a statement that writes a row about a queue, and returns none if there is no such queue."""
+        try:
+            found = read_first((yield Batch((statement,))))
+        except Exception as error:
+            # The queue was there when the statement began, and a concurrent transaction has deleted it.
+            if is_foreign_key_violation(error):
+                raise UnknownQueue(name) from error
+            raise
+        if not found:
+            raise UnknownQueue(name)
+
     def on_queue(
         self, name: str, operation: Callable[[Queue], Operation[T]], *, may_miss: bool = False
     ) -> Operation[T]:
@@ -141,7 +154,7 @@ class Context:
         return bool(found) and found[0].table_name != queue.table_name
 
 
-# -- parameters: Python values in the text format of the server
+# -- parameters: Python values in the text format of the server; long arrays of ids and times in its binary format
 
 
 def bind(statement: Statement, values: Mapping[str, object]) -> BoundStatement:
@@ -153,19 +166,16 @@ def bind(statement: Statement, values: Mapping[str, object]) -> BoundStatement:
 
 
 def _text(value: Any) -> bytes:
-    # All parameters are text: their types are in the casts of the statements.
+    # The types of parameters are in the casts of the statements.
     if isinstance(value, str):
         return value.encode()
+    if isinstance(value, BinaryParameter):
+        return value
     if isinstance(value, bool):
         return b"t" if value else b"f"
     if isinstance(value, datetime):
         return value.isoformat().encode()
     return str(value).encode()
-
-
-def uuid_array(ids: Iterable[UUID]) -> str:
-    """An array of ids, as text."""
-    return "{" + ",".join(map(str, ids)) + "}"
 
 
 def text_array(values: Iterable[str | None]) -> str:
@@ -177,20 +187,16 @@ def _quoted(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def lease_arrays(leases: Iterable[Lease], unfenced: Iterable[UUID] = ()) -> dict[str, str]:
+def lease_arrays(leases: Iterable[Lease], unfenced: Iterable[UUID] = ()) -> dict[str, object]:
     """The parameters that fence a statement: leases as three arrays, and ids that stand for whatever is active."""
-    ids: list[str] = []
-    attempts: list[str] = []
-    starts: list[str] = []
-    times: dict[datetime, str] = {}  # the jobs of one claim have started at the same time
-    for lease in leases:
-        ids.append(str(lease.id))
-        attempts.append(str(lease.attempt))
-        started_on = lease.started_on
-        starts.append(times.get(started_on) or times.setdefault(started_on, f'"{started_on.isoformat()}"'))
-    values = {"attempts": "{" + ",".join(attempts) + "}", "starts": "{" + ",".join(starts) + "}"}
-    if any_active := [str(id) for id in unfenced]:
+    fenced = list(leases)
+    values: dict[str, object] = {
+        "attempts": int4_array([lease.attempt for lease in fenced]),
+        "starts": instant_array([lease.started_on for lease in fenced]),
+    }
+    ids = [lease.id for lease in fenced]
+    if any_active := list(unfenced):
         # In both arrays: `ids` finds the rows, `unfenced` lets them pass the fence.
         ids += any_active
-        values["unfenced"] = "{" + ",".join(any_active) + "}"
-    return values | {"ids": "{" + ",".join(ids) + "}"}
+        values["unfenced"] = uuid_array(any_active)
+    return values | {"ids": uuid_array(ids)}

@@ -57,8 +57,9 @@ class DeployOperations:
     def plan(
         self, app: Declaration, *, adopt: bool = False, prune: bool = False, compare: bool = False
     ) -> Operation[list[Change]]:
-        """What has to change. ``adopt`` takes over what others made, ``prune`` deletes schedules of the app that it
-        no longer declares. An option that the deployed version declares, and this one does not, gets its default.
+        """The changes that are needed. ``adopt`` takes over what others made, ``prune`` deletes schedules of the app
+        that it no longer declares. An option that the deployed version declares, and this one does not, gets its
+        default.
 
         A policy or partition that differs raises QueueExists, because it cannot be changed. With ``compare`` it is a
         difference like others: the plan will not be carried out.
@@ -193,7 +194,7 @@ class DeployOperations:
             yield Change(action, "schedule", declared.queue, declared.key, text=text, schedule=new)
 
     def _check_schedule(self, declared: DeclaredSchedule) -> dict[str, Any]:
-        """What is declared, checked, and as the database would return it."""
+        """The declaration, checked, and as the database would return it."""
         options = send_options(NewJob.from_options(None, declared.options))
         data = None if declared.data is None else encode(declared.data, "data", self._context.max_bytes)
         return {
@@ -264,7 +265,7 @@ def _decide(owner: str | None, label: str, adopt: bool, differences: str) -> tup
 
 
 def _plan_leftovers(app: Declaration, labels: Labels, prune: bool) -> Iterator[Change]:
-    """What the app declared once, and no longer does. Queues hold jobs: they are only reported."""
+    """The parts that the app declared once, and no longer does. Queues hold jobs: they are only reported."""
     queues = {queue.name for queue in app.queues}
     schedules = {(schedule.queue, schedule.key) for schedule in app.schedules}
     for (queue, key), label in sorted(labels.items(), key=str):

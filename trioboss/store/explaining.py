@@ -15,7 +15,7 @@ _MOST_AHEAD = 10_000  # explain_job.sql counts no further
 
 @attrs.frozen
 class Obstacles:
-    """What stands between a live job and its start: the row of explain_job.sql."""
+    """The obstacles between a live job and its start: the row of explain_job.sql."""
 
     readiness: str
     start_after: datetime
@@ -109,9 +109,7 @@ def _deferred(error: str | None, due: datetime) -> str:
 
 
 def _position(found: Obstacles) -> str:
-    if (
-        found.readiness != Readiness.READY
-    ):  # due, or first of its key: it has no place among the ready jobs yet
+    if found.readiness != Readiness.READY:  # due, or first of its key: it is not among the ready jobs yet
         return "the next claim considers it"
     if found.ahead == 0:
         return "it is the next job of its queue"

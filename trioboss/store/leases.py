@@ -56,6 +56,7 @@ class LeaseOperations:
         self, statement: str, leases: Mapping[str, Sequence[Lease]]
     ) -> Operation[list[tuple[Any, ...]]]:
         transactions = []
+        # Each queue may have a table of its own; most share one, so this is one statement for all leases of a worker.
         for table, names in (yield from self._find_tables(leases)).items():
             values = lease_arrays(lease for name in names for lease in leases[name])
             values["queues"] = text_array(names)

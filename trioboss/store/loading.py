@@ -130,7 +130,7 @@ class LoadOperations:
         elif isinstance(given, dict | Mapping):  # a dict first: to ask for a Mapping costs much more
             options = dict(given)
             data = options.pop("data", None)
-            job = NewJob.from_options(None, options) if options else None
+            job = NewJob.from_options(None, options, call="insert") if options else None
         else:
             raise UsageError(
                 f"{type(given).__name__} is not a job: use a NewJob, or a dict with data and options"

@@ -4,7 +4,7 @@ Retention is in retention.py, samples are in statistics.py.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 from uuid import UUID
@@ -26,10 +26,10 @@ from trioboss.store.settling import SettleOperations
 
 __all__ = ["MaintenanceOperations"]
 
-_Outcome = Literal["expired", "lost"]
+_Outcome = Literal["expired", "lost", "released"]
 _CHUNK = 1000  # leases that rescue_leases.sql returns at most
 
-_ERRORS: dict[_Outcome, str | None] = {
+_ERRORS: dict[str, str | None] = {
     "expired": describe_error("the job expired"),
     "lost": describe_error("its worker is gone, or its heartbeats stopped"),
 }
@@ -49,6 +49,7 @@ class MaintenanceOperations:
 
         Unless ``certain``, no worker counts as gone: this boss itself is connected for a shorter time than the grace.
         """
+        # Raises UnknownQueue: the statement itself finds no lease in a queue that does not exist.
         if queue is not None:
             yield from self._context.reload(queue)
         examine = self._context.bind("rescue_leases", grace=grace, margin=margin, certain=certain)
@@ -112,17 +113,23 @@ class MaintenanceOperations:
             attempts[name, outcome].append(Lease(id, attempt, started_on))
         ended: list[tuple[str, _Outcome, tuple[UUID, ...]]] = []
         for (name, outcome), leases in attempts.items():
-            failure = Failure(_ERRORS[outcome], outcome=outcome)
             # Fenced: an attempt that its worker settled since it was examined is left alone.
             states: dict[UUID, JobState] = {}
             with suppress(UnknownQueue):  # deleted since, and its jobs with it
                 # Those that have to wait for another transaction are examined again in the next round.
-                settlements = Settlements(failed=[(lease, failure) for lease in leases])
+                settlements = _settle_as(outcome, leases)
                 settling = SettleOperations(self._context)
                 states, _ = yield from settling.settle_unlocked(name, settlements, rejected)
             if states:
                 ended.append((name, outcome, tuple(states)))
         return ended
+
+
+def _settle_as(outcome: _Outcome, leases: Sequence[Lease]) -> Settlements:
+    if outcome == "released":
+        return Settlements(released=leases)
+    failure = Failure(_ERRORS[outcome], outcome=outcome)
+    return Settlements(failed=[(lease, failure) for lease in leases])
 
 
 def _describe_warning(

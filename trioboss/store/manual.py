@@ -69,6 +69,7 @@ class ManualOperations:
         self, pattern: str, request: ClaimRequest, now: float, ignore_start_after: bool, *, own: bool
     ) -> Operation[list[Job]]:
         """Lease jobs of the queues that match a pattern, queue by queue."""
+        # A name of a queue may have an underscore, which is a wildcard of LIKE; it has no % and no backslash.
         like = pattern.replace("_", r"\_").replace("*", "%")
         names = read_first((yield Batch((self._context.bind("find_queues_with_jobs", pattern=like),))))
         jobs: list[Job] = []
@@ -168,15 +169,15 @@ class ManualOperations:
         def end(queue: Queue) -> Operation[set[UUID]]:
             outputs = dict.fromkeys(asked.ids, text)
             statement = bind_complete(
-                self._context, queue, asked.leases, asked.unfenced, outputs, asked.elsewhere
+                self._context, queue, asked.leases, asked.unfenced, outputs, asked.handlers_to_cancel
             )
             # Queued jobs first: one that is claimed in between is active then, and completed as such.
             statements = (*waiting(queue), statement)
             results = (yield self._ending(queue, statements, asked.ids, own=own))[0]
             done = {row[0] for result in results[: len(statements) - 1] for row in read_rows(result)}
             rows = read_rows(results[len(statements) - 1])
-            if rows and rows[0][1] and not queue.on_complete:
-                # The queue wants completion jobs since it was cached; no active job was completed.
+            if rows and rows[0][1]:
+                # Declined: the queue was changed since it was cached, and no active job was completed.
                 return done | (yield from end((yield from self._context.reload(name))))
             return done | {row[0] for row in rows if row[0] is not None}
 
@@ -208,12 +209,14 @@ class ManualOperations:
 
         def end(queue: Queue) -> Operation[dict[UUID, JobState]]:
             failures = dict.fromkeys(asked.ids, failure)
-            leases, unfenced, elsewhere = asked.leases, asked.unfenced, asked.elsewhere
-            statements = tuple(bind_fail(self._context, queue, leases, unfenced, failures, elsewhere))
+            leases, unfenced, handlers_to_cancel = asked.leases, asked.unfenced, asked.handlers_to_cancel
+            statements = tuple(
+                bind_fail(self._context, queue, leases, unfenced, failures, handlers_to_cancel)
+            )
             # A slot that is taken meanwhile aborts the statements, but must not abort the caller's transaction.
             batch = self._ending(queue, statements, asked.ids, own=own, frees=True)
             results = yield batch if own else InSavepoint(batch)
-            rows = [row for result in results[0][:2] for row in read_rows(result)]
+            rows = [row for result in results[0][: len(statements)] for row in read_rows(result)]
             return {row[0]: JobState(row[1]) for row in rows}
 
         asked = parse_targets(name, targets, handled)

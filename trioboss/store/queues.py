@@ -7,14 +7,14 @@ from typing import Any
 import attrs
 
 from trioboss.errors import QueueBusy, QueueExists, QueueInUse, StatementFailed, UnknownQueue, UsageError
-from trioboss.model.check import check_name
+from trioboss.model.check import check_name, shown
 from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue, changed_settings, make_settings
 from trioboss.model.states import JobState
 from trioboss.postgres.errors import is_lock_not_available, is_permission_denied
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.postgres.wire import BoundStatement, read_rows
-from trioboss.sql import COMMON_LEAF
+from trioboss.sql import COMMON_TABLE
 from trioboss.store.context import Context, text_array
 from trioboss.store.rows import read_first, read_queues
 
@@ -36,7 +36,7 @@ class QueueOperations:
             raise UsageError(f"queue: {name!r} is for completion jobs: fetch_completed makes it when needed")
         settings = make_settings({**self._context.queue_defaults, **options})
         yield from self._check_dead_letter(name, settings.dead_letter)
-        table = f"j{hashlib.md5(name.encode()).hexdigest()}" if settings.partition else COMMON_LEAF
+        table = f"j{hashlib.md5(name.encode()).hexdigest()}" if settings.partition else COMMON_TABLE
         values = attrs.asdict(settings) | {"queue": name, "table_name": table}
         made = yield from self._rebuild(name, "created", self._context.bind("create_queue", **values))
         self._context.forget(name)
@@ -81,6 +81,8 @@ class QueueOperations:
 
     def get_all(self, names: Iterable[str] | None = None) -> Operation[list[Queue]]:
         """All queues, or those of these names, by name."""
+        if isinstance(names, str):  # otherwise its letters would be the names
+            raise UsageError(f"names: {shown(names)} is one name: use a list of names, or `get_queue`")
         if names is not None:
             return (yield from self._get_named([check_name("names", name) for name in names]))
         found = read_queues((yield Batch((self._context.bind("get_queues"),))))

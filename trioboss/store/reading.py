@@ -11,12 +11,12 @@ from trioboss.model.check import (
     check_flag,
     check_instant,
     check_key,
-    check_known,
     check_name,
     check_uuid,
 )
 from trioboss.model.explanation import Explanation, Reason
 from trioboss.model.job import FindOptions, Job
+from trioboss.model.option_names import check_known
 from trioboss.model.payload import encode
 from trioboss.model.queue import Queue
 from trioboss.model.states import JobState
@@ -46,7 +46,7 @@ class ReadOperations:
     def find_jobs(self, name: str, filters: Mapping[str, Any]) -> Operation[list[Job]]:
         """Jobs that pass all filters given, in order of their ids, or newest first."""
         check_name("queue", name)
-        check_known("find_jobs", filters, FindOptions.__annotations__)
+        check_known("find_jobs", filters, FindOptions.__annotations__, ("conn",), {"key": "singleton_key"})
         values = _checked_filters(filters)
         newest = "newest_" if values.pop("newest", False) else ""
         names = ["find_job_by_id"]
@@ -76,10 +76,11 @@ class ReadOperations:
         rows = yield from self._context.on_queue(name, read)
         if rows:
             return explain(Obstacles(*rows[0]))
-        job = yield from self.get_job(name, wanted)
-        if job is None:
+        ends = read_first((yield Batch((self._context.bind("get_end", queue=name, id=wanted),))))
+        if not ends:
             return Explanation(Reason.UNKNOWN, f"there is no job {wanted} in queue {name!r}")
-        return Explanation(Reason.ENDED, f"{_ENDINGS[job.state]} at {show_clock(job.completed_on)}")
+        ((outcome, ended_on),) = ends
+        return Explanation(Reason.ENDED, f"{_ENDINGS[JobState(outcome)]} at {show_clock(ended_on)}")
 
 
 _ENDINGS = {

@@ -1,6 +1,7 @@
 """Operations that send jobs of a dead letter queue back."""
 
 from collections import Counter
+from collections.abc import Sequence
 from uuid import UUID
 
 import attrs
@@ -9,7 +10,7 @@ from trioboss.errors import UsageError
 from trioboss.model.check import check_count, check_name
 from trioboss.model.job import Redriven
 from trioboss.postgres.operation import Batch, Operation
-from trioboss.store.context import Context
+from trioboss.store.context import Context, uuid_array
 from trioboss.store.rows import read_first
 
 __all__ = ["DeadLetterGroup", "RedriveOperations"]
@@ -94,13 +95,14 @@ class RedriveOperations:
         last: UUID | None,
         limit: int,
         *,
+        ids: Sequence[UUID] | None = None,
         force: bool = False,
     ) -> Operation[tuple[Redriven, UUID | None]]:
         """Send one chunk of them: those after the id ``after`` and up to ``last``. Also returns the id after which the
         next chunk begins, or None if there are no more.
         """
         table, values = yield from self._check(name, to, source)
-        values |= {"after": after, "last": last}
+        values |= {"after": after, "last": last, "ids": None if ids is None else uuid_array(ids)}
         redrive = self._context.bind("redrive", table, limit=limit, force=force, **values)
         rows = read_first((yield Batch((redrive,))))
         moved = Counter(destination for _, destination, sent, _ in rows if sent)
@@ -110,6 +112,12 @@ class RedriveOperations:
         return Redriven(moved.total(), dict(moved), unroutable, refused, live), (
             rows[-1][0] if len(rows) == limit else None
         )
+
+    def move_selected(self, name: str, ids: Sequence[UUID]) -> Operation[Redriven]:
+        """Send the jobs of these ids to the queues in which they failed."""
+        before = UUID(int=max(0, min(ids).int - 1))
+        moved, _ = yield from self.move(name, None, None, before, max(ids), len(ids), ids=ids)
+        return moved
 
     def _check(
         self, name: str, to: str | None, source: str | None

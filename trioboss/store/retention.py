@@ -50,10 +50,10 @@ class RetentionOperations:
     def _prune_queue(self, name: str) -> Operation[None]:
         """Queued jobs and ended ones."""
         queue = yield from self._context.reload(name)
-        for leaf, pages in (yield from self._count_pages("live_job")):
-            if leaf == queue.table_name:
+        for table, pages in (yield from self._count_pages("live_job")):
+            if table == queue.table_name:
                 for part in _parts(pages):
-                    yield from self._purge_part(leaf, part)
+                    yield from self._purge_part(table, part)
         days = read_first((yield Batch((self._context.bind("list_days"),))))
         for day in sorted({day for history, day in days if history == "archive"}):
             ((over, *_),) = read_first((yield Batch((self._context.bind("examine_day", day=day),))))
@@ -67,6 +67,7 @@ class RetentionOperations:
         except Exception as error:
             if not is_rejected(error):
                 raise
+            # Raised at the end, so that it is reported; the other parts have run by then.
             failures.append(error)
 
     def _prune_small_tables(self) -> Operation[None]:
@@ -90,16 +91,16 @@ class RetentionOperations:
         yield from self._repeat("purge_orphans")
 
     def _purge_queued(self) -> Operation[None]:
-        for leaf, pages in (yield from self._count_pages("live_job")):
+        for table, pages in (yield from self._count_pages("live_job")):
             try:
                 for part in _parts(pages):
-                    yield from self._purge_part(leaf, part)
+                    yield from self._purge_part(table, part)
             except Exception as error:
                 if not is_table_gone(error):  # with its queue
                     raise
 
-    def _purge_part(self, leaf: str, part: dict[str, str]) -> Operation[None]:
-        purge = self._context.bind("purge_queued", leaf, **part)
+    def _purge_part(self, table: str, part: dict[str, str]) -> Operation[None]:
+        purge = self._context.bind("purge_queued", table, **part)
         try:
             yield Batch((purge,))
         except Exception as error:

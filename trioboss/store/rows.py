@@ -1,7 +1,7 @@
 """Rows become jobs, queues, schedules and statistics here; the rows of claims in claiming.py."""
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 import attrs
@@ -30,7 +30,12 @@ def read_first(results: Results) -> list[tuple[Any, ...]]:
 
 _RENAMED = {"name": "queue", "source_name": "source_queue"}
 _FIELDS = frozenset(field.name for field in attrs.fields(Job))
-_CONVERTERS: Mapping[str, Callable[[Any], object]] = {"state": JobState, "readiness": Readiness}
+_CONVERTERS: Mapping[str, Callable[[Any], object]] = {
+    "state": JobState,
+    "readiness": Readiness,
+    # The only time that the view has without a zone, as pg-boss has it.
+    "singleton_on": lambda slot: None if slot is None else slot.replace(tzinfo=UTC),
+}
 _DEFAULTS = attrs.asdict(QueueSettings())
 
 

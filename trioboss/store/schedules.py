@@ -8,7 +8,7 @@ from uuid import UUID
 
 import attrs
 
-from trioboss.errors import UnknownQueue, UsageError
+from trioboss.errors import UsageError
 from trioboss.model.check import check_name
 from trioboss.model.job import NewJob
 from trioboss.model.payload import encode
@@ -33,7 +33,7 @@ class ScheduleOperations:
     ) -> Operation[None]:
         """Create or replace the schedule of that key."""
         check_name("queue", name)
-        job = NewJob.from_options(None, options)
+        job = NewJob.from_options(None, options, ("tz", "key", "missed", "conn"), "schedule")
         values = {
             "queue": name,
             "key": _check_key(key),
@@ -47,8 +47,7 @@ class ScheduleOperations:
         require_key((yield from self._context.reload(name)), job)
         if job.dead_letter is not None:
             yield from self._context.reload(job.dead_letter)
-        if not read_first((yield Batch((self._context.bind("schedule", **values),)))):
-            raise UnknownQueue(name)
+        yield from self._context.refer_to(name, self._context.bind("schedule", **values))
 
     def unschedule(self, name: str, key: str) -> Operation[None]:
         """Remove the schedule of that key; one that does not exist is fine."""

@@ -102,6 +102,7 @@ class SendOperations:
         """
         # A key is sent as `send_singleton` does it: of two calls at the same time one is refused, and updates then.
         unique_until = "started" if job.id is None else None
+        # Between the two another session can take the job away, or send one: then the other of the two succeeds.
         for _ in range(_MOST_TRIES):
             if updated := (yield from update()):
                 return updated[0], False
@@ -133,6 +134,7 @@ class SendOperations:
 
     def send_and_notify(self, name: str, send: PendingSend) -> Operation[bool]:
         """The same for one, which notifies idle dispatchers by its own commit, unless another sender is doing so."""
+        # The cache may be outdated. The statement checks the policy itself, and inserts nothing if it is another one.
         queue = yield from self._context.find(name)
         values = {"queue": name, "id": send.id, "data": send.data}
         try:
@@ -209,7 +211,7 @@ class SendOperations:
         key = job.singleton_key
         values = start(job) | {"queue": queue.name, "id": id, "data": data, "notify": notify}
         values |= {"priority": job.priority, "singleton_key": key, "options": overrides(job)}
-        values["once"] = None if unique_until is None else f"{unique_until}:{key or ''}"
+        values["unique_key"] = None if unique_until is None else f"{unique_until}:{key or ''}"
         if job.singleton_seconds is None:
             return self._context.bind("send", queue.table_name, **values)
         values["singleton_seconds"] = job.singleton_seconds
@@ -299,8 +301,7 @@ class SendOperations:
         """Let a queue get a job for each event of that name."""
         check_name("event", event)
         check_name("queue", name)
-        if not read_first((yield Batch((self._context.bind("subscribe", event=event, queue=name),)))):
-            raise UnknownQueue(name)
+        yield from self._context.refer_to(name, self._context.bind("subscribe", event=event, queue=name))
 
     def unsubscribe(self, event: str, name: str) -> Operation[None]:
         """End a subscription; one that does not exist is fine."""

@@ -60,6 +60,7 @@ class SettleAndClaimOperations:
             states = yield from self._read_settled(settling, answers[:settled])
             claim = claiming.read(self._context, answers[settled:])
             claim = yield from claims.refresh_options(queue, claim)
+            # The dispatcher claims again at once if there are more: it only must not wait while there are some.
             claim = yield from claims.claim_again(queue, request, claim, fill=False)
             return SettledAndClaimed(states, claim)
 
@@ -149,7 +150,7 @@ class SettleAndClaimOperations:
             return {}
         settled, declined = settling.read(results)
         if declined:
-            # complete.sql ended nothing, because the queue wants completion jobs now: settle again as it is.
+            # No job was completed, because the queue is not as it was cached: settle again as it is.
             self._context.forget(settling.queue.name)
             completed = Settlements(settling.settlements.completed)
             settled |= yield from SettleOperations(self._context).settle(settling.queue.name, completed)

@@ -40,6 +40,9 @@ LOCK_WAIT = "200ms"
 _SHORT_LOCK_WAIT = "20ms"
 # After so many settlements that waited in vain, all that are left are postponed without another try.
 _MOST_WAITS = 10
+# How many attempts one statement fails or releases. Its joins compare each with each, because the planner cannot know
+# how many there are: the 4,000 of a worker that was killed, or stops, took half a minute at once, and 1 s in pieces.
+_PIECE = 100
 # The beginning of the errors that `_settle_alone` writes in the place of an output or error that was rejected.
 _UNWRITABLE = '{"message": "its '
 
@@ -61,21 +64,20 @@ class SettlePlan:
     """
 
     def read(self, results: Sequence[PGresult]) -> tuple[dict[UUID, JobState], bool]:
-        """The new states of the jobs that were settled; and whether complete.sql declined, because the queue wants
-        completion jobs and the cached one did not.
+        """The new states of the jobs that were settled; and whether completing was declined: the queue is not as it was
+        cached, it wants completion jobs now, or keeps its completed jobs.
         """
         rest = list(results)
         settled: dict[UUID, JobState] = {}
         declined = False
         if self.settlements.completed:
-            done, on_complete = _read_completed(rest.pop(0), self.settlements)
+            done, declined = _read_completed(rest.pop(0), self.settlements)
             settled |= dict.fromkeys(done, JobState.COMPLETED)
-            declined = on_complete and not self.queue.on_complete
         if self.settlements.failed:
-            for _ in range(2):  # retry_failed.sql and fail.sql
+            for _ in range(2 * len(_split(self.settlements.failed))):  # retry_failed.sql and fail.sql
                 settled |= {row[0]: JobState(row[1]) for row in read_rows(rest.pop(0))}
-        if self.settlements.released:
-            settled |= {row[0]: JobState.RETRY for row in read_rows(rest.pop(0))}
+        for result in rest:
+            settled |= {row[0]: JobState.RETRY for row in read_rows(result)}
         return settled, declined
 
 
@@ -97,11 +99,9 @@ def plan_settling(
         leases = [lease for lease, _ in settlements.failed]
         statements += bind_fail(context, queue, leases, (), failures, lock_wait=lock_wait)
         ended += failures
-    if settlements.released:
-        released = lease_arrays(settlements.released)
-        statements.append(
-            context.bind("release", queue.table_name, queue=queue.name, lock_wait=lock_wait, **released)
-        )
+    values = {"queue": queue.name, "lock_wait": lock_wait}
+    for piece in _split(_in_order(settlements.released)):
+        statements.append(context.bind("release", queue.table_name, **values, **lease_arrays(piece)))
     # A failed or released job may be claimed at once by another dispatcher. A completed one only lets others run if
     # it owned a key, and then this dispatcher may have claimed them along with it: notify_leftover.sql checks that.
     notifications: list[BoundStatement] = []
@@ -114,24 +114,31 @@ def plan_settling(
     return SettlePlan(queue, settlements, tuple(statements), tuple(notifications))
 
 
+def _complete_statement(queue: Queue) -> str:
+    # Each but complete_with_copy.sql declines if the queue is not as it was cached.
+    if queue.on_complete:
+        return "complete_with_copy"
+    return "complete" if queue.keep_completed else "complete_unkept"
+
+
 def bind_complete(
     context: Context,
     queue: Queue,
     leases: Iterable[Lease],
     unfenced: Iterable[UUID],
     outputs: dict[UUID, str],
-    elsewhere: Sequence[UUID] = (),
+    handlers_to_cancel: Sequence[UUID] = (),
     lock_wait: str | None = None,
 ) -> BoundStatement:
     """The statement that completes these jobs."""
     # Most handlers return nothing: without outputs the statement has no document to search.
     given = [f'"{id}":{output}' for id, output in outputs.items() if output != "null"]
     return context.bind(
-        "complete_with_copy" if queue.on_complete else "complete",
+        _complete_statement(queue),
         queue.table_name,
         queue=queue.name,
         outputs="{" + ",".join(given) + "}" if given else None,
-        elsewhere=uuid_array(elsewhere) if elsewhere else None,
+        handlers_to_cancel=uuid_array(handlers_to_cancel) if handlers_to_cancel else None,
         lock_wait=lock_wait,
         **lease_arrays(leases, unfenced),
     )
@@ -143,29 +150,47 @@ def bind_fail(
     leases: Iterable[Lease],
     unfenced: Iterable[UUID],
     failures: dict[UUID, Failure],
-    elsewhere: Sequence[UUID] = (),
+    handlers_to_cancel: Sequence[UUID] = (),
     lock_wait: str | None = None,
 ) -> list[BoundStatement]:
     """The statements that fail these attempts."""
-    # Two statements with the same parameters, in one transaction: the second ends the jobs that the first left.
-    given = ",".join(f'"{id}":[{failure.as_json()}]' for id, failure in failures.items())
-    values = lease_arrays(leases, unfenced) | {"queue": queue.name, "failures": "{" + given + "}"}
-    if elsewhere:
-        values["elsewhere"] = uuid_array(elsewhere)
+    values: dict[str, object] = {"queue": queue.name}
+    if handlers_to_cancel:
+        values["handlers_to_cancel"] = uuid_array(handlers_to_cancel)
     if lock_wait:
         values["lock_wait"] = lock_wait
-    return [context.bind(name, queue.table_name, **values) for name in ("retry_failed", "fail")]
+    pieces: list[tuple[Sequence[Lease], Sequence[UUID]]] = [
+        *((piece, ()) for piece in _split(_in_order(leases))),
+        *(((), piece) for piece in _split(sorted(unfenced))),
+    ]
+    statements = []
+    for fenced, others in pieces:
+        ids = (*(lease.id for lease in fenced), *others)
+        given = ",".join(f'"{id}":[{failures[id].as_json()}]' for id in ids)
+        terms = lease_arrays(fenced, others) | values | {"failures": "{" + given + "}"}
+        # Two statements with the same parameters, in one transaction: the second ends the jobs that the first left.
+        statements += [context.bind(name, queue.table_name, **terms) for name in ("retry_failed", "fail")]
+    return statements
+
+
+def _in_order(leases: Iterable[Lease]) -> list[Lease]:
+    """In the order in which one statement locks them, so that two transactions do not wait for each other."""
+    return sorted(leases, key=lambda lease: lease.id)
+
+
+def _split(items: Sequence[T]) -> list[Sequence[T]]:
+    return [items[start : start + _PIECE] for start in range(0, len(items), _PIECE)]
 
 
 def _read_completed(result: PGresult, settlements: Settlements) -> tuple[list[UUID], bool]:
-    """The ids that were completed, and whether the queue wants completion jobs."""
+    """The ids that were completed, and whether the statement declined."""
     if not result.ntuples:
         return [], False
-    first, on_complete = read_row(result, 0)[:2]
+    first, declined = read_row(result, 0)[:2]
     if first is not None and result.ntuples == len(settlements.completed):
         # Nearly always all of them were completed, and the rows need not be read.
-        return [lease.id for lease, _ in settlements.completed], on_complete
-    return [row[0] for row in read_rows(result) if row[0] is not None], on_complete
+        return [lease.id for lease, _ in settlements.completed], declined
+    return [row[0] for row in read_rows(result) if row[0] is not None], declined
 
 
 # -- operations

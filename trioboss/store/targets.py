@@ -57,8 +57,8 @@ class TargetSet:
         return sorted({*self.plain, *(job.id for job in self.jobs if job.lease is None)})
 
     @property
-    def elsewhere(self) -> list[UUID]:
-        """The jobs that somebody else than their handler settles: their workers have to be told."""
+    def handlers_to_cancel(self) -> list[UUID]:
+        """The jobs that another caller than their handler settles: their workers are notified and cancel them."""
         return sorted(set(self.ids) - {handed.job.id for handed in self.handed})
 
     def report(self, states: Mapping[UUID, JobState], error: str = "", *, own: bool) -> None:

@@ -26,7 +26,8 @@ TRIOBOSS_DSN=$DEPLOY trioboss migrate version_2:app
 # end second
 
 # begin replace
-TRIOBOSS_DSN=$JOBS trioboss worker version_2:app --no-migrate &
+TRIOBOSS_DSN=$JOBS trioboss worker version_2:app --no-migrate --health "$PORT" &
+until curl --fail --silent --output /dev/null "http://127.0.0.1:$PORT/ready"; do sleep 0.2; done
 kill -TERM $old
 wait $old
 # end replace

@@ -16,7 +16,7 @@ async def main() -> None:
             # The policy of the queue: one job of a key that waits for its first attempt.
             await show("short", await boss.send("totals", singleton_key="ann"))
         for _ in range(2):
-            # Whatever the policy: one job of a key that has not ended.
+            # Under every policy: one job of a key that has not ended.
             await show("once", await boss.send_once("digests", None, key="ann"))
         for _ in range(2):
             # One job of a key in each day.

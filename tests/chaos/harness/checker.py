@@ -31,7 +31,7 @@ from tests.chaos.harness.lateness import find_early, find_late
 from tests.chaos.harness.limits import find_over_limit
 from tests.chaos.harness.ordering import find_out_of_order, find_overlapped
 
-__all__ = ["CHECKS", "Verdict", "check"]
+__all__ = ["CHECKS", "CheckResult", "check"]
 
 TERMINAL = ("completed", "failed", "cancelled")
 
@@ -39,7 +39,7 @@ Find = Callable[[History], Iterable[str]]
 
 
 @attrs.frozen
-class Verdict:
+class CheckResult:
     """The violations, by the name of the check."""
 
     found: dict[str, list[str]]
@@ -55,9 +55,9 @@ class Verdict:
         return "\n".join([counts, *lines])
 
 
-def check(history: History) -> Verdict:
+def check(history: History) -> CheckResult:
     """Make every check."""
-    return Verdict({name: list(find(history)) for name, find in CHECKS.items()})
+    return CheckResult({name: list(find(history)) for name, find in CHECKS.items()})
 
 
 def find_lost(history: History) -> Iterator[str]:

@@ -17,7 +17,7 @@ from benchmarks.harness.progress import log
 from benchmarks.harness.report import Report
 from benchmarks.harness.tables import Table
 from tests.chaos.harness.chaos_run import run
-from tests.chaos.harness.checker import Verdict, check
+from tests.chaos.harness.checker import CheckResult, check
 from tests.chaos.harness.figures import count, count_by_fault
 from tests.chaos.harness.history import History
 from tests.chaos.harness.plan import QUICK, Plan, soak
@@ -53,17 +53,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     described = {"machine": describe_machine(Path(tempfile.gettempdir())), "versions": describe_versions()}
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     history = run(plan, folder, log)
-    verdict = check(history)
-    report = _report(plan, verdict, history, time.monotonic() - began)
+    result = check(history)
+    report = _report(plan, result, history, time.monotonic() - began)
     print(report.render(), flush=True)
     command = " ".join(["python -m tests.chaos", *public_arguments(given)])
     environment = {"command": command, "plan": attrs.asdict(plan), **described}
     log(f"stored in {report.save(results, environment)}")
-    if verdict.is_good:
+    if result.is_good:
         shutil.rmtree(folder)
     else:
-        print(f"{verdict}\nThe journals are in {folder}.")
-    return int(not verdict.is_good)
+        print(f"{result}\nThe journals are in {folder}.")
+    return int(not result.is_good)
 
 
 def _parse(arguments: Sequence[str]) -> tuple[Plan, Path]:
@@ -103,9 +103,9 @@ def _parse(arguments: Sequence[str]) -> tuple[Plan, Path]:
     return attrs.evolve(plan, **given), found.results
 
 
-def _report(plan: Plan, verdict: Verdict, history: History, seconds: float) -> Report:
+def _report(plan: Plan, result: CheckResult, history: History, seconds: float) -> Report:
     violations = Table("Violations", ("check", "violations"))
-    for name, lines in verdict.found.items():
+    for name, lines in result.found.items():
         violations.add(name.replace("_", " "), len(lines))
     figures = {"seconds": seconds, **count(history)}
     events = Table(f"What happened (seed {plan.seed})", ("event", "count"))
@@ -115,5 +115,5 @@ def _report(plan: Plan, verdict: Verdict, history: History, seconds: float) -> R
     faults = Table("Faults", ("fault", "count", "seconds", "leases that it may have ended"))
     for kind, found in count_by_fault(history).items():
         faults.add(kind, *found)
-    measures: dict[str, Any] = {"violations": verdict.found, "figures": figures}
+    measures: dict[str, Any] = {"violations": result.found, "figures": figures}
     return Report("chaos" if not plan.steady else "soak", [violations, events, faults], measures=measures)

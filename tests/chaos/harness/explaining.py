@@ -9,7 +9,16 @@ import attrs
 
 from tests.chaos.harness.history import EndedAttempt, Exit, Fault, History, JobRow, Start
 
-__all__ = ["CLOCKS", "CRASHES", "TICK", "UNAVAILABLE", "explains", "find_gave_up", "find_unexplained"]
+__all__ = [
+    "CLOCKS",
+    "CRASHES",
+    "REASONS",
+    "TICK",
+    "UNAVAILABLE",
+    "explains",
+    "find_gave_up",
+    "find_unexplained",
+]
 
 CRASHES = ("restart", "failover")
 """Faults that may undo what was committed asynchronously."""
@@ -30,7 +39,7 @@ _GIVES_BACK = {
     "term": 0.0,
     **{kind: s for kind, s in _TAKES_LEASES.items() if kind not in ("kill", "poison")},
 }
-_REASONS = {"lost": _TAKES_LEASES, "expired": _TAKES_LEASES, "released": _GIVES_BACK}
+REASONS = {"lost": _TAKES_LEASES, "expired": _TAKES_LEASES, "released": _GIVES_BACK}
 
 _KILLED, _POISONED, _STOPPED = -9, 137, 0  # exit codes
 UNAVAILABLE = 75
@@ -93,7 +102,7 @@ def _unexplained_ends(history: History) -> Iterator[str]:
     for end in history.ended:
         lasted = end.ended_on - end.leased_on
         in_time = end.outcome == "expired" and lasted >= expiries.get(end.id, 0) / 2
-        if end.outcome in _REASONS and not in_time and not _has_fault(end, history):
+        if end.outcome in REASONS and not in_time and not _has_fault(end, history):
             found = f"{end.outcome} after {lasted:.2f} s without a fault"
             yield f"{end.id}: attempt {end.attempt} of {end.worker} was {found}"
 
@@ -109,7 +118,7 @@ def _has_fault(end: EndedAttempt, history: History) -> bool:
 
 def explains(fault: Fault, end: EndedAttempt) -> bool:
     """Whether a fault can be the reason why an attempt ended without a result."""
-    reasons = _REASONS.get(end.outcome, {})
+    reasons = REASONS.get(end.outcome, {})
     return (
         fault.kind in reasons
         and (fault.target in (None, end.worker) or end.worker is None)

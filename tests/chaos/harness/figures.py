@@ -1,11 +1,11 @@
-"""What happened in a run, in numbers."""
+"""The events of a run, in numbers."""
 
 from collections import Counter, defaultdict
 from itertools import pairwise
 from statistics import median
 from uuid import UUID
 
-from tests.chaos.harness.explaining import explains
+from tests.chaos.harness.explaining import REASONS, explains
 from tests.chaos.harness.history import History, Start
 
 __all__ = ["count", "count_by_fault"]
@@ -59,10 +59,11 @@ def count_by_fault(history: History) -> dict[str, tuple[int, float, int]]:
     Faults overlap: a lease counts for each kind that explains its end.
     """
     found: dict[str, tuple[int, float, int]] = {}
+    ended = [end for end in history.ended if end.outcome in REASONS]  # a long run has a million others
     for kind in sorted({fault.kind for fault in history.faults}):
         faults = [fault for fault in history.faults if fault.kind == kind]
         seconds = sum(fault.until - fault.at for fault in faults)
-        taken = sum(any(explains(fault, end) for fault in faults) for end in history.ended)
+        taken = sum(any(explains(fault, end) for fault in faults) for end in ended)
         found[kind] = (len(faults), seconds, taken)
     return found
 

@@ -1,4 +1,4 @@
-"""What happened in a run, as values. All times are seconds of one clock, whichever process recorded them."""
+"""The events of a run, as values. All times are seconds of one clock, whichever process recorded them."""
 
 from uuid import UUID
 
@@ -22,7 +22,7 @@ __all__ = [
 
 @attrs.frozen
 class QueueRules:
-    """What the checker needs to know about a queue."""
+    """The properties of a queue that the checker needs."""
 
     one_at_a_time: bool = False
     """No two jobs of a key are active at once."""
@@ -150,7 +150,7 @@ class EndedAttempt:
 
 @attrs.frozen
 class Fault:
-    """What the nemesis did, to which process (None: to all), and until when."""
+    """An action of the nemesis, to which process (None: to all), and until when."""
 
     kind: str
     at: float

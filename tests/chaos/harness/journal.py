@@ -1,4 +1,4 @@
-"""What a process did, line by line, in a file that survives the process.
+"""The actions of a process, line by line, in a file that survives the process.
 
 Times are of CLOCK_MONOTONIC: all processes of a machine share it, and no fault can set it.
 """

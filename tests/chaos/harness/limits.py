@@ -30,7 +30,10 @@ def find_over_limit(history: History) -> Iterator[str]:
         ends = float("inf") if ended is None else ended
         for limit in _limits(send, history.rules(send.queue)):
             until = ends if limit.endswith("alive") else min(ends, firsts.get(send.id, ends))
-            lives[limit, send.queue, send.key].append((send.answered, until, send.id))
+            if (
+                send.answered < until
+            ):  # otherwise it was leased or ended before its answer: nothing is certain
+                lives[limit, send.queue, send.key].append((send.answered, until, send.id))
     for group, found in lives.items():
         yield from _find_overlaps(group, found)
 

@@ -1,4 +1,4 @@
-"""What happens in a run: jobs of every policy, length and size, faults of every kind, all from one seed."""
+"""The plan of a run: jobs of every policy, length and size, faults of every kind, all from one seed."""
 
 import random
 import zlib
@@ -52,7 +52,7 @@ class PlannedSend:
     slot: float | None = None
     """Of send_throttled: the length of a slot in seconds."""
     changes: tuple[str, ...] = ()
-    """What the producer does with the job afterwards: cancel, and perhaps resume."""
+    """The action of the producer on the job afterwards: cancel, and perhaps resume."""
 
 
 @attrs.frozen(kw_only=True)

@@ -32,8 +32,16 @@
         if (!element.title.includes("\n")) element.title = `${formatFull(at)}\n${element.title}`;
       }
     }
+    for (const element of within.querySelectorAll(".tick[data-at]")) {
+      element.title = `${formatFull(new Date(element.dataset.at))}\n${element.title}`;
+    }
     for (const element of within.querySelectorAll("svg text[data-time]")) {
       element.textContent = minutes.format(new Date(element.dataset.time));
+    }
+    for (const element of within.querySelectorAll("svg title[data-time]")) {
+      const [utc, ...values] = element.textContent.split("\n");
+      element.textContent = [formatFull(new Date(element.dataset.time)), ...values, `${utc} UTC`].join("\n");
+      element.removeAttribute("data-time");
     }
   }
 
@@ -77,7 +85,7 @@
     }
   }
 
-  // What was not changed is sent as it came: the field shows no fractions of a second.
+  // A time that was not changed is sent as it came: the field shows no fractions of a second.
   function sendInstants(event) {
     for (const field of event.target.querySelectorAll("input[data-instant]")) {
       event.formData.set(field.name, field.value === field.dataset.shown ? field.dataset.instant : toInstant(field.value));
@@ -106,7 +114,7 @@
       || (focused !== null && element.contains(focused) && /^(INPUT|SELECT|TEXTAREA)$/.test(focused.tagName));
   }
 
-  // What a control does: the same one is found again by it in new markup.
+  // The effect of a control: by it the same one is found again in new markup.
   function purpose(control) {
     const fields = control.form && control.form.elements.fields;
     return `${control.tagName} ${control.getAttribute("href") || (fields && fields.value) || control.textContent}`;
@@ -167,7 +175,11 @@
     disconnect();
     hasEnded = true;
     show("database-error", "Deleted");
-    byId("done").textContent = JSON.parse(event.data);
+    tell(JSON.parse(event.data));
+  }
+
+  function tell(text) {
+    byId("done").textContent = text;
     byId("done").hidden = false;
   }
 
@@ -216,6 +228,31 @@
     showSelection();
   }
 
+  // An action on many jobs is done in chunks: the answer to one has the form of the next. They are sent from here, so that
+  // the page stays in the history once, and a reload repeats nothing.
+  async function act(form) {
+    for (let next = form; next; next = document.querySelector("form[data-chunks][data-continue]")) {
+      for (const button of next.querySelectorAll("button")) button.disabled = true;
+      const answer = await fetch(next.action, { method: "POST", body: new URLSearchParams(new FormData(next)) });
+      if (answer.redirected) return location.replace(answer.url);
+      const found = new DOMParser().parseFromString(await answer.text(), "text/html");
+      document.title = found.title;
+      byId("main").innerHTML = found.querySelector("main").innerHTML;
+      writeTimes(byId("main"));
+      const wrong = document.querySelector('#main [role="alert"] ~ form input:not([type="hidden"])');
+      if (wrong) wrong.focus();
+    }
+  }
+
+  function submit(event) {
+    if (!event.target.matches("form[data-chunks]")) return;
+    event.preventDefault();
+    act(event.target).catch(() => {
+      for (const button of document.querySelectorAll("#main button")) button.disabled = false;
+      tell("The dashboard does not answer. Press the button to go on.");
+    });
+  }
+
   // The server has written the result: the address should not show it again.
   function forgetResult() {
     const query = new URLSearchParams(location.search);
@@ -227,12 +264,13 @@
   // Links to the jobs of a day mean days in UTC: here those of the browser's zone.
   function setDays() {
     const midnight = startOfDay(0);
+    const chosen = Date.parse(new URLSearchParams(location.search).get("since"));
     for (const link of document.querySelectorAll("a[data-day]")) {
       const address = new URL(link.href);
       address.searchParams.set("since", startOfDay(DAYS[link.dataset.day]));
       if (link.dataset.day === "yesterday") address.searchParams.set("until", midnight);
       link.href = address.href;
-      if (address.searchParams.get("since") === new URLSearchParams(location.search).get("since")) link.setAttribute("aria-current", "true");
+      if (Date.parse(address.searchParams.get("since")) === chosen) link.setAttribute("aria-current", "true");
     }
   }
 
@@ -253,6 +291,7 @@
   writeTimes(document);
   writeFields();
   document.addEventListener("formdata", sendInstants);
+  document.addEventListener("submit", submit);
   for (const current of document.querySelectorAll("nav [aria-current]")) current.scrollIntoView({ block: "nearest", inline: "center" });
   setInterval(writeAges, 1000);
   prepareSelection();
@@ -266,5 +305,5 @@
     setPaused(paused);
   }
   const going = document.querySelector("[data-continue]");
-  if (going) setTimeout(() => (going.href ? location.replace(going.href) : going.submit()), 50);
+  if (going) setTimeout(() => (going.href ? location.replace(going.href) : going.requestSubmit()), 50);
 })();

@@ -29,7 +29,11 @@ def main(argv: list[str] | None = None) -> int:
     given = parser.parse_args(argv)
     check_positive(given, "target")
     page = page_path(given.out, given.page)
-    with open_run(given, needs_database=check_source(given)) as run, describe_queries(run.spark, "all"):
+    needs_database = check_source(given)
+    with (
+        open_run(given, needs_database=needs_database, folder=given.out) as run,
+        describe_queries(run.spark, "all"),
+    ):
         source = source_of(given, run.dsn)
         print_report(report(source, given.out, spark=run.spark, page=page, progress=run.progress), page)
         audited = audit(source, spark=run.spark, progress=run.progress)

@@ -26,7 +26,7 @@ from trioboss.pipeline.manifest import FOLDERS, Batch, Manifest
 from trioboss.pipeline.options import need_dsn
 from trioboss.pipeline.planning import read_horizon
 from trioboss.pipeline.progress import Progress, Reporter, report_end
-from trioboss.pipeline.query import parse_redact
+from trioboss.pipeline.redaction import check_columns, parse_redact
 from trioboss.pipeline.session import get_session
 from trioboss.pipeline.stopping import Stop, stop_on_signals
 from trioboss.pipeline.taking import take_lake
@@ -73,6 +73,7 @@ def archive(
     adopt: bool = False,
     format: str | None = None,
     redact: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
     compact: bool = False,
     drop_pending: bool = False,
     wait: float = 5.0,
@@ -92,7 +93,8 @@ def archive(
 
     ``format``: parquet (the default of a new lake), or delta, which also makes the lake a set of Delta tables; a
     Parquet lake is converted to it. ``redact``: columns, or fields of JSON like ``data.customer.email``, that do not
-    leave the database; the lake keeps this for later exports (None: as it has it).
+    leave the database, and ``columns``: the only ones that do, besides those by which rows are told apart. The lake
+    keeps both for later exports (None: as it has them; empty: none are left out).
 
     A batch has about ``batch_rows``, read by tasks of about ``task_rows``, ``concurrency`` at a time. ``hold``: from
     now on retention keeps rows that are not in this lake (False: it no longer does; None: as before). ``adopt``: the
@@ -101,11 +103,12 @@ def archive(
     """
     spark, address = spark or get_session(), need_dsn(dsn)
     left_out = None if redact is None else check_redact(redact)
+    chosen = None if columns is None else check_columns(columns)
     with open_database(address, schema) as database, describe_queries(spark, "archive"):
         lake, sizes = Manifest(open_files(spark, to)), Sizes(batch_rows, task_rows, concurrency)
         export = take_lake(
-            spark, database, lake, address, adopt=adopt, format=format, redact=left_out, drop_pending=drop_pending,
-            sizes=sizes,
+            spark, database, lake, address, adopt=adopt, format=format, redact=left_out, columns=chosen,
+            drop_pending=drop_pending, sizes=sizes,
         )  # fmt: skip
         if hold is not None:
             export.hold(hold)
@@ -216,7 +219,7 @@ def main(argv: list[str] | None = None) -> int:
         with open_run(given) as run:
             print(f"{forget_lake(run.dsn, given.to, spark=run.spark, schema=given.schema)} lakes forgotten")
         return 0
-    with open_run(given) as run, stop_on_signals() as stop:
+    with open_run(given, folder=given.to) as run, stop_on_signals() as stop:
         try:
             exported = archive(
                 run.dsn,
@@ -228,6 +231,7 @@ def main(argv: list[str] | None = None) -> int:
                 adopt=given.adopt,
                 format=given.format,
                 redact=given.redact,
+                columns=_split(given.columns),
                 compact=given.compact,
                 drop_pending=given.drop_pending,
                 wait=given.wait,
@@ -278,12 +282,17 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     given = parser.parse_args(argv)
     check_positive(given, "interval")
     check_redact(given.redact or ())
+    check_columns(_split(given.columns) or ())
     check_positive(given, "wait", zero=True)
     return given
 
 
+def _split(names: str | None) -> list[str] | None:
+    return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
+
+
 def _add_lake_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the lake is to be, and how to repair it."""
+    """The layout that the lake is to have, and how to repair it."""
     parser.add_argument(
         "--adopt",
         action="store_true",
@@ -299,6 +308,11 @@ def _add_lake_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="COLUMN[.FIELD…]",
         help="leave this out, now and in later exports to this lake; may be repeated",
+    )
+    parser.add_argument(
+        "--columns",
+        metavar="COLUMN,…",
+        help="leave out all columns but these, and those by which rows are told apart, now and in later exports",
     )
     parser.add_argument(
         "--compact", action="store_true", help=f"join the small files of a day once there are {_COMPACT}"

@@ -34,8 +34,7 @@ from trioboss.store.context import text_array
 
 __all__ = ["Audit", "Finding", "audit", "find_violations", "main", "print_audit"]
 
-_JOBS = (*TRACED_JOBS, "dead_letter", "source_id")
-_QUEUED = ("source_queue", "source_id")
+_JOBS = (*TRACED_JOBS, "dead_letter", "source_id", "redriven_from")
 
 
 @attrs.frozen
@@ -100,11 +99,10 @@ def find_violations(
         ends.counted_ends(trace),
         ends.two_ends(trace),
         instants.wrong_instants(trace, tolerance),
-        dead_letters.doubled_dead_letters(jobs),
     ]
-    if history.queued is not None:
-        queued = history.queued
-        found.append(dead_letters.missing_dead_letters(jobs, queued.jobs, queued.read_on))
+    if (dead := history.dead_letters) is not None:
+        found.append(dead_letters.doubled_dead_letters(dead.jobs, history.attempts))
+        found.append(dead_letters.missing_dead_letters(jobs, dead.jobs, dead.until))
     return reduce(DataFrame.unionByName, found)
 
 
@@ -129,7 +127,7 @@ def audit(
     missing = [finding.detail.partition(" ")[0] for finding in damaged]
     with (
         describe_queries(spark, "audit"),
-        source.open(spark, _JOBS, TRACED_ATTEMPTS, queued=_QUEUED, without=missing) as history,
+        source.open(spark, _JOBS, TRACED_ATTEMPTS, dead_letters=True, without=missing) as history,
         report_stages(spark, "audit", progress),
     ):
         trace = trace_jobs(

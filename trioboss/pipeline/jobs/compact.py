@@ -21,7 +21,7 @@ from trioboss.pipeline.database import open_database
 from trioboss.pipeline.describing import describe_queries
 from trioboss.pipeline.export import LakeExport
 from trioboss.pipeline.files import open_files
-from trioboss.pipeline.lake import open_lake
+from trioboss.pipeline.lake import check_lake, open_lake
 from trioboss.pipeline.manifest import Manifest
 from trioboss.pipeline.options import need_dsn
 from trioboss.pipeline.progress import Reporter, report_end, report_stages
@@ -124,6 +124,7 @@ def main(argv: list[str] | None = None) -> int:
     given = parser.parse_args(argv)
     check_positive(given, "keep_days", "target_mb")
     check_positive(given, "keep_removed", zero=True)
+    check_lake(given.lake)
     with open_run(given) as run:
         done = compact(
             run.dsn, given.lake, spark=run.spark, schema=given.schema, keep_days=given.keep_days,

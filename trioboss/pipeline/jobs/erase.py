@@ -30,7 +30,7 @@ from trioboss.pipeline.erasing import JobName, Wanted, count_rows, erase_rows, f
 from trioboss.pipeline.export import LakeExport
 from trioboss.pipeline.files import open_files
 from trioboss.pipeline.jobs.compact import TARGET
-from trioboss.pipeline.lake import open_lake
+from trioboss.pipeline.lake import check_lake, open_lake
 from trioboss.pipeline.manifest import Manifest
 from trioboss.pipeline.options import need_dsn
 from trioboss.pipeline.session import get_session
@@ -100,6 +100,11 @@ def erase(
     with open_database(address, schema) as database, describe_queries(spark, "erase"):
         # Taken, so that no export can bring a row to the lake meanwhile.
         export = take_lake(spark, database, Manifest(open_files(spark, lake)), address)
+        if key is not None and "singleton_key" in export.leaves_out("archive"):
+            raise UsageError(
+                f"key: exports leave singleton_key out of {lake}, so the rows of a key cannot be found there: name the "
+                "jobs by their ids"
+            )
         return _Erasure(database, wanted, export).run()
 
 
@@ -204,7 +209,7 @@ class _Erasure:
         )
 
 
-def _by_queue(names: Collection[JobName]) -> Mapping[str, str]:
+def _by_queue(names: Collection[JobName]) -> Mapping[str, object]:
     """For each queue the ids of its jobs, as a parameter."""
     ids = defaultdict(list)
     for queue, id in names:
@@ -227,6 +232,7 @@ def main(argv: list[str] | None = None) -> int:
     add_session_arguments(parser)
     given = parser.parse_args(argv)
     _check(given.queue, given.id, given.key)
+    check_lake(given.lake)
     with open_run(given) as run:
         done = erase(
             run.dsn,

@@ -106,8 +106,7 @@ def _name(
     return f"files-{hashlib.sha256(content.encode()).hexdigest()[:32]}"
 
 
-def main(argv: list[str] | None = None) -> int:
-    """The command, for spark-submit and for `trioboss pipeline load`."""
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="trioboss pipeline load", description="Load files or a table into a queue."
     )
@@ -127,7 +126,12 @@ def main(argv: list[str] | None = None) -> int:
         "--bad-rows", choices=("fail", "aside"), default="fail", help="aside: load the others (default fail)"
     )
     add_session_arguments(parser)
-    given = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command, for spark-submit and for `trioboss pipeline load`."""
+    given = _make_parser().parse_args(argv)
     mapping = parse_mapping(given.map)
     check_positive(given, "release_rate")
     check_name("queue", given.queue)
@@ -170,7 +174,7 @@ def explain(ended: Load) -> str:
         return f"load {ended.id}: was loaded before, {ended.released} jobs in {ended.queue}; nothing done"
     return (
         f"load {ended.id}: {ended.state}; {ended.staged} rows, {ended.released} jobs in {ended.queue}, "
-        f"{ended.rejected} rejected, {ended.left_out} left out because their place was taken"
+        f"{ended.rejected} rejected, {ended.left_out} left out because their id or policy slot was taken"
     )
 
 

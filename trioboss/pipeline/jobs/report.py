@@ -10,7 +10,8 @@
     DIR/before/         one row a queue, for the period before
 
 Only jobs that have ended are in history: an hour's arrivals are those of its jobs that have ended since. All hours are
-hours in UTC. A job counts once, with its last end, however often it was retried. If the time of the report has a
+hours in UTC. A job counts once, with its last end, however often it was retried: if that is after the period of the
+report, the job is not in it. If the time of the report has a
 beginning, it is compared with the period of the same length before it.
 """
 
@@ -120,11 +121,11 @@ def _refuse_foreign(files: Files, tables: Iterable[str]) -> None:
 
 def _each_once(spark: SparkSession, history: History, progress: Reporter | None) -> DataFrame:
     """Each job once: a database has only the last end of a job, a lake has all of them. Takes a scan of a lake."""
-    if not history.is_lake:
+    if history.every_end is None:
         return history.jobs
     began = time.monotonic()
     with describe_queries(spark, "last ends"), report_stages(spark, "last ends", progress):
-        jobs = last_ends(history.jobs)
+        jobs = last_ends(history.jobs, history.every_end)
     report_end(progress, "last ends", seconds=time.monotonic() - began)
     return jobs
 
@@ -238,7 +239,7 @@ def main(argv: list[str] | None = None) -> int:
     given = parser.parse_args(argv)
     check_positive(given, "top")
     page = page_path(given.out, given.page)
-    with open_run(given, needs_database=check_source(given)) as run:
+    with open_run(given, needs_database=check_source(given), folder=given.out) as run:
         made = report(
             source_of(given, run.dsn),
             given.out,

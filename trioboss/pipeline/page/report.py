@@ -29,7 +29,7 @@ class Report:
     last: datetime | None
     period: timedelta
     points: list[Row]
-    """What happened in each queue and period (see transforms/periods.py)."""
+    """The figures of each queue and period (see transforms/periods.py)."""
     queues: list[Row]
     more_queues: int
     """How many small queues are not shown."""

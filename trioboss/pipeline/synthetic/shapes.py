@@ -82,7 +82,7 @@ SHAPES = (
 
 
 def kind_of(shape: Shape, number: int) -> str:
-    """What becomes of a job: plain, or its first attempt is released, lost or failed, or all its attempts fail."""
+    """The fate of a job: plain, or its first attempt is released, lost or failed, or all its attempts fail."""
     place = number % 200
     if place == 101:
         return "released"

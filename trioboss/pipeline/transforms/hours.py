@@ -1,4 +1,4 @@
-"""What each queue did in each hour. All answers but one shuffle only their totals: a row for a queue and hour."""
+"""The figures of each queue and hour. All answers but one shuffle only their totals: a row for a queue and hour."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -54,7 +54,8 @@ def attempts_by_hour(all_attempts: DataFrame) -> DataFrame:
 
     - run: how long attempts ran, by the hour of the end;
     - bad_ends, releases: how many ended in a retry or were released;
-    - worker_seconds: the workers' time they took; an attempt that runs across hours takes its share of each.
+    - worker_seconds: the workers' time they took; an attempt that runs across hours takes its share of each;
+    - carried: how many were running when the hour began.
     """
     parts = all_attempts.select(
         "queue", "started_on", "ended_on", "outcome", hour_of("ended_on").alias("ended"),
@@ -68,6 +69,7 @@ def attempts_by_hour(all_attempts: DataFrame) -> DataFrame:
         _count(ends & F.col("outcome").isin(*BAD_ENDS), "bad_ends"),
         _count(ends & (F.col("outcome") == "released"), "releases"),
         F.sum(seconds_between(begin, end)).alias("worker_seconds"),
+        _count((F.col("started_on") < F.col("hour")) & (F.col("hour") < F.col("ended_on")), "carried"),
     )
 
 
@@ -76,7 +78,8 @@ def concurrency_by_hour(all_attempts: DataFrame) -> DataFrame:
 
     Starts and ends are counted in their order, minute by minute, on top of the attempts that were running when the
     minute began. A minute's instants fit into memory, and an array of numbers is sorted in half of the time that a
-    window over rows takes. An attempt that ended at the last instant of an hour did not run in the next one.
+    window over rows takes. An attempt that ended at the last instant of an hour did not run in the next one. An hour
+    in which no attempt starts or ends has no row: `attempts_by_hour` counts those that run right through it.
     """
     # A start is an odd number and an end an even one. Of both at the same instant the end comes first: one follows the
     # other.
@@ -127,9 +130,12 @@ def by_hour(jobs: DataFrame, all_attempts: DataFrame) -> DataFrame:
         "bad_ends",
         "releases",
         "worker_seconds",
+        "carried",
     ]
-    filled = whole.na.fill(0, counts).withColumn(
-        "retries", F.greatest(F.col("bad_ends") - F.col("failures"), F.lit(0))
+    filled = (
+        whole.na.fill(0, counts)
+        .withColumn("retries", F.greatest(F.col("bad_ends") - F.col("failures"), F.lit(0)))
+        .withColumn("concurrency", F.greatest("concurrency", "carried"))
     )
     slots = F.max(F.greatest("concurrency", F.ceil(F.col("worker_seconds") / _HOUR), F.lit(1))).over(
         Window.partitionBy("queue")

@@ -1,7 +1,7 @@
 """The trace of every job: its attempts and its ends in order, each attempt with the end of the job that it belongs to.
 
-An attempt's own row has neither the policy nor the place of its job; the end that followed it has. An attempt that no
-end followed belongs to a job that has not ended, or was deleted: nothing is known of that job.
+An attempt's own row has neither the policy nor the position of its job; the end that followed it has. An attempt that
+no end followed belongs to a job that has not ended, or was deleted: nothing is known of that job.
 """
 
 from pyspark.sql import Column, DataFrame, Window

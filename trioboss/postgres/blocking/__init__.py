@@ -16,10 +16,10 @@ from trioboss.postgres.blocking.session import is_connected as is_connected
 from trioboss.postgres.blocking.session import is_pooled as is_pooled
 from trioboss.postgres.blocking.session import open_blocking as open_blocking
 from trioboss.postgres.blocking.session import opens_implicitly as opens_implicitly
-from trioboss.postgres.blocking.session import register_text_value as register_text_value
+from trioboss.postgres.blocking.session import raw_values as raw_values
+from trioboss.postgres.blocking.session import register_raw_value as register_raw_value
 from trioboss.postgres.blocking.session import run_blocking as run_blocking
 from trioboss.postgres.blocking.session import run_script_blocking as run_script_blocking
-from trioboss.postgres.blocking.session import text_values as text_values
 from trioboss.postgres.blocking.unwrap import ForeignConnection as ForeignConnection
 from trioboss.postgres.blocking.unwrap import unwrap_blocking as unwrap_blocking
 from trioboss.postgres.blocking.unwrap import unwrap_foreign as unwrap_foreign
@@ -37,10 +37,10 @@ __all__ = [
     "is_pooled",
     "open_blocking",
     "opens_implicitly",
-    "register_text_value",
+    "raw_values",
+    "register_raw_value",
     "run_blocking",
     "run_script_blocking",
-    "text_values",
     "unwrap_blocking",
     "unwrap_foreign",
 ]

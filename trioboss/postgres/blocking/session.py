@@ -26,12 +26,12 @@ from trioboss.postgres.dsn import check_database_encoding, session_parameters
 from trioboss.postgres.errors import is_stale_statement, translate_errors, unavailable
 from trioboss.postgres.operation import Copy, Script
 from trioboss.postgres.settings import session_statement
-from trioboss.postgres.wire import BoundStatement, Results, Transactions
+from trioboss.postgres.wire import BinaryParameter, BoundStatement, Results, Transactions
 
 __all__ = [
     "BlockingConnection",
     "ConnectBlocking",
-    "TextValue",
+    "RawValue",
     "check_client_encoding",
     "copy_in_blocking",
     "ensure_transaction_blocking",
@@ -40,11 +40,11 @@ __all__ = [
     "is_pooled",
     "open_blocking",
     "opens_implicitly",
-    "register_text_value",
+    "raw_values",
+    "register_raw_value",
     "run_blocking",
     "run_in_savepoint_blocking",
     "run_script_blocking",
-    "text_values",
 ]
 
 BlockingConnection: TypeAlias = psycopg.Connection[Any]
@@ -97,8 +97,11 @@ def open_blocking(
 def _connect_by(connect: ConnectBlocking, conninfo: str, **arguments: Any) -> BlockingConnection:
     try:
         connection = connect(conninfo, **arguments)
-    except psycopg.Error:
+    except psycopg.OperationalError:
         raise
+    except psycopg.Error as error:
+        problem = str(error).strip()
+        raise UsageError(f"connect: {problem}: connect by psycopg.Connection.connect") from error
     except Exception as error:
         raise psycopg.OperationalError(f"connect: {type(error).__name__}: {error}") from error
     if not isinstance(connection, psycopg.Connection):
@@ -126,27 +129,40 @@ def is_connected(connection: BlockingConnection) -> bool:
 
 
 @attrs.frozen
-class TextValue:
-    """A parameter in the server's text format, of the type that the server infers."""
+class RawValue:
+    """A parameter in one of the server's formats, of the type that the server infers."""
 
     value: bytes
 
 
-class _TextValueDumper(Dumper):
+class _RawBinaryValue(RawValue):
+    pass
+
+
+class _RawDumper(Dumper):
     oid = 0  # unknown: the server infers the type
 
-    def dump(self, obj: TextValue) -> bytes:
+    def dump(self, obj: RawValue) -> bytes:
         return obj.value
 
 
-def text_values(bound: BoundStatement) -> list[TextValue | None]:
+class _RawBinaryDumper(_RawDumper):
+    format = pq.Format.BINARY
+
+
+def raw_values(bound: BoundStatement) -> list[RawValue | None]:
     """Wrap a statement's parameters, so that psycopg sends them unchanged."""
-    return [None if value is None else TextValue(value) for value in bound.parameters]
+    return [None if value is None else _wrap(value) for value in bound.parameters]
 
 
-def register_text_value(cursor: _EitherCursor) -> None:
+def _wrap(value: bytes) -> RawValue:
+    return _RawBinaryValue(value) if isinstance(value, BinaryParameter) else RawValue(value)
+
+
+def register_raw_value(cursor: _EitherCursor) -> None:
     """Let one cursor, and not its connection, accept wrapped parameters."""
-    cursor.adapters.register_dumper(TextValue, _TextValueDumper)
+    cursor.adapters.register_dumper(RawValue, _RawDumper)
+    cursor.adapters.register_dumper(_RawBinaryValue, _RawBinaryDumper)
 
 
 def get_result(cursor: _EitherCursor) -> PGresult:
@@ -251,8 +267,8 @@ def _execute(
     connection: BlockingConnection, bound: BoundStatement, *, prepare: bool
 ) -> psycopg.RawCursor[Any]:
     cursor = RawCursor(connection)  # our statements have $1 placeholders
-    register_text_value(cursor)
-    return cursor.execute(bound.statement.text.encode(), text_values(bound), prepare=prepare, binary=True)
+    register_raw_value(cursor)
+    return cursor.execute(bound.statement.text.encode(), raw_values(bound), prepare=prepare, binary=True)
 
 
 def run_in_savepoint_blocking(

@@ -55,6 +55,7 @@ _REMEDIES = {
     "Cursor": "pass its connection: cursor.connection",
     "ConnectionPool": "pass a connection: `with pool.connection() as conn`",
     "sessionmaker": "pass a session: `with Session() as session`",
+    "ConnectionHandler": "pass one of its connections: `connections['default']`",
 }
 
 
@@ -72,12 +73,14 @@ def unwrap_blocking(connection: BlockingConnection | ForeignConnection) -> Block
 def unwrap_foreign(given: Any) -> BlockingConnection:
     """The blocking connection of psycopg inside of an object of another library."""
     found: Any = given
-    if hasattr(given, "ensure_connection"):  # Django
+    if _is_async(given):  # whose attributes may raise
+        pass
+    elif hasattr(given, "ensure_connection"):  # Django
         given.ensure_connection()
         found = given.connection
-    elif callable(getattr(given, "connection", None)) and not _is_async(given):  # an SQLAlchemy session
+    elif callable(getattr(given, "connection", None)):  # an SQLAlchemy session
         found = _find_raw(given.connection())
-    elif hasattr(given, "in_transaction") and hasattr(given, "exec_driver_sql") and not _is_async(given):
+    elif hasattr(given, "in_transaction") and hasattr(given, "exec_driver_sql"):
         found = _find_raw(given)
     if isinstance(found, psycopg.Connection):
         return found
@@ -106,6 +109,10 @@ def _explain(given: object, found: object) -> str:
         remedy = _REMEDIES.get(each.__name__)
         if remedy is not None:
             return f"{name}: {remedy}"
-    if hasattr(given, "connection"):
-        return f"{name} is not a connection of psycopg: pass its attribute `connection`, if that is one"
-    return f"{name} cannot be used under trio: pass a trioboss Connection, or a blocking psycopg.Connection"
+    for attribute in ("driver_connection", "connection"):
+        if hasattr(given, attribute):
+            return f"{name} is not a connection of psycopg: pass its attribute `{attribute}`, if that is one"
+    return (
+        f"{name} is not a connection: pass one of psycopg 3, of Django or of SQLAlchemy (a session, too), "
+        "or that of `async with boss.transaction()`"
+    )

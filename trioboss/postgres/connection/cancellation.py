@@ -1,4 +1,4 @@
-"""What a cancelled scope means for an operation on a connection.
+"""The meaning of a cancelled scope for an operation on a connection.
 
 trio's cancellation is level triggered: in a cancelled scope every further wait is cancelled as well. Clean-up code
 that has to wait for the server (ROLLBACK, leaving a pipeline, the end of a COPY) therefore needs another policy than a
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class CancellationPolicy(enum.IntEnum):
-    """What a cancelled scope means for the generator that is about to run. A higher value protects more."""
+    """The meaning of a cancelled scope for the generator that is about to run. A higher value protects more."""
 
     ORDINARY = 0
     """Do not start. If already started: send a cancel request, and read on until the server has answered."""

@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
 from typing import Self
 
 import attrs
@@ -109,10 +110,16 @@ class Connection(TrioConnection[Row]):
     async def reset_session(self) -> None:
         """Remove the settings and locks that a user left in the session, and set it up as at its beginning.
 
-        Behind a transaction pooler this does nothing: there no session belongs to us.
+        If that fails (a ``statement_timeout`` of the user may be too short for it), the connection is closed: the next
+        user must not get it, and the caller has no part in the failure. Behind a transaction pooler this does nothing:
+        there no session belongs to us.
         """
-        if self._prepared_statements is not None and self._session_statement is not None:
+        if self._prepared_statements is None or self._session_statement is None:
+            return
+        with self.shield_cleanup(), suppress(psycopg.Error):
             await self.run([[*RESET, self._session_statement]])
+            return
+        await self.close()
 
     # -- transactions of prepared statements: the path of every job
 
@@ -148,7 +155,7 @@ class Connection(TrioConnection[Row]):
         except psycopg.Error as error:
             if self._prepared_statements is None or not pipeline.is_repeatable(error):
                 raise
-            # Whatever made one statement stale has most likely done so to all: each is prepared again at its next use.
+            # The change that made one statement stale has most likely done so to all: each is prepared again when used.
             self._prepared_statements.clear()
         if self._unread is not None:
             await self._read_follow_up(self._unread)

@@ -1,5 +1,6 @@
 """Opens connections for our own use: in autocommit, with the settings of `settings.py`."""
 
+import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -45,9 +46,15 @@ async def open_session(
 
 async def _connect_by(connect: Connect, conninfo: str, **arguments: Any) -> Connection[TupleRow]:
     try:
-        connection = await connect(conninfo, **arguments)
-    except psycopg.Error:
+        opening = connect(conninfo, **arguments)
+        if not inspect.isawaitable(opening):
+            raise UsageError(f"connect: returned {type(opening).__name__}: it is not an async function")
+        connection = await opening
+    except (psycopg.OperationalError, UsageError):
         raise
+    except psycopg.Error as error:  # the arguments are not for this function: another try would not help
+        problem = str(error).strip()
+        raise UsageError(f"connect: {problem}: connect by trioboss.Connection.connect") from error
     except Exception as error:  # as if the server could not be reached: it is tried again
         raise psycopg.OperationalError(f"connect: {type(error).__name__}: {error}") from error
     if not isinstance(connection, Connection):

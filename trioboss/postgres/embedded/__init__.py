@@ -10,7 +10,7 @@ cluster     the files of one server: data, locks, log, password
 folders     the folders of a server: for its data and for its sockets
 binaries    finds the Postgres programs
 account     the account that runs them, because Postgres refuses root
-locks       file locks that the kernel releases when their holder ends
+locks       file locks that the kernel releases when the process that has them ends
 
 Environment variables:
 
@@ -25,7 +25,8 @@ A server is shared by means of three lock files beside the data directory:
     .server  taken to start a server and inherited by all its processes: held as long as one of them runs
     .reaper  inherited by the reaper: held as long as it runs
 
-The kernel releases a lock however its holder ends, so no kill, crash or reboot leaves a wrong count of users.
+The kernel releases a lock however the process that has it ends, so no kill, crash or reboot leaves a wrong
+count of users.
 """
 
 from importlib import import_module

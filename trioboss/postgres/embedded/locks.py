@@ -1,4 +1,4 @@
-"""File locks that the kernel releases when their holder ends.
+"""File locks that the kernel releases when the process that has them ends.
 
 A lock of `flock` belongs to the open file, not to the process: a child that inherits the descriptor holds the lock too,
 and the lock is released after the last of them. That is intended for the server and the reaper, to which a lock is
@@ -71,6 +71,8 @@ class FileLock:
         self.close()
 
 
+# For the hook below, which is one for the process and cannot be removed: a hook for each lock would keep all of them
+# for ever. Like the table of descriptors it belongs to the process, and nothing else reads it.
 _locks: "WeakSet[FileLock]" = WeakSet()
 
 

@@ -11,7 +11,7 @@ import trio
 from psycopg.rows import TupleRow
 from trio.lowlevel import Task, checkpoint_if_cancelled, current_task
 
-from trioboss.errors import PoolTimeout, UsageError
+from trioboss.errors import BossClosed, PoolTimeout
 from trioboss.postgres.connection import Connect, Connection
 from trioboss.postgres.dsn import parse_dsn
 from trioboss.postgres.errors import translate_errors
@@ -110,11 +110,6 @@ class Pool:
         for member in (*self._idle, *self._in_use):
             member.connection.cancel_grace = seconds
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether its block was left."""
-        return self._is_closed
-
     def statistics(self) -> PoolStatistics:
         """Return the present state of the pool, and its counters since it was opened."""
         return PoolStatistics(
@@ -141,7 +136,7 @@ class Pool:
             now = trio.current_time()
         try:
             if self._is_closed:
-                raise UsageError("the pool is closed: use it inside its `async with open_pool(...)` block")
+                raise BossClosed  # nobody but a boss has a pool, and it closes its pools when it ends
             member = self._take_recent(now, for_any_use)
             if member is None:
                 await checkpoint_if_cancelled()

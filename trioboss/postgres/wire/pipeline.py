@@ -1,8 +1,8 @@
 """Transactions of prepared statements in one round trip, and the values in their results, without any waiting.
 
 Each transaction ends with a Sync of its own. Outside a transaction block each is therefore an implicit transaction that
-commits by itself, and an error in one does not affect the others. Parameters are sent as text, and the server infers
-their types; results come back in the binary format.
+commits by itself, and an error in one does not affect the others. Parameters are sent as text, long arrays as
+binary, and the server infers their types; results come back in the binary format.
 
 A method whose name ends in ``_gen`` is a generator in psycopg's sense: it yields what the socket has to be ready for,
 and never waits. `TrioConnection.run_gen` runs it.
@@ -23,6 +23,7 @@ from psycopg.pq.abc import PGconn, PGresult
 
 from trioboss.model.payload import Unreadable
 from trioboss.postgres.errors import is_stale_statement
+from trioboss.postgres.wire.binary import formats_of
 from trioboss.sql import Statement
 
 __all__ = [
@@ -51,7 +52,7 @@ _NAME_LIMIT = 63
 
 @attrs.frozen
 class BoundStatement:
-    """One statement with the values of its parameters, in the server's text format; None is NULL."""
+    """One statement with the values of its parameters: text, or a `BinaryParameter`; None is NULL."""
 
     statement: Statement
     parameters: Sequence[bytes | None] = ()
@@ -248,11 +249,12 @@ class Pipeline:
             commands.append(bound)
 
     def _send_statement(self, bound: BoundStatement, name: bytes | None) -> None:
+        formats = formats_of(bound.parameters)
         if name is not None:
-            self.pgconn.send_query_prepared(name, bound.parameters, None, _BINARY)
+            self.pgconn.send_query_prepared(name, bound.parameters, formats, _BINARY)
         else:
             text = bound.statement.text.encode()
-            self.pgconn.send_query_params(text, bound.parameters, None, None, _BINARY)
+            self.pgconn.send_query_params(text, bound.parameters, None, formats, _BINARY)
 
     # -- reading
 

@@ -5,7 +5,7 @@ DROP FUNCTION trioboss.lock_number(text, bigint), trioboss.notify(text), triobos
               trioboss.renew_revision(),
               trioboss.notify_queues_changed();
 DROP TYPE trioboss.policy;
-DROP DOMAIN trioboss.instant, trioboss.seconds, trioboss.fraction, trioboss.multiplier, trioboss.amount, trioboss.counter, trioboss.key;
+DROP DOMAIN trioboss.instant, trioboss.seconds, trioboss.fraction, trioboss.multiplier, trioboss.amount, trioboss.counter, trioboss.histogram, trioboss.key;
 -- A schema that holds anything else stays, and so does one that somebody else made.
 DO $$ BEGIN
     IF obj_description(to_regnamespace('"trioboss"'), 'pg_namespace') = 'made by trioboss' THEN

@@ -17,6 +17,8 @@ CREATE DOMAIN trioboss.fraction AS double precision CHECK (VALUE BETWEEN 0 AND 1
 CREATE DOMAIN trioboss.multiplier AS double precision CHECK (VALUE BETWEEN 1 AND 100);
 CREATE DOMAIN trioboss.amount AS integer CHECK (VALUE BETWEEN 0 AND 1000000000);
 CREATE DOMAIN trioboss.counter AS integer CHECK (VALUE >= 0);
+CREATE DOMAIN trioboss.histogram AS integer[] CHECK (array_ndims(VALUE) = 1 AND cardinality(VALUE) <= 100
+    AND array_position(VALUE, NULL) IS NULL AND 0 <= ALL (VALUE) AND 1000000000 >= ALL (VALUE));
 CREATE DOMAIN trioboss.key AS text COLLATE "C" CHECK (octet_length(VALUE) <= 1000);    -- an index entry has at most 2704 bytes
 
 CREATE TABLE trioboss.version (

@@ -1,6 +1,6 @@
 DROP TABLE trioboss.live_job, trioboss.backlog_check, trioboss.throttle;
 DROP SEQUENCE trioboss.job_seq;
-DROP DOMAIN trioboss.job_options, trioboss.job_notes, trioboss.document, trioboss.once, trioboss.backlog;
+DROP DOMAIN trioboss.job_options, trioboss.job_notes, trioboss.document, trioboss.unique_key, trioboss.backlog;
 DROP FUNCTION trioboss.check_job_options(jsonb), trioboss.check_job_notes(jsonb),
     trioboss.text_size(jsonb), trioboss.readable(jsonb), trioboss.find_problem(jsonb, jsonb, jsonb, timestamptz, double precision, timestamptz, timestamptz),
     trioboss.take_throttle_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),

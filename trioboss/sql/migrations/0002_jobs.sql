@@ -1,7 +1,7 @@
 -- Live jobs: the hot table. A job lives here until it has ended; then it moves to the archive (0003). Only a failed job
 -- of a key_strict_fifo queue stays, because it blocks its key.
 
--- What a live job waits for, one thing at a time, in this order (model/states.py has the transitions):
+-- The thing that a live job waits for, one at a time, in this order (model/states.py has the transitions):
 --   deferred  for a time: start_after
 --   blocked   for other jobs or a signal (reserved: no statement blocks a job yet)
 --   waiting   to be admitted from the backlog of its key (reserved: or of a limit)
@@ -140,8 +140,8 @@ END $$;
 
 CREATE DOMAIN trioboss.job_notes AS jsonb CHECK (VALUE IS NULL OR trioboss.check_job_notes(VALUE));
 
--- What is wrong with the values of a job that statements compute with or return; null if nothing is. Domains and triggers
--- keep such values out; data of another version, or a damaged page, brings them in.
+-- The fault in those values of a job that statements compute with or return; null if there is none. Domains and
+-- triggers keep such values out; data of another version, or a damaged page, brings them in.
 CREATE FUNCTION trioboss.find_problem(options jsonb, notes jsonb, data jsonb, started_on timestamptz,
                                       heartbeat double precision, heartbeat_on timestamptz, expires_on timestamptz) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -155,8 +155,8 @@ EXCEPTION WHEN OTHERS THEN
     RETURN left(SQLERRM, 500);
 END $$;
 
--- What send_once and send_singleton allow once.
-CREATE DOMAIN trioboss.once AS text COLLATE "C"
+-- The key of a job of send_once or send_singleton, with the state until which no other job may have it: ended or started.
+CREATE DOMAIN trioboss.unique_key AS text COLLATE "C"
     CHECK (octet_length(VALUE) <= 1010 AND (starts_with(VALUE, 'ended:') OR starts_with(VALUE, 'started:')));
 
 -- A job stores what is its own; everything else is resolved from its queue when it is used. Fixed-width columns first,
@@ -178,7 +178,7 @@ CREATE TABLE trioboss.live_job (
     backlog       text COLLATE "C",                  -- where it waits to be admitted: 'key:' || key
     slot          text COLLATE "C",                  -- what the policy of its queue allows once (see queued_slot)
     owner         text COLLATE "C",                  -- the backlog of the key that it owns
-    once          trioboss.once,
+    unique_key    trioboss.unique_key,               -- of a job of send_once or send_singleton: 'ended:' or 'started:' || key
     -- The terms of its lease, if it is active. They are those of its claim, whatever happens to the queue meanwhile.
     worker        uuid,                              -- null for jobs that were fetched manually
     started_on    trioboss.instant,
@@ -189,41 +189,50 @@ CREATE TABLE trioboss.live_job (
     options       trioboss.job_options,              -- the options of its queue that it overrides
     size          trioboss.counter,                  -- bytes of its data as text, if they are more than 2000
     data          jsonb,
-    -- What few jobs have: error, failures and failed_on of its last failure; progress; source of a dead letter; redriven,
-    -- the id of the job that failed, of one that was redriven; singleton_on of a throttled job.
+    -- Values that few jobs have: error, failures and failed_on of its last failure; progress; source of a dead letter;
+    -- redriven, the id of the job that failed, of one that was redriven; singleton_on of a throttled job.
     notes         trioboss.job_notes,
-    CONSTRAINT live_job_pkey PRIMARY KEY (queue, id)
+    CONSTRAINT live_job_pkey PRIMARY KEY (queue, id) WITH (deduplicate_items = off)
 ) PARTITION BY LIST (queue);
 
 -- Not compressed, so that a claim finds their size (answer_size) without reading them.
 ALTER TABLE trioboss.live_job ALTER COLUMN notes SET STORAGE EXTERNAL;
 
--- claim.sql: the jobs that can run now, in the order in which they should. A claim reads at most `limit` entries,
--- besides those that other sessions have locked.
-CREATE INDEX live_job_ready ON trioboss.live_job (queue, priority DESC, seq) WHERE readiness = 'ready';
+-- Entries of these indexes differ, except for versions of one job, which are soon dead. To look for equal ones before each
+-- split of a page, in vain, would be 13 % of a claim's instructions: hence deduplicate_items = off.
 
--- promote_due.sql, find_next_due.sql and poll.sql: what becomes due next.
+-- claim.sql: the jobs that can run now, in the order in which they should. A claim reads at most `limit` entries,
+-- besides those that other sessions have locked: so its cost does not depend on the backlog.
+CREATE INDEX live_job_ready ON trioboss.live_job (queue, priority DESC, seq) WITH (deduplicate_items = off)
+    WHERE readiness = 'ready';
+
+-- promote_due.sql, find_next_due.sql and poll.sql: what becomes due next. So dispatchers wait for an instant and do not
+-- search, and a poll finds due jobs without a notification (P8).
 CREATE INDEX live_job_deferred ON trioboss.live_job (queue, start_after) WHERE readiness = 'deferred';
 
--- admit.sql and admit_and_claim.sql: the first job of a backlog.
-CREATE INDEX live_job_backlog ON trioboss.live_job (queue, backlog, rank, seq) WHERE readiness = 'waiting';
+-- admit.sql and admit_and_claim.sql: the first job of a backlog, whatever its length, in the order of its key (P6).
+CREATE INDEX live_job_backlog ON trioboss.live_job (queue, backlog, rank, seq) WITH (deduplicate_items = off)
+    WHERE readiness = 'waiting';
 
--- rescue_leases.sql: all leases. By the columns of the primary key, because the planner may use either index to find an
--- active job by its id, and must not walk along all leases for that.
-CREATE INDEX live_job_active ON trioboss.live_job (queue, id) WHERE readiness = 'active';
+-- rescue_leases.sql: all leases, every 1.5 s while there are some, so that those of a killed worker end (P7). By the
+-- columns of the primary key, because the planner may use either index to find an active job by its id, and must not
+-- walk along all leases for that.
+CREATE INDEX live_job_active ON trioboss.live_job (queue, id) WITH (deduplicate_items = off)
+    WHERE readiness = 'active';
 
--- The policies that count queued jobs: one job a slot.
+-- The policies that count queued jobs: one job a slot (P5). Our statements insert jobs with ON CONFLICT DO NOTHING, so a
+-- job whose slot is taken is refused; plain SQL gets an error.
 CREATE UNIQUE INDEX live_job_slot ON trioboss.live_job (queue, slot) WHERE slot IS NOT NULL;
 
--- The policies under which jobs of a key run one at a time: a key has one owner. Only a job whose key has none is
--- admitted, under the admission lock, so a claim never meets a violation here.
+-- The policies under which jobs of a key run one at a time: a key has one owner (P5, P6). Only a job whose key has none
+-- is admitted, under the admission lock, so a claim never meets a violation here.
 -- Also for get_blocked_keys.sql and delete_stored_jobs.sql: failed jobs that block their keys own them.
 CREATE UNIQUE INDEX live_job_owner ON trioboss.live_job (queue, owner) WHERE owner IS NOT NULL;
 
 -- send_once ('ended:' || key: one job that has not ended) and send_singleton ('started:' || key: one queued job),
--- whatever the policy of the queue.
-CREATE UNIQUE INDEX live_job_once ON trioboss.live_job (queue, once)
-    WHERE once IS NOT NULL AND (readiness < 'active' OR (readiness = 'active' AND starts_with(once, 'ended:')));
+-- whatever the policy of the queue (P5).
+CREATE UNIQUE INDEX live_job_unique_key ON trioboss.live_job (queue, unique_key)
+    WHERE unique_key IS NOT NULL AND (readiness < 'active' OR (readiness = 'active' AND starts_with(unique_key, 'ended:')));
 
 -- The name of a backlog: 'key:' || key.
 CREATE DOMAIN trioboss.backlog AS text COLLATE "C" CHECK (octet_length(VALUE) <= 1010);
@@ -240,23 +249,24 @@ CREATE TABLE trioboss.backlog_check (
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 -- admit.sql and admit_and_claim.sql: the next checks in the order of claims, from any position on. The order is
--- ascending in both columns, so that a position is one row comparison.
-CREATE INDEX backlog_check_order ON trioboss.backlog_check (queue, (-priority::bigint), seq);
+-- ascending in both columns, so that a position is one row comparison: no claim reads a check twice (P5, P6).
+CREATE INDEX backlog_check_order ON trioboss.backlog_check (queue, (-priority::bigint), seq) WITH (deduplicate_items = off);
 
 -- Throttle slots. A job occupies its slot even after it has ended, unless it was cancelled or deleted.
 CREATE TABLE trioboss.throttle (
     queue       text COLLATE "C" NOT NULL,
     key         text COLLATE "C" NOT NULL,
-    slot        timestamptz NOT NULL,
-    until       timestamptz NOT NULL,
+    slot        trioboss.instant NOT NULL,
+    until       trioboss.instant NOT NULL,
     job_id      uuid NOT NULL,
     PRIMARY KEY (queue, key, slot)
 );
 
--- cancel.sql, delete_job.sql, erase_jobs.sql and the function return_throttle_slot: the slot of one job.
+-- cancel.sql, delete_job.sql, erase_jobs.sql and the function return_throttle_slot: the slot of one job, which becomes
+-- free with it.
 CREATE INDEX throttle_job ON trioboss.throttle (job_id);
 
--- prune.sql: slots that are over.
+-- prune.sql: slots that are over, among many that are not.
 CREATE INDEX throttle_until ON trioboss.throttle (until);
 
 -- Take the slot of this moment for a job; or, with `next`, the one after it if that is taken. Slots are counted from
@@ -278,7 +288,8 @@ BEGIN
     RETURN taken;
 END $$;
 
--- The readiness of a job that waits for nothing but its time and its backlog.
+-- The readiness of a job that waits for nothing but its time and its backlog. A job that owns its key does not wait in
+-- the backlog: statements pass nullif(backlog, owner). Without times the time has come.
 CREATE FUNCTION trioboss.queued_readiness(start_after timestamptz, now timestamptz, backlog text) RETURNS trioboss.readiness
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN start_after OPERATOR(pg_catalog.>) now THEN 'deferred'::trioboss.readiness
@@ -444,8 +455,8 @@ EXECUTE FUNCTION trioboss.follow_change();
 CREATE TRIGGER follow_key BEFORE UPDATE OF queue, key ON trioboss.live_job FOR EACH ROW
 WHEN ((OLD.queue, OLD.key) IS DISTINCT FROM (NEW.queue, NEW.key)) EXECUTE FUNCTION trioboss.follow_change();
 
--- The place in the backlog follows a priority that plain SQL has changed. update_jobs.sql sets both, except under
--- key_strict_fifo, where the place does not depend on it.
+-- The rank in the backlog follows a priority that plain SQL has changed. update_jobs.sql sets both, except under
+-- key_strict_fifo, where the rank does not depend on it.
 CREATE FUNCTION trioboss.follow_priority() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -476,9 +487,10 @@ BEGIN
     IF NOT has_table_privilege('trioboss.live_job', 'UPDATE') THEN
         NEW.notes := CASE WHEN NEW.notes ? 'singleton_on' THEN jsonb_build_object('singleton_on', NEW.notes -> 'singleton_on') END;
         NEW.owner := NULL;
-        IF NEW.once NOT IN ('ended:' || coalesce(NEW.key, ''), 'started:' || coalesce(NEW.key, '')) THEN
-            RAISE EXCEPTION 'once: % does not belong to the key of the job', NEW.once
-                USING ERRCODE = 'check_violation', CONSTRAINT = 'job_once';
+        NEW.created_on := least(NEW.created_on, statement_timestamp());    -- as insert_job does
+        IF NEW.unique_key NOT IN ('ended:' || coalesce(NEW.key, ''), 'started:' || coalesce(NEW.key, '')) THEN
+            RAISE EXCEPTION 'unique_key: % does not belong to the key of the job', NEW.unique_key
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'job_unique_key';
         END IF;
     END IF;
     SELECT * INTO q FROM trioboss.queue WHERE name = NEW.queue;
@@ -640,16 +652,20 @@ DECLARE
     known constant text[] := ARRAY['policy', 'partition', 'dead_letter', 'warning_queue_size', 'retry_limit', 'retry_delay',
         'retry_backoff', 'retry_delay_max', 'retry_jitter', 'retry_multiplier', 'retry_window', 'expire_in', 'heartbeat',
         'auto_heartbeat', 'max_lease_extensions', 'commit_order', 'retention', 'delete_after', 'keep_completed'];
-    given jsonb := options;
-    unknown text := (SELECT min(key) FROM jsonb_object_keys(options) key WHERE key <> ALL (known));
+    given jsonb := coalesce(options, '{}');
+    unknown text;
     made trioboss.queue;
     existing trioboss.queue;
 BEGIN
+    IF jsonb_typeof(given) <> 'object' THEN
+        RAISE EXCEPTION 'options: % is not an object', left(given::text, 200) USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    unknown := (SELECT min(key) FROM jsonb_object_keys(given) key WHERE key <> ALL (known));
     IF unknown IS NOT NULL THEN
         RAISE EXCEPTION '%: a queue has no such option; it has %', left(unknown, 200), array_to_string(known, ', ')
             USING ERRCODE = 'invalid_parameter_value';
-    ELSIF starts_with(name, '__state__completed__') OR length(name) > 200 THEN
-        RAISE EXCEPTION '% is not a name for a queue', left(name, 300) USING ERRCODE = 'invalid_parameter_value';
+    ELSIF name IS NULL OR starts_with(name, '__state__completed__') OR length(name) > 200 THEN
+        RAISE EXCEPTION '% is not a name for a queue', coalesce(left(name, 300), 'NULL') USING ERRCODE = 'invalid_parameter_value';
     END IF;
     -- As the method does: other names of two policies, and without jitter jobs that failed together are retried together.
     given := given || CASE given ->> 'policy' WHEN 'debounced' THEN '{"policy": "short"}'

@@ -28,12 +28,13 @@ CREATE TABLE trioboss.archive (
     options       trioboss.job_options,
     data          jsonb,
     output        jsonb,
-    notes         jsonb                              -- as in live_job; also once, and of a failed job its retry_limit and dead_letter
+    notes         jsonb                              -- as in live_job; also unique_key, and of a failed job its retry_limit and dead_letter
 ) PARTITION BY RANGE (completed_on);
 
 -- get_job.sql and drop_if_ended.sql: one job. find_ended_jobs.sql: the jobs of a queue; ids are UUIDv7, so nearly in
--- order. examine_day.sql and purge_ended.sql: whether a queue has jobs in a day.
-CREATE INDEX archive_id ON trioboss.archive (queue, id);
+-- order. A job that has ended is found by its id, and the id cannot be sent again (P4). examine_day.sql and purge_ended.sql:
+-- whether a queue has jobs in a day.
+CREATE INDEX archive_id ON trioboss.archive (queue, id) WITH (deduplicate_items = off);
 
 -- find_ended_jobs.sql: jobs that failed or were cancelled, among many that completed.
 CREATE INDEX archive_unsuccessful ON trioboss.archive (queue, outcome, id) WHERE outcome <> 'completed';
@@ -45,18 +46,21 @@ CREATE INDEX archive_error ON trioboss.archive (queue, (left(output ->> 'name', 
 -- examine_day.sql and purge_ended.sql: jobs that are kept for another time than their queue says.
 CREATE INDEX archive_kept ON trioboss.archive (queue, completed_on) WHERE options ? 'delete_after';
 
-CREATE TABLE trioboss.archive_default PARTITION OF trioboss.archive DEFAULT;
+-- Its rows have no day that bounds their time.
+CREATE TABLE trioboss.archive_default PARTITION OF trioboss.archive (
+    CONSTRAINT archive_completed_on CHECK (completed_on >= '0001-01-02Z' AND completed_on < '9000-01-01Z')
+) DEFAULT;
 
 -- Attempts that did not end well. The archived row of a completed job is the record of its last attempt.
 CREATE TABLE trioboss.attempt (
     job_id      uuid NOT NULL,
-    queue       text COLLATE "C" NOT NULL,
-    key         text COLLATE "C",
+    queue       trioboss.key NOT NULL,
+    key         trioboss.key,
     attempt     integer NOT NULL,
     worker      uuid,
-    started_on  timestamptz NOT NULL,
+    started_on  trioboss.instant NOT NULL,
     ended_on    timestamptz NOT NULL,
-    outcome     text COLLATE "C" NOT NULL,      -- failed, expired, lost, released, cancelled
+    outcome     trioboss.key NOT NULL,          -- failed, expired, lost, released, cancelled
     error       trioboss.document,
     xid         xid8 NOT NULL DEFAULT pg_current_xact_id()
 ) PARTITION BY RANGE (ended_on);
@@ -64,7 +68,9 @@ CREATE TABLE trioboss.attempt (
 -- get_attempts.sql, show_attempts.sql, count_jobs_of.sql and erase_jobs.sql: the attempts of one job.
 CREATE INDEX attempt_job ON trioboss.attempt (job_id);
 
-CREATE TABLE trioboss.attempt_default PARTITION OF trioboss.attempt DEFAULT;
+CREATE TABLE trioboss.attempt_default PARTITION OF trioboss.attempt (
+    CONSTRAINT attempt_ended_on CHECK (ended_on >= '0001-01-02Z' AND ended_on < '9000-01-01Z')
+) DEFAULT;
 
 -- All jobs as users see them: with the options that apply, overridden or of their queue, and with the states of
 -- pg-boss. `live` is a constant of each half, so that a query for one of them never touches the other.
@@ -79,7 +85,7 @@ SELECT j.id, j.queue AS name, CASE WHEN pg_column_size(j.data) > 100 THEN triobo
        coalesce((j.options ->> 'retry_multiplier')::float8, q.retry_multiplier) AS retry_multiplier,
        coalesce((j.options ->> 'retry_window')::float8, q.retry_window) * interval '1 s' AS retry_window,
        j.key::text AS singleton_key, (j.notes ->> 'singleton_on')::timestamptz AT TIME ZONE 'UTC' AS singleton_on,
-       CASE WHEN starts_with(j.once, 'ended:') THEN 'ended' WHEN j.once IS NOT NULL THEN 'started' END AS unique_until,
+       CASE WHEN starts_with(j.unique_key, 'ended:') THEN 'ended' WHEN j.unique_key IS NOT NULL THEN 'started' END AS unique_until,
        j.created_on::timestamptz AS created_on, j.start_after::timestamptz AS start_after, j.started_on::timestamptz AS started_on,
        j.completed_on,
        CASE WHEN j.readiness = 'active' THEN j.expires_on - j.started_on
@@ -104,12 +110,12 @@ SELECT j.id, j.queue AS name, CASE WHEN pg_column_size(j.data) > 100 THEN triobo
 FROM (
     SELECT id, queue, data, CASE WHEN readiness = 'active' THEN 'active' WHEN readiness = 'ended' THEN 'failed'
                                  WHEN attempt > 0 THEN 'retry' ELSE 'created' END AS state,
-           readiness::text, priority, attempt, retry_count, options, key, notes, once, created_on, start_after, started_on,
+           readiness::text, priority, attempt, retry_count, options, key, notes, unique_key, created_on, start_after, started_on,
            CASE WHEN readiness = 'ended' THEN (notes ->> 'failed_on')::timestamptz END AS completed_on, expires_on,
            heartbeat, heartbeat_on, extensions, nullif(notes -> 'error', 'null') AS output, worker, seq, NULL::text AS policy, true AS live
     FROM trioboss.live_job
     UNION ALL
-    SELECT id, queue, data, outcome::text, 'ended', priority, attempt, retry_count, options, key, notes, notes ->> 'once', created_on,
+    SELECT id, queue, data, outcome::text, 'ended', priority, attempt, retry_count, options, key, notes, notes ->> 'unique_key', created_on,
            start_after, started_on, completed_on, NULL, NULL, NULL, NULL, output, worker, seq, policy::text, false
     FROM trioboss.archive
 ) j
@@ -162,8 +168,10 @@ BEGIN
                  THEN extract(epoch FROM NEW.keep_until - greatest(starts, statement_timestamp())) END),
         'dead_letter', NEW.dead_letter, 'trace', NEW.trace));
     NEW.id := coalesce(NEW.id, trioboss.make_id());
-    INSERT INTO trioboss.live_job (id, queue, priority, created_on, start_after, key, once, options, data, notes)
-    VALUES (NEW.id, NEW.name, coalesce(NEW.priority, 0), coalesce(NEW.created_on, statement_timestamp()), starts,
+    -- No job is sent after now: ages and waits are measured from its send, and a start before the send is a violation.
+    NEW.created_on := least(NEW.created_on, statement_timestamp());
+    INSERT INTO trioboss.live_job (id, queue, priority, created_on, start_after, key, unique_key, options, data, notes)
+    VALUES (NEW.id, NEW.name, coalesce(NEW.priority, 0), NEW.created_on, starts,
             NEW.singleton_key, NEW.unique_until || ':' || coalesce(NEW.singleton_key, ''), nullif(overrides, '{}'), NEW.data,
             CASE WHEN NEW.singleton_on IS NOT NULL
                  THEN jsonb_build_object('singleton_on', NEW.singleton_on AT TIME ZONE 'UTC') END);
@@ -205,6 +213,9 @@ DECLARE
     number integer := 0;
     most bigint := pg_size_bytes(coalesce(nullif(current_setting('history.scan_limit', true), ''), '16MB'));
 BEGIN
+    IF NOT (today BETWEEN '0002-01-01' AND '8998-01-01' AND ahead BETWEEN 0 AND 366) THEN
+        RAISE EXCEPTION 'ahead: tables are made for at most 366 days, and not %', ahead USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     FOREACH history IN ARRAY ARRAY['archive', 'attempt'] LOOP
         CONTINUE WHEN pg_relation_size(format('trioboss.%I', history || '_default')) > most;
         FOR day IN SELECT generate_series(today - 1, today + ahead, interval '1 day') LOOP
@@ -239,8 +250,8 @@ BEGIN
         RAISE EXCEPTION '% is not a history table', history USING ERRCODE = 'invalid_parameter_value';
     ELSIF to_regclass(format('trioboss.%I', own)) IS NOT NULL THEN
         -- For streams, which must notice that they missed rows.
-        EXECUTE format('INSERT INTO trioboss.retired SELECT $1, xid FROM trioboss.%I ORDER BY xid DESC LIMIT 1 '
-                       'ON CONFLICT (history) DO UPDATE SET xid = greatest(retired.xid, EXCLUDED.xid)', own)
+        EXECUTE format('INSERT INTO trioboss.deleted_history SELECT $1, xid FROM trioboss.%I ORDER BY xid DESC LIMIT 1 '
+                       'ON CONFLICT (history) DO UPDATE SET xid = greatest(deleted_history.xid, EXCLUDED.xid)', own)
         USING history;
         EXECUTE format('DROP TABLE trioboss.%I', own);
     ELSIF history = 'archive' THEN
@@ -250,30 +261,22 @@ BEGIN
     END IF;
 END $$;
 
--- The same id twice is one job, also when the first has ended: take back those just sent if a job of the same id is in
--- the archive. It acts for the owner, so that senders need no right to delete jobs: what it deletes is never another
--- job.
-CREATE FUNCTION trioboss.drop_if_ended(queue text, ids uuid[]) RETURNS SETOF uuid
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    ended uuid;
-BEGIN
-    FOR ended IN SELECT a.id FROM trioboss.archive a WHERE a.id = ANY (ids) AND a.queue = drop_if_ended.queue LOOP
-        DELETE FROM trioboss.live_job j WHERE j.queue = drop_if_ended.queue AND j.id = ended;
-        IF FOUND THEN
-            RETURN NEXT ended;
-        END IF;
-    END LOOP;
-END $$;
-
 -- Remove jobs that the transaction itself has sent, and no others: the transaction that wrote them is still under way,
--- and they are visible, so it is this one or a part of it.
+-- and they are visible, so it is this one or a part of it. It acts for the owner, so that senders need no right to delete
+-- jobs.
 CREATE FUNCTION trioboss.drop_sent(queue text, ids uuid[]) RETURNS SETOF uuid
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     DELETE FROM trioboss.live_job j
     WHERE j.queue = $1 AND j.id = ANY (ids) AND j.attempt = 0 AND pg_xact_status(
         ((pg_current_xact_id()::text::bigint & ~4294967295::bigint) | j.xmin::text::bigint)::text::xid8) = 'in progress'
     RETURNING j.id
+$$;
+
+-- The same id twice is one job, also when the first has ended: remove those that the transaction itself has sent, and
+-- whose id is in the archive. A job that an operator retries meanwhile is another transaction's, and stays.
+CREATE FUNCTION trioboss.drop_if_ended(queue text, ids uuid[]) RETURNS SETOF uuid
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT trioboss.drop_sent($1, ARRAY (SELECT a.id FROM trioboss.archive a WHERE a.id = ANY (ids) AND a.queue = $1))
 $$;
 
 -- Return a throttle slot that a send has taken before the policy refused its job. The slot of a job, live or ended,

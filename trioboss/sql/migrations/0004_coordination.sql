@@ -1,4 +1,4 @@
--- What bosses coordinate through the database: schedules, subscriptions, idle dispatchers, workers, the leader.
+-- The tables through which bosses coordinate: schedules, subscriptions, idle dispatchers, workers, the leader.
 
 CREATE TABLE trioboss.schedule (
     queue       text COLLATE "C" NOT NULL REFERENCES trioboss.queue ON DELETE CASCADE,
@@ -40,7 +40,7 @@ CREATE TABLE trioboss.deployment (
 CREATE TABLE trioboss.subscription (
     event       text COLLATE "C" NOT NULL,
     queue       text COLLATE "C" NOT NULL REFERENCES trioboss.queue ON DELETE CASCADE,
-    created_on  timestamptz NOT NULL DEFAULT now(),
+    created_on  trioboss.instant NOT NULL DEFAULT now(),
     PRIMARY KEY (event, queue)
 );
 
@@ -73,6 +73,7 @@ CREATE TABLE trioboss.worker (
     started_on  trioboss.instant NOT NULL DEFAULT now(),
     seen_on     trioboss.instant NOT NULL DEFAULT now(),
     gone_since  trioboss.instant,
+    stopped     boolean NOT NULL DEFAULT false, -- it has ended, and left leases that it could not settle
     CONSTRAINT worker_queue CHECK (queue ~ '^[A-Za-z0-9_./*-]{1,250}$')
 );
 

@@ -21,23 +21,27 @@ CREATE TABLE trioboss.lake (
     holds        boolean NOT NULL DEFAULT false      -- retention keeps rows that are not in the lake
 );
 
+-- Numbers by their names.
+CREATE DOMAIN trioboss.numbers AS jsonb CHECK (jsonb_typeof(VALUE) = 'object'
+    AND NOT jsonb_path_exists(VALUE, '$.* ? (@.type() != "number" || @ < 0 || @ > 1000000000000000)'));
+
 -- The last audit of this schema's history and of each lake: what was checked, and how many findings of each kind there are.
 -- The findings themselves are not kept: they name keys, which `erase` would have to find here, too.
 CREATE TABLE trioboss.history_audit (
     source      text COLLATE "C" PRIMARY KEY,        -- database, or the address of the lake
-    ended_on    timestamptz NOT NULL,
-    since       timestamptz,                         -- the part of history that was asked for; null: from the beginning
-    until       timestamptz,
+    ended_on    trioboss.instant NOT NULL,
+    since       trioboss.instant,                    -- the part of history that was asked for; null: from the beginning
+    until       trioboss.instant,
     queues      text[] NOT NULL,                     -- empty: all
     jobs        bigint NOT NULL,
     attempts    bigint NOT NULL,
-    violations  jsonb NOT NULL,                      -- the number of each kind
-    possible    jsonb NOT NULL
+    violations  trioboss.numbers NOT NULL,           -- the number of each kind
+    possible    trioboss.numbers NOT NULL
 );
 
 -- The newest transaction of which retention has deleted a row, for each history table. A stream that has not come so far
 -- has missed rows.
-CREATE TABLE trioboss.retired (
+CREATE TABLE trioboss.deleted_history (
     history  text COLLATE "C" PRIMARY KEY CHECK (history IN ('archive', 'attempt')),
     xid      xid8 NOT NULL
 );
@@ -103,7 +107,7 @@ CREATE TABLE trioboss.stage (
     created_on  timestamptz NOT NULL DEFAULT now()
 );
 
--- What they look like. `problem` is why the row is to be rejected; then `data` is the row as it came.
+-- Their columns. `problem` is why the row is to be rejected; then `data` is the row as it came.
 CREATE UNLOGGED TABLE trioboss.stage_row (
     position       bigint NOT NULL,
     id             uuid NOT NULL,

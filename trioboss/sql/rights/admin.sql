@@ -1,5 +1,5 @@
 -- The admin owns the schema: it migrates, and creates, changes, pauses and deletes queues. Functions that act for
--- the owner act for it. What it has already is not touched: changing hands takes an exclusive lock.
+-- the owner act for it. Parts that it has already are not touched: changing hands takes an exclusive lock.
 ALTER SCHEMA "trioboss" OWNER TO :"role";
 DO $$
 DECLARE

@@ -1,9 +1,9 @@
 -- A producer sends jobs. It can neither read payloads, keys and throttle slots nor change, take or delete a job, its own
--- included. Whatever it writes into the columns of policies, the trigger fill_in_job decides.
+-- included. The trigger fill_in_job sets the columns of policies, whatever it writes there.
 GRANT USAGE ON SCHEMA "trioboss" TO :"role";
 GRANT SELECT ON trioboss.version, trioboss.queue, trioboss.subscription, trioboss.lock_seed TO :"role";
 GRANT INSERT (
-    id, queue, priority, rank, created_on, start_after, key, backlog, slot, once, readiness, options, data, notes
+    id, queue, priority, rank, created_on, start_after, key, backlog, slot, unique_key, readiness, options, data, notes
 ) ON trioboss.live_job, trioboss.live_job_common TO :"role";
 GRANT SELECT (id, queue, seq, readiness, start_after) ON trioboss.live_job, trioboss.live_job_common
     TO :"role";

@@ -3,7 +3,7 @@ GRANT USAGE ON SCHEMA "trioboss" TO :"role";
 GRANT SELECT ON
     trioboss.version, trioboss.lock_seed, trioboss.queue, trioboss.job, trioboss.live_job, trioboss.live_job_common,
     trioboss.archive, trioboss.attempt, trioboss.all_jobs, trioboss.backlog_check, trioboss.throttle, trioboss.schedule,
-    trioboss.tick, trioboss.deployment, trioboss.subscription, trioboss.idle_dispatcher, trioboss.worker, trioboss.lake, trioboss.history_audit, trioboss.retired,
+    trioboss.tick, trioboss.deployment, trioboss.subscription, trioboss.idle_dispatcher, trioboss.worker, trioboss.lake, trioboss.history_audit, trioboss.deleted_history,
     trioboss.load, trioboss.rejected, trioboss.queue_sample, trioboss.sampling, trioboss.warning, trioboss.audit TO :"role";
 GRANT SELECT, INSERT, DELETE ON trioboss.completion_waiter TO :"role";
 GRANT EXECUTE ON FUNCTION

@@ -10,7 +10,7 @@ GRANT SELECT, INSERT, DELETE ON
     trioboss.backlog_check, trioboss.throttle, trioboss.staging, trioboss.tick, trioboss.idle_dispatcher,
     trioboss.completion_waiter TO :"role";
 GRANT SELECT, DELETE ON trioboss.reader TO :"role";
-GRANT SELECT, INSERT, UPDATE ON trioboss.retired, trioboss.history_audit TO :"role";
+GRANT SELECT, INSERT, UPDATE ON trioboss.deleted_history, trioboss.history_audit TO :"role";
 GRANT USAGE ON SEQUENCE trioboss.job_seq TO :"role";
 GRANT EXECUTE ON FUNCTION
     trioboss.text_size(jsonb), trioboss.readable(jsonb), trioboss.answer_size(integer, jsonb, jsonb, jsonb), trioboss.lock_number(text, bigint), trioboss.notify(text), trioboss.make_id(), trioboss.key_lock(text, text, bigint), trioboss.check_job_options(jsonb),

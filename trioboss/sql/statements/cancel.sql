@@ -1,5 +1,5 @@
 -- Cancel jobs: queued ones will not run, and the worker of an active one is notified (`*cancel ID`). Its boss receives
--- that in actors/router.py, checks the lease (actors/lease_checker.py) and cancels the handler (actors/running.py).
+-- that in actors/router.py, checks the lease (actors/lease_checker.py) and cancels the handler (actors/attempts.py).
 -- Their throttle slots become free. An end is never before its start, which may be later than this statement's own.
 -- Returns the ids cancelled here.
 WITH cancelled AS (

@@ -2,8 +2,8 @@
 -- are any. A job leaves the live table for the archive; without keep_completed it leaves no row.
 --
 -- Returns a row for each job that ended here; one row without an id if none did; no row if there is no such queue.
--- If the second column, `on_complete`, is true, no job has ended: the queue has completion jobs, which only
--- complete_with_copy.sql makes. `elsewhere`: jobs that are ended by another caller than their own handler, whose
+-- If the second column, `declined`, is true, no job has ended: the queue has completion jobs, which only
+-- complete_with_copy.sql makes. `handlers_to_cancel`: jobs that are ended by another caller than their own handler, whose
 -- workers are notified to cancel the handler.
 WITH terms AS MATERIALIZED (
     SELECT on_complete, keep_completed FROM trioboss.queue WHERE name = :queue::text
@@ -18,6 +18,6 @@ WITH terms AS MATERIALIZED (
     FROM ended WHERE (SELECT keep_completed FROM terms)
 ),
 \ir fragments/archive_done.sql
-SELECT e.id, t.on_complete,
-\ir fragments/cancel_elsewhere.sql
+SELECT e.id, t.on_complete AS declined,
+\ir fragments/cancel_handlers.sql
 FROM terms t LEFT JOIN ended e ON true;

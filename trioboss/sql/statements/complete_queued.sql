@@ -6,7 +6,7 @@ WITH terms AS MATERIALIZED (
     DELETE FROM trioboss.live_job_common
     WHERE queue = :queue AND id = ANY (:ids::uuid[]) AND readiness < 'active'
     RETURNING seq, created_on, start_after, id, worker, priority, (attempt & 1073741823) + 1 AS attempt, retry_count, queue, key,
-              options, data, notes AS last_notes, once, greatest((SELECT now FROM terms), started_on) AS started_on,
+              options, data, notes AS last_notes, unique_key, greatest((SELECT now FROM terms), started_on) AS started_on,
               greatest((SELECT now FROM terms), started_on) AS ended_on, 'completed'::trioboss.outcome AS outcome,
               CASE WHEN :outputs::jsonb IS NOT NULL THEN :outputs -> id::text END AS output
 ), done AS (

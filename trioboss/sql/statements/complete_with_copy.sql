@@ -1,7 +1,7 @@
 -- complete.sql for a queue with on_complete: every job that ends here leaves a completion job in the queue named after
 -- it. The trigger fill_in_job fills in the columns of completion jobs, and notifies their workers.
 WITH terms AS MATERIALIZED (
-    SELECT on_complete, keep_completed FROM trioboss.queue WHERE name = :queue::text
+    SELECT keep_completed FROM trioboss.queue WHERE name = :queue::text
 ), ended AS (
     DELETE FROM trioboss.live_job_common
     WHERE
@@ -14,6 +14,6 @@ WITH terms AS MATERIALIZED (
 \ir fragments/archive_done.sql
 ,
 \ir fragments/completion_jobs.sql
-SELECT e.id, t.on_complete,
-\ir fragments/cancel_elsewhere.sql
+SELECT e.id, false AS declined,
+\ir fragments/cancel_handlers.sql
 FROM terms t LEFT JOIN ended e ON true;

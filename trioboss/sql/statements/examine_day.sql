@@ -1,4 +1,4 @@
--- What a day of history still holds, in one row:
+-- The jobs that a day of history still holds, in one row:
 --   over         the queues whose jobs can be purged from this day. With a delete_after of less than a day: from when
 --                the first job may have outlived it. With a longer one: only when all jobs have, because then the table
 --                of the day can nearly always be dropped whole.

@@ -2,6 +2,7 @@
 -- and leave a copy in their dead letter queue, with the retention and the retries they had. A failed job of strict
 -- FIFO stays, and blocks its key.
 -- Fenced, locked and called as retry_failed.sql. Returns the ids.
+-- OFFSET 0: the failures are searched for each job once, and not for each column.
 WITH terms AS MATERIALIZED (
     SELECT *, coalesce(:now::timestamptz, statement_timestamp()) AS now FROM trioboss.queue WHERE name = :queue::text
 ), lease AS MATERIALIZED (
@@ -57,5 +58,5 @@ WITH terms AS MATERIALIZED (
     SELECT id, queue, key, attempt, worker, started_on, ended_on, failed_as, output FROM failed
 )
 SELECT e.id, 'failed',
-\ir fragments/cancel_elsewhere.sql
+\ir fragments/cancel_handlers.sql
 FROM failed e;

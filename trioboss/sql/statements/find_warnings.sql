@@ -1,4 +1,4 @@
--- What an operator should know, besides find_long_queues.sql: queues that do not move, snapshots that hold back vacuum, and
+-- Warnings for operators, besides find_long_queues.sql: queues that do not move, snapshots that hold back vacuum, and
 -- a queue of notifications that fills up.
 -- The next thousand jobs that could run tell whether a queue is stuck; to read all jobs would take as long as there are.
 -- In a keyed queue those are the first jobs of the backlogs without an owner, which all have a check.

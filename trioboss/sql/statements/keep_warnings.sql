@@ -11,7 +11,7 @@ WITH clock AS MATERIALIZED (
     FROM (SELECT * FROM trioboss.warning ORDER BY id DESC LIMIT 10000) w, clock c
     WHERE w.last_on > c.now - interval '3 min'
 ), repeated AS (
-    UPDATE trioboss.warning w SET message = g.message, last_on = c.now, count = w.count + 1
+    UPDATE trioboss.warning w SET message = g.message, last_on = c.now, count = least(w.count + 1, 1000000000)
     FROM known k, given g, clock c
     WHERE w.id = k.id AND k.queue IS NOT DISTINCT FROM g.queue AND k.kind = g.kind
 )

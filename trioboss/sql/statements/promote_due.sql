@@ -10,7 +10,7 @@ WITH due AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
 ), promoted AS (
     UPDATE trioboss.live_job_common
-    SET readiness = CASE WHEN backlog IS NULL OR owner IS NOT NULL THEN 'ready' ELSE 'waiting' END::trioboss.readiness
+    SET readiness = trioboss.queued_readiness(NULL, NULL, nullif(backlog, owner))
     WHERE ctid = ANY (ARRAY (SELECT row FROM due))
 )
 SELECT count(*) >= greatest(1000, :limit) FROM due;

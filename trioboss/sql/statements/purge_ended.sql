@@ -18,8 +18,8 @@ WITH gone AS (
     )
     RETURNING xid
 ), noted AS (
-    INSERT INTO trioboss.retired (history, xid)
+    INSERT INTO trioboss.deleted_history (history, xid)
     SELECT 'archive', xid FROM gone ORDER BY xid DESC LIMIT 1
-    ON CONFLICT (history) DO UPDATE SET xid = EXCLUDED.xid WHERE retired.xid < EXCLUDED.xid
+    ON CONFLICT (history) DO UPDATE SET xid = EXCLUDED.xid WHERE deleted_history.xid < EXCLUDED.xid
 )
 SELECT count(*) FROM gone;

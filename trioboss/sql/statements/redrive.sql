@@ -3,7 +3,8 @@
 -- failed in its notes, so that an erasure of that job finds it. Jobs whose queue is gone, or needs a key that they do not
 -- have, stay, and so do jobs that a policy refuses, and copies of jobs that are still live, unless :force: those block
 -- their key, or were retried, and would run as well. Goes on after the id `after`, up to `last`: ids are in order, and
--- indexed. Returns for each job: its id, its queue, whether it was sent, whether its source is live.
+-- indexed. With :ids only those; `after` and `last` are to be around them, so that few others are read. Returns for each
+-- job: its id, its queue, whether it was sent, whether its source is live.
 WITH picked AS MATERIALIZED (
     SELECT j.id, j.priority, j.data, j.key, coalesce(j.notes #>> '{source,id}', j.id::text) AS source_id,
            q.name AS destination, trioboss.make_id() AS new_id, s.live,
@@ -17,6 +18,7 @@ WITH picked AS MATERIALIZED (
       AND j.id > coalesce(:after::uuid, '00000000-0000-0000-0000-000000000000')
       AND j.id <= coalesce(:last::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
       AND (:source::text IS NULL OR j.notes #>> '{source,queue}' = :source)
+      AND (:ids::uuid[] IS NULL OR j.id = ANY (:ids))
     ORDER BY j.id
     LIMIT :limit::integer
     FOR UPDATE OF j SKIP LOCKED

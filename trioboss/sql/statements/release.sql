@@ -17,10 +17,11 @@ WITH terms AS MATERIALIZED (
                                     WHERE NOT EXISTS (SELECT FROM trioboss.live_job_common o WHERE o.queue = :queue AND o.slot = n.slot))
                ELSE j.slot END AS next_slot,
            CASE t.policy WHEN 'key_strict_fifo' THEN j.owner END AS next_owner,
-           CASE WHEN starts_with(j.once, 'started:') IS NOT TRUE
-                  OR (row_number() OVER (PARTITION BY j.once ORDER BY j.seq) = 1 AND NOT EXISTS (
+           CASE WHEN starts_with(j.unique_key, 'started:') IS NOT TRUE
+                  OR (row_number() OVER (PARTITION BY j.unique_key ORDER BY j.seq) = 1 AND NOT EXISTS (
                       SELECT FROM trioboss.live_job_common o
-                      WHERE o.queue = :queue AND o.once = j.once AND o.readiness < 'active')) THEN j.once END AS next_once
+                      WHERE o.queue = :queue AND o.unique_key = j.unique_key AND o.readiness < 'active')) THEN j.unique_key END
+           AS next_unique_key
     FROM lease j, terms t
 ), remembered AS (
     INSERT INTO trioboss.attempt (job_id, queue, key, attempt, worker, started_on, ended_on, outcome)
@@ -28,7 +29,8 @@ WITH terms AS MATERIALIZED (
 )
 UPDATE trioboss.live_job_common j
 SET readiness = trioboss.queued_readiness(NULL, NULL, nullif(r.backlog, r.next_owner)), slot = r.next_slot,
-    owner = r.next_owner, once = r.next_once, start_after = r.now, worker = NULL, expires_on = NULL, heartbeat = NULL, heartbeat_on = NULL
+    owner = r.next_owner, unique_key = r.next_unique_key, start_after = r.now, worker = NULL,
+    expires_on = NULL, heartbeat = NULL, heartbeat_on = NULL
 FROM released r
 WHERE j.queue = :queue AND j.id = ANY (ARRAY (SELECT id FROM released)) AND r.id = j.id
 RETURNING j.id;

@@ -3,8 +3,8 @@
 -- wait with it. Arrays of ids instead of joins: the plan is the same whatever the size of the table was when it was made.
 WITH unlocked AS MATERIALIZED (
     SELECT id FROM trioboss.live_job_common
-    WHERE queue = ANY (:queues::text[]) AND id = ANY (:ids::uuid[]) AND readiness = 'active'
-      AND ((id, attempt, started_on) IN (SELECT * FROM unnest(:ids, :attempts::int[], :starts::timestamptz[]))) IS TRUE
+    WHERE queue = ANY (:queues::text[]) AND id = ANY (:ids::uuid[]) AND readiness = 'active' AND
+\ir fragments/fence.sql
     FOR NO KEY UPDATE SKIP LOCKED
 ), renewed AS (
     UPDATE trioboss.live_job_common SET heartbeat_on = coalesce(:now::timestamptz, statement_timestamp())
@@ -14,5 +14,6 @@ WITH unlocked AS MATERIALIZED (
 SELECT id, true AS renewed FROM renewed
 UNION ALL
 SELECT id, false FROM trioboss.live_job_common
-WHERE queue = ANY (:queues) AND id = ANY (:ids) AND readiness = 'active' AND id <> ALL (ARRAY (SELECT id FROM unlocked))
-  AND ((id, attempt, started_on) IN (SELECT * FROM unnest(:ids, :attempts, :starts))) IS TRUE;
+WHERE queue = ANY (:queues) AND id = ANY (:ids) AND readiness = 'active' AND id <> ALL (ARRAY (SELECT id FROM unlocked)) AND
+\ir fragments/fence.sql
+;

@@ -1,6 +1,7 @@
 -- Examine all leases, in one statement. Rows, by `kind`:
---   ended    an attempt to be ended: `outcome` lost (its worker is gone, or its heartbeats stopped) or expired
---   dead     a worker that is gone for `grace` seconds, so that its row can be deleted
+--   ended    an attempt to be ended: `outcome` lost (its worker is gone, or its heartbeats stopped), expired, or
+--            released (its worker has stopped and could not settle it, which is no failure of the job)
+--   dead     a worker that has stopped, or is gone for `grace` seconds, so that its row can be deleted
 --   active   how many jobs are active, and in how many seconds the first lease runs out
 --
 -- A worker is gone if its session does not hold its lock, or, behind a pooler, if it was not seen for `grace` seconds.
@@ -17,7 +18,7 @@ WITH clock AS MATERIALIZED (
 ), held AS MATERIALIZED (
 \ir fragments/held_locks.sql
 ), seen AS MATERIALIZED (
-    SELECT w.id, w.gone_since,
+    SELECT w.id, w.gone_since, w.stopped,
            CASE WHEN w.lock IS NULL THEN w.seen_on < c.now - :grace::float8 * interval '1 s'
                 ELSE NOT EXISTS (SELECT FROM held h WHERE h.lock = w.lock AND h.pid = coalesce(w.pid, h.pid)) END AS gone
     FROM trioboss.worker w, clock c
@@ -27,15 +28,18 @@ WITH clock AS MATERIALIZED (
     FROM seen s, clock c
     WHERE w.id = s.id AND s.gone <> (s.gone_since IS NOT NULL)
 ), dead AS MATERIALIZED (
-    SELECT s.id FROM seen s, clock c WHERE :certain::boolean AND s.gone AND s.gone_since <= c.now - :grace * interval '1 s'
+    SELECT s.id, s.stopped FROM seen s, clock c
+    WHERE s.stopped OR (:certain::boolean AND s.gone AND s.gone_since <= c.now - :grace * interval '1 s')
 ), active AS MATERIALIZED (
     SELECT j.queue, j.id, j.attempt, j.started_on, j.expires_on,
            CASE WHEN :certain THEN coalesce(j.heartbeat_on, j.started_on) + j.heartbeat * interval '1 s' END AS silent_on,
-           j.worker IS NOT NULL AND (j.worker IN (SELECT id FROM dead) OR j.worker NOT IN (SELECT id FROM seen)) AS orphaned
+           j.worker IS NOT NULL AND (j.worker IN (SELECT id FROM dead) OR j.worker NOT IN (SELECT id FROM seen)) AS orphaned,
+           j.worker IN (SELECT id FROM dead WHERE stopped) AS released
     FROM trioboss.live_job j WHERE j.readiness = 'active'
 )
 (SELECT 'ended' AS kind, a.queue, a.id, a.attempt, a.started_on,
-        CASE WHEN a.expires_on < c.now - :margin::float8 * interval '1 s' THEN 'expired' ELSE 'lost' END AS outcome,
+        CASE WHEN a.released THEN 'released'
+             WHEN a.expires_on < c.now - :margin::float8 * interval '1 s' THEN 'expired' ELSE 'lost' END AS outcome,
         NULL::float8 AS number
  FROM active a, clock c
  WHERE a.orphaned OR least(a.expires_on, a.silent_on) < c.now - :margin * interval '1 s'

@@ -11,11 +11,11 @@ WITH cancelled AS MATERIALIZED (
     FOR UPDATE OF a
 ), resumed AS (
     INSERT INTO trioboss.live_job_common (
-        seq, created_on, start_after, id, priority, rank, attempt, retry_count, readiness, queue, key, backlog, slot, once,
+        seq, created_on, start_after, id, priority, rank, attempt, retry_count, readiness, queue, key, backlog, slot, unique_key,
         started_on, options, data, notes)
     SELECT seq, created_on, starts, id, priority, trioboss.backlog_rank(rule, priority), attempt, retry_count,
            trioboss.queued_readiness(starts, now, backlog), queue, key, backlog, trioboss.queued_slot(rule, key, attempt),
-           notes ->> 'once', started_on, options, data, notes - 'once' - 'singleton_on'
+           notes ->> 'unique_key', started_on, options, data, notes - 'unique_key' - 'singleton_on'
     FROM cancelled
     ORDER BY key, seq
     ON CONFLICT DO NOTHING

@@ -11,10 +11,10 @@ WITH terms AS MATERIALIZED (
         options = coalesce(options, '{}') || jsonb_build_object('retry_limit', least(1000000000,
             coalesce((options ->> 'retry_limit')::int, (SELECT retry_limit FROM terms)) + 1))
     WHERE queue = :queue AND id = ANY (:ids::uuid[]) AND readiness = 'ended'
-      AND (once IS NULL OR NOT EXISTS (
+      AND (unique_key IS NULL OR NOT EXISTS (
           SELECT FROM trioboss.live_job_common o
-          WHERE o.queue = :queue AND o.once = j.once
-            AND (o.readiness < 'active' OR (o.readiness = 'active' AND starts_with(o.once, 'ended:')))))
+          WHERE o.queue = :queue AND o.unique_key = j.unique_key
+            AND (o.readiness < 'active' OR (o.readiness = 'active' AND starts_with(o.unique_key, 'ended:')))))
     RETURNING id
 ), failed AS MATERIALIZED (
     SELECT a.*, t.now, t.policy AS rule, trioboss.key_backlog(t.keyed, a.key) AS backlog,
@@ -25,12 +25,12 @@ WITH terms AS MATERIALIZED (
     FOR UPDATE OF a
 ), revived AS (
     INSERT INTO trioboss.live_job_common (
-        seq, created_on, start_after, id, priority, rank, attempt, retry_count, readiness, queue, key, backlog, slot, once,
+        seq, created_on, start_after, id, priority, rank, attempt, retry_count, readiness, queue, key, backlog, slot, unique_key,
         started_on, options, data, notes)
     SELECT seq, created_on, now, id, priority, trioboss.backlog_rank(rule, priority), attempt, least(retry_count, 1000000000) + 1,
            trioboss.queued_readiness(NULL, NULL, backlog), queue, key, backlog, trioboss.queued_slot(rule, key, attempt),
-           notes ->> 'once', started_on, next_options, data,
-           coalesce(notes, '{}') - ARRAY['once', 'retry_limit', 'dead_letter'] || jsonb_build_object('error', output)
+           notes ->> 'unique_key', started_on, next_options, data,
+           coalesce(notes, '{}') - ARRAY['unique_key', 'retry_limit', 'dead_letter'] || jsonb_build_object('error', output)
     FROM failed
     ORDER BY key, seq
     ON CONFLICT DO NOTHING

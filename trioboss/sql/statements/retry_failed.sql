@@ -6,8 +6,9 @@
 -- A job is left to fail.sql if its retries are used up, or if another job has taken the slot that it would need:
 -- stately allows one job of a key that waits for a retry, send_singleton one queued job. A job whose worker is gone
 -- (`lost`) has not failed, and is queued again without the slot, as in release.sql. A job of strict FIFO keeps its key.
--- `elsewhere` as in complete.sql.
+-- `handlers_to_cancel` as in complete.sql.
 -- Rows are locked first and updated by id, because a heartbeat since our snapshot may have moved the row.
+-- OFFSET 0: the failures are searched for each job once, and not for each column.
 WITH terms AS MATERIALIZED (
     SELECT *, coalesce(:now::timestamptz, statement_timestamp()) AS now FROM trioboss.queue WHERE name = :queue::text
 ), lease AS MATERIALIZED (
@@ -36,21 +37,21 @@ WITH terms AS MATERIALIZED (
            CASE f.policy WHEN 'stately' THEN CASE WHEN NOT p.slot_taken THEN trioboss.queued_slot(f.policy, f.key, f.attempt) END
                          ELSE f.slot END AS next_slot,
            CASE f.policy WHEN 'key_strict_fifo' THEN f.owner END AS next_owner,
-           NOT p.once_taken AND row_number() OVER (PARTITION BY coalesce(f.once, f.id::text) ORDER BY f.seq) = 1 AS first
+           NOT p.unique_key_taken AND row_number() OVER (PARTITION BY coalesce(f.unique_key, f.id::text) ORDER BY f.seq) = 1 AS first
     FROM failure f, LATERAL (
         SELECT f.policy = 'stately' AND EXISTS (
                    SELECT FROM trioboss.live_job_common o
                    WHERE o.queue = :queue AND o.slot = 'retry:' || coalesce(f.key, '')) AS slot_taken,
-               starts_with(f.once, 'started:') IS TRUE AND EXISTS (
+               starts_with(f.unique_key, 'started:') IS TRUE AND EXISTS (
                    SELECT FROM trioboss.live_job_common o
-                   WHERE o.queue = :queue AND o.once = f.once AND o.readiness < 'active') AS once_taken
+                   WHERE o.queue = :queue AND o.unique_key = f.unique_key AND o.readiness < 'active') AS unique_key_taken
     ) p
-    WHERE NOT f.dead AND f.retry_count < f.retry_limit AND (f.failed_as = 'lost' OR NOT (p.slot_taken OR p.once_taken))
+    WHERE NOT f.dead AND f.retry_count < f.retry_limit AND (f.failed_as = 'lost' OR NOT (p.slot_taken OR p.unique_key_taken))
 ), queued AS (
     UPDATE trioboss.live_job_common j
     SET readiness = trioboss.queued_readiness(r.next_start, r.now, nullif(r.backlog, r.next_owner)), slot = r.next_slot,
         owner = r.next_owner, start_after = r.next_start, retry_count = j.retry_count + 1, worker = NULL,
-        once = CASE WHEN r.first OR starts_with(j.once, 'started:') IS NOT TRUE THEN j.once END,
+        unique_key = CASE WHEN r.first OR starts_with(j.unique_key, 'started:') IS NOT TRUE THEN j.unique_key END,
         expires_on = NULL, heartbeat = NULL, heartbeat_on = NULL, notes = coalesce(j.notes, '{}')
             || jsonb_build_object('error', r.error, 'failures', r.failures, 'failed_on', r.now)
     FROM retried r
@@ -61,5 +62,5 @@ WITH terms AS MATERIALIZED (
     SELECT id, queue, key, attempt, worker, started_on, now, failed_as, nullif(error, 'null') FROM retried WHERE first OR failed_as = 'lost'
 )
 SELECT e.id, 'retry',
-\ir fragments/cancel_elsewhere.sql
+\ir fragments/cancel_handlers.sql
 FROM queued q JOIN lease e ON e.id = q.id;

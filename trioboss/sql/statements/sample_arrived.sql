@@ -30,4 +30,4 @@ LEFT JOIN LATERAL (
     SELECT o.arrived FROM trioboss.queue_sample o WHERE o.queue = a.queue AND o.minute = a.minute AND a.again) k ON true
 WHERE NOT a.again OR a.n > coalesce(k.arrived, 0)
 GROUP BY 1, 2
-ON CONFLICT (queue, minute) DO UPDATE SET arrived = s.arrived + excluded.arrived;
+ON CONFLICT (queue, minute) DO UPDATE SET arrived = least(s.arrived::bigint + excluded.arrived, 1000000000);

@@ -32,5 +32,5 @@ WITH span AS MATERIALIZED (
 INSERT INTO trioboss.queue_sample AS s (queue, minute, completed, waits, runs)
 SELECT w.queue, w.minute, w.completed, w.counts, r.counts FROM waits w JOIN runs r ON r.queue = w.queue AND r.minute = w.minute
 ON CONFLICT (queue, minute) DO UPDATE
-SET completed = s.completed + excluded.completed, waits = trioboss.add_counts(s.waits, excluded.waits),
+SET completed = least(s.completed::bigint + excluded.completed, 1000000000), waits = trioboss.add_counts(s.waits, excluded.waits),
     runs = trioboss.add_counts(s.runs, excluded.runs);

@@ -10,4 +10,4 @@ FROM trioboss.attempt a
 WHERE a.xid >= (SELECT first FROM span) AND a.xid < (SELECT sealed FROM span) AND a.ended_on >= (SELECT earliest FROM span)
   AND a.outcome IN ('failed', 'expired', 'lost')
 GROUP BY 1, 2
-ON CONFLICT (queue, minute) DO UPDATE SET failed = s.failed + excluded.failed;
+ON CONFLICT (queue, minute) DO UPDATE SET failed = least(s.failed::bigint + excluded.failed, 1000000000);

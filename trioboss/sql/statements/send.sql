@@ -2,7 +2,7 @@
 --
 -- One row: the id, or null if the policy refused the job (the same id twice is refused like that, too).
 -- No row: the queue or the dead letter queue does not exist, or the job lacks the key that its queue requires.
--- `once` is what send_once and send_singleton allow once. `notify` is for the caller's transaction: the notification
+-- `unique_key`: as in live_job. `notify` is for the caller's transaction: the notification
 -- to the workers goes out if and when it commits; the third column is the isolation level of that transaction.
 WITH target AS MATERIALIZED (
     SELECT q.policy, trioboss.key_backlog(q.keyed, :singleton_key::text) AS backlog, t.sent_on,
@@ -19,10 +19,10 @@ WITH target AS MATERIALIZED (
            OR EXISTS (SELECT FROM trioboss.queue d WHERE d.name = :options ->> 'dead_letter'))
 ), sent AS (
     INSERT INTO trioboss.live_job_common (
-        id, queue, priority, rank, created_on, start_after, key, backlog, slot, once, readiness, options, data)
+        id, queue, priority, rank, created_on, start_after, key, backlog, slot, unique_key, readiness, options, data)
     SELECT :id::uuid, :queue, coalesce(:priority::int, 0), trioboss.backlog_rank(t.policy, coalesce(:priority, 0)),
            t.sent_on, t.start_after, :singleton_key, t.backlog, trioboss.queued_slot(t.policy, :singleton_key, 0),
-           :once::text, trioboss.queued_readiness(t.start_after, t.sent_on, t.backlog), :options, :data::jsonb
+           :unique_key::text, trioboss.queued_readiness(t.start_after, t.sent_on, t.backlog), :options, :data::jsonb
     FROM target t
     ON CONFLICT DO NOTHING
     RETURNING id, seq, readiness

@@ -20,10 +20,10 @@ WITH target AS MATERIALIZED (
     FROM target
 ), sent AS (
     INSERT INTO trioboss.live_job_common (
-        id, queue, priority, rank, created_on, start_after, key, backlog, slot, once, readiness, options, data, notes)
+        id, queue, priority, rank, created_on, start_after, key, backlog, slot, unique_key, readiness, options, data, notes)
     SELECT :id, :queue, coalesce(:priority::int, 0), trioboss.backlog_rank(t.policy, coalesce(:priority, 0)),
            t.sent_on, s.start_after, :singleton_key, t.backlog, trioboss.queued_slot(t.policy, :singleton_key, 0),
-           :once::text, trioboss.queued_readiness(s.start_after, t.sent_on, t.backlog), :options, :data::jsonb,
+           :unique_key::text, trioboss.queued_readiness(s.start_after, t.sent_on, t.backlog), :options, :data::jsonb,
            jsonb_build_object('singleton_on', s.slot)
     FROM target t, LATERAL (
         -- A slot later than this moment is the next one: the job starts when it begins.

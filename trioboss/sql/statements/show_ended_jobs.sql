@@ -31,7 +31,7 @@ WITH days AS MATERIALIZED (
     WHERE (:state::text IS NULL OR a.outcome::text = :state) AND (:within::text IS NULL OR a.outcome::text = :within)
       AND (:key::text IS NULL OR a.key = :key)
       AND a.completed_on >= coalesce(:since, '-infinity') AND a.completed_on < coalesce(:until, 'infinity')
-      AND (:attempt::int IS NULL OR a.attempt >= :attempt) AND (:tail::text IS NULL OR right(a.id::text, 12) = :tail)
+      AND (:attempt::int IS NULL OR a.attempt >= :attempt) AND (:digits::text IS NULL OR strpos(replace(a.id::text, '-', ''), :digits) > 0)
     ORDER BY id DESC LIMIT :limit::bigint
 )
 SELECT a.id, a.outcome::text AS state, 'ended' AS readiness, a.priority, a.attempt, a.key, a.created_on::timestamptz,

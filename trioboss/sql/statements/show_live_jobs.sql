@@ -29,7 +29,7 @@ WITH read AS MATERIALIZED (
       AND (:within::text IS NULL OR :within IN (j.state, j.readiness::text) OR (:within = 'queued' AND j.readiness < 'active')
            OR (:within = 'unfinished' AND j.readiness <= 'active'))
       AND (:key::text IS NULL OR j.key = :key) AND (:error IS NULL OR j.bytes IS NOT NULL)
-      AND (:attempt::int IS NULL OR j.attempt >= :attempt) AND (:tail::text IS NULL OR right(j.id::text, 12) = :tail)
+      AND (:attempt::int IS NULL OR j.attempt >= :attempt) AND (:digits::text IS NULL OR strpos(replace(j.id::text, '-', ''), :digits) > 0)
       AND (j.readiness = 'ended' OR (j.created_on >= coalesce(:since, '-infinity') AND j.created_on < coalesce(:until, 'infinity')))
 ), found AS (                                        -- in order, so that no notes are read beyond those that are needed
     SELECT * FROM (SELECT * FROM passed j WHERE NOT j.is_over ORDER BY j.id DESC) j

@@ -7,7 +7,7 @@ FROM (SELECT statement_timestamp() AS now) c
 CROSS JOIN (
     SELECT * FROM trioboss.queue q
     WHERE (:text::text IS NULL OR strpos(lower(q.name), lower(:text)) > 0) AND q.name > coalesce(:after::text, '')
-      AND (:queue::text IS NULL OR q.name = :queue)
+      AND (:queue::text IS NULL OR q.name = :queue) AND (:names::text[] IS NULL OR q.name = ANY (:names))
     ORDER BY q.name LIMIT :limit::bigint
 ) q
 CROSS JOIN LATERAL (SELECT count(*) AS n FROM (

@@ -1,8 +1,10 @@
--- How many workers there are that are not known to be gone, and how many of these are connected, of the first `most`.
+-- How many workers there are that are not known to be gone, and how many of these are connected, of the first `most`: of all,
+-- or of those that take jobs of a queue (`serving`).
 WITH held AS MATERIALIZED (
 \ir fragments/held_locks.sql
 )
 SELECT count(*), count(*) FILTER (WHERE
 \ir fragments/is_connected.sql
        )
-FROM (SELECT * FROM trioboss.worker w WHERE w.gone_since IS NULL LIMIT :most::bigint) w;
+FROM (SELECT * FROM trioboss.worker w WHERE w.gone_since IS NULL
+        AND (:serving::text IS NULL OR :serving LIKE replace(replace(w.queue, '_', '\_'), '*', '%')) LIMIT :most::bigint) w;

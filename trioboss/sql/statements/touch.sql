@@ -3,6 +3,7 @@
 UPDATE trioboss.live_job_common
 SET heartbeat_on = coalesce(:now::timestamptz, statement_timestamp())
 WHERE queue = ANY (:queues::text[]) AND id = ANY (:ids::uuid[]) AND readiness = 'active'
-  AND (((id, attempt, started_on) IN (SELECT * FROM unnest(:ids, :attempts::int[], :starts::timestamptz[]))) IS TRUE
+  AND (
+\ir fragments/fence.sql
        OR id = ANY (:unfenced::uuid[]))
 RETURNING id, CASE WHEN :async_commit::boolean THEN set_config('synchronous_commit', 'off', true) END;

@@ -18,10 +18,9 @@ WITH terms AS MATERIALIZED (
         priority = coalesce(:priority::int, j.priority),
         rank = trioboss.backlog_rank(t.policy, coalesce(:priority, j.priority)),
         start_after = coalesce(t.start_after, j.start_after),
-        readiness = CASE WHEN t.start_after IS NULL OR j.readiness = 'blocked' THEN j.readiness::text
-                         WHEN t.start_after > t.now THEN 'deferred'
-                         WHEN j.readiness <> 'deferred' THEN j.readiness::text
-                         WHEN j.backlog IS NULL OR j.owner IS NOT NULL THEN 'ready' ELSE 'waiting' END::trioboss.readiness,
+        readiness = CASE WHEN t.start_after IS NULL OR j.readiness = 'blocked'
+                           OR (t.start_after <= t.now AND j.readiness <> 'deferred') THEN j.readiness
+                         ELSE trioboss.queued_readiness(t.start_after, t.now, nullif(j.backlog, j.owner)) END,
         owner = CASE WHEN t.start_after > t.now AND j.attempt = 0 THEN NULL ELSE j.owner END,
         options = CASE WHEN :options::jsonb IS NULL THEN j.options ELSE coalesce(j.options, '{}') || :options END
     FROM terms t

@@ -57,12 +57,12 @@ def _over_limit() -> Column:
 def _retries_left() -> Column:
     """The job failed although it had retries left.
 
-    A handler can ask for that, and a job of a `stately` queue, or one of `send_singleton`, fails if the place of its
-    retry is taken. A lease that ran out asks for nothing.
+    A handler can request that, and a job of a `stately` queue, or one of `send_singleton`, fails if the policy slot of
+    its retry is taken. After a lease that ran out there was no such request.
     """
     left = F.col("end.retry_limit") - F.col("end.retry_count")
-    has_place = (F.col("end.policy") != "stately") & ~F.col("end.unique_until").eqNullSafe("started")
-    certain = F.coalesce(F.col("last_outcome").isin("lost", "expired") & has_place, F.lit(False))
+    has_slot = (F.col("end.policy") != "stately") & ~F.col("end.unique_until").eqNullSafe("started")
+    certain = F.coalesce(F.col("last_outcome").isin("lost", "expired") & has_slot, F.lit(False))
     outcome = F.coalesce("last_outcome", F.lit("not recorded"))
     detail = F.format_string("failed with %d retries left, its last attempt: %s", left, outcome)
     return _problem((F.col("end.state") == "failed") & (left > 0), "retries left", certain, detail)

@@ -12,7 +12,8 @@ _RECLAIM_SECONDS = 0.1
 as long as a statement does."""
 
 _SEND_SECONDS = 1.0
-"""A send takes its time when its statement begins, and its place in the queue a moment later."""
+"""A send takes its time when its statement begins, and its position in the queue a moment later: two jobs that were
+together for less than this are only a possible finding."""
 
 
 def overlaps(trace: DataFrame, tolerance: float) -> DataFrame:
@@ -57,7 +58,7 @@ def both_waiting(jobs: DataFrame, tolerance: float) -> DataFrame:
 
     A job was certainly there from its start_after on, which is when it was sent, was due, was resumed or was to be
     retried. Jobs of one statement have the same time of sending, however long the statement took; so they are only
-    possible findings.
+    possible findings, as are jobs that were together no longer than a send may take.
     """
     is_short = F.col("policy") == "short"
     once = (F.col("attempt") <= 1) & (F.col("retry_count") == 0)
@@ -77,16 +78,14 @@ def both_waiting(jobs: DataFrame, tolerance: float) -> DataFrame:
     rows = there.withColumn("other", longest)
     seconds = seconds_from("since", F.least("other.until", "until"))
     return to_findings(
-        rows.withColumn("seconds", seconds).where(
-            (F.col("seconds") > F.lit(tolerance + _SEND_SECONDS)) & _is_another_job()
-        ),
+        rows.withColumn("seconds", seconds).where((F.col("seconds") > tolerance) & _is_another_job()),
         "waiting together",
         key=F.col("singleton_key"),
         job=F.col("id"),
         other_job=F.col("other.id"),
         other_attempt=F.col("other.attempt"),
         at=F.col("since"),
-        certain=~F.col("sent_together"),
+        certain=~F.col("sent_together") & (F.col("seconds") > tolerance + _SEND_SECONDS),
         detail=F.col("policy"),
     )
 

@@ -1,4 +1,4 @@
-"""Starts before their time, and ends before their start."""
+"""Starts before their time, and ends before their start or before the send."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -19,7 +19,8 @@ def wrong_instants(trace: DataFrame, tolerance: float) -> DataFrame:
     early = seconds_from("started_on", "end.start_after")
     by_worker = F.col("worker").isNotNull()
     problems = [
-        _when(F.col("is_attempt"), "end before start", seconds_from("ended_on", "started_on"), F.lit(True)),
+        _when(F.lit(True), "end before start", seconds_from("ended_on", "started_on"), F.lit(True)),
+        _when(F.col("is_end"), "end before send", seconds_from("ended_on", "end.created_on"), F.lit(True)),
         _when(
             F.col("is_end"), "start before send", seconds_from("started_on", "end.created_on"), F.lit(True)
         ),
@@ -28,9 +29,9 @@ def wrong_instants(trace: DataFrame, tolerance: float) -> DataFrame:
     ]
     problem = F.explode(F.filter(F.array(*problems), lambda found: found["seconds"] > tolerance))
     return to_findings(
-        trace.where(F.col("started_on").isNotNull()).withColumn("problem", problem),
+        trace.withColumn("problem", problem),
         F.col("problem.kind"),
-        at=F.col("started_on"),
+        at=F.coalesce("started_on", "ended_on"),
         seconds=F.col("problem.seconds"),
         certain=F.col("problem.certain"),
         detail=F.concat(

@@ -1,10 +1,10 @@
--- Write the jobs in `done` to the archive, with `last_notes`, and `once` among them, in case the job is queued again.
+-- Write the jobs in `done` to the archive, with `last_notes`, and `unique_key` among them, in case the job is queued again.
 archived AS (
     INSERT INTO trioboss.archive (
         seq, created_on, start_after, started_on, completed_on, id, worker, priority, attempt, retry_count, outcome,
         policy, queue, key, options, data, output, notes)
     SELECT seq, created_on, start_after, started_on, ended_on, id, worker, priority, attempt, retry_count, outcome,
            (SELECT q.policy::trioboss.policy FROM trioboss.queue q WHERE q.name = :queue), queue, key, options, data, output,
-           CASE WHEN once IS NULL THEN last_notes ELSE coalesce(last_notes, '{}') || jsonb_build_object('once', once) END
+           CASE WHEN unique_key IS NULL THEN last_notes ELSE coalesce(last_notes, '{}') || jsonb_build_object('unique_key', unique_key) END
     FROM done
 )

@@ -10,12 +10,11 @@ blocking AS (
     DELETE FROM trioboss.live_job_common
     WHERE queue = :queue AND id = ANY (ARRAY (
         SELECT l.id FROM lease l, terms t WHERE t.policy <> 'key_strict_fifo' OR l.owner IS NULL))
-), archived AS (
-    INSERT INTO trioboss.archive (
-        seq, created_on, start_after, started_on, completed_on, id, worker, priority, attempt, retry_count, outcome,
-        policy, queue, key, options, data, output, notes)
-    SELECT l.seq, l.created_on, l.start_after, l.started_on, t.now, l.id, l.worker, l.priority, l.attempt, l.retry_count, 'failed',
-           t.policy::trioboss.policy, l.queue, l.key, NULL, trioboss.readable(l.data), :reason::jsonb, NULL
+), done AS (
+    SELECT l.seq, l.created_on, l.start_after, l.started_on, t.now AS ended_on, l.id, l.worker, l.priority, l.attempt, l.retry_count,
+           'failed'::trioboss.outcome AS outcome, l.queue, l.key, NULL::jsonb AS options, trioboss.readable(l.data) AS data,
+           :reason::jsonb AS output, NULL::text AS unique_key, NULL::jsonb AS last_notes
     FROM lease l, terms t
     WHERE t.policy <> 'key_strict_fifo' OR l.owner IS NULL
-)
+),
+\ir fragments/archive_done.sql

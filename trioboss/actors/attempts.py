@@ -218,6 +218,7 @@ class LeaseWatchers:
             due = self._next_due()
             rung = await self._bell.wait_until(due)
             now = trio.current_time()
+            # A timer fires late only if no task could run in between: a handler did not reach a checkpoint.
             if (lag := now - due) > _LAG:
                 reporter.report(LoopBlocked(lag))
             if rung:
@@ -312,10 +313,12 @@ class Renewer:
         """Renew what is requested. A renewal that got no answer is repeated by the next heartbeat."""
         while True:
             await self._bell.wait()
+            # Taken before the statement: a renewal that is requested while it is under way belongs to the next one.
             requested, self._requested = list(self._requested), {}
             for running in superseded(requested):
                 running.cancel(CancelReason.LEASE_LOST)
                 requested.remove(running)
+            # As they are now: a settlement that the handler makes during the renewal cannot be judged by its answer.
             settlements = [running.manual for running in requested]
             sent_at = trio.current_time()
             try:

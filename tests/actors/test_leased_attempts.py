@@ -6,7 +6,7 @@ import attrs
 import pytest
 from scripted_ports import make_job
 
-from trioboss.actors.running import Running, superseded
+from trioboss.actors.attempts import Running, superseded
 from trioboss.model.job import Job, Lease
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)

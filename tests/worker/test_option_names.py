@@ -1,0 +1,134 @@
+"""Options that no call has: the error names the nearest, also for the names of pg-boss and of other manuals."""
+
+import re
+
+import pytest
+
+import trioboss
+
+
+@pytest.fixture
+def app():
+    return trioboss.App()
+
+
+def test_an_unknown_option_is_answered_with_the_nearest_and_all_others(app):
+    with pytest.raises(
+        TypeError, match=r"'concurency': did you mean 'concurrency'\? The options are asyncio, auto"
+    ):
+        app.worker("email", concurency=5)
+    with pytest.raises(TypeError, match=r"'timezone'.*The options are .*\btz\b"):
+        app.schedule("0 3 * * *", timezone="UTC")
+
+
+@pytest.mark.parametrize(
+    ("call", "nearest"),
+    [
+        (lambda boss: boss.create_queue("q", retry_limits=5), "retry_limit"),
+        (lambda boss: boss.update_queue("graves", expires_in=5), "expire_in"),
+        (lambda boss: boss.send("graves", None, priorty=5), "priority"),
+        (lambda boss: boss.find_jobs("graves", states="failed"), "state"),
+        (lambda boss: boss.schedule("graves", "* * * * *", priorities=5), "priority"),
+    ],
+)
+async def test_every_call_answers_an_unknown_option_with_the_nearest(boss, call, nearest):
+    with pytest.raises(TypeError, match=rf"unexpected option .*did you mean '{nearest}'\?.*The options are"):
+        await call(boss)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("batchSize", "did you mean 'batch_size'?"),
+        ("batch_sizes", "did you mean 'batch_size'?"),
+        ("teamSize", "in trioboss it is concurrency"),
+        ("pollingIntervalSeconds", "in trioboss it is not needed"),
+        ("perJobResults", "in trioboss it is not needed: a batch handler may return a list of BatchResult"),
+        ("transactional", "in trioboss it is job.transaction"),
+    ],
+)
+async def test_work_answers_a_name_of_pg_boss_with_its_own(boss, name, hint):
+    async def handle(job):
+        pass
+
+    with pytest.raises(TypeError, match=rf"^work: unexpected option '{name}': {re.escape(hint)}"):
+        await boss.work("graves", handle, **{name: 3})
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("retryLimit", "did you mean 'retry_limit'?"),
+        ("expireInHours", "did you mean 'expire_in', in seconds or as a timedelta?"),
+        ("retentionDays", "did you mean 'retention', in seconds or as a timedelta?"),
+        ("deleteAfterDays", "did you mean 'delete_after', in seconds or as a timedelta?"),
+    ],
+)
+async def test_queues_and_jobs_answer_a_name_of_pg_boss_with_their_own(boss, name, hint):
+    for call, given in (("create_queue", boss.create_queue), ("send", boss.send)):
+        with pytest.raises(
+            TypeError, match=rf"^{call}: unexpected option '{name}': {re.escape(hint)}.*\bconn\b"
+        ):
+            await given("graves", **{name: 3})
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("visibilityTimeoutMs", "expire_in"),
+        ("maxAttempts", "retry_limit, which does not count the first attempt"),
+        ("retryStrategy", "retry_backoff"),
+        ("notify", "not needed"),
+    ],
+)
+async def test_queues_answer_names_of_other_manuals_with_their_own(boss, name, hint):
+    with pytest.raises(
+        TypeError, match=f"^create_queue: unexpected option '{name}': in trioboss it is {hint}"
+    ):
+        await boss.create_queue("q", **{name: 3})
+
+
+async def test_other_calls_about_jobs_answer_with_their_own_name(boss):
+    with pytest.raises(trioboss.UsageError, match=r"jobs\[0\]: insert: .*'name': .*one queue a call"):
+        await boss.insert("graves", [{"name": "graves"}])
+    with pytest.raises(TypeError, match=r"^schedule: unexpected option 'timezone'.*\btz\b"):
+        await boss.schedule("graves", "@daily", timezone="UTC")
+    with pytest.raises(
+        TypeError, match=r"^find_jobs: unexpected option 'key': in trioboss it is singleton_key"
+    ):
+        await boss.find_jobs("graves", key="k")
+
+
+async def test_send_answers_the_unit_of_a_slot_with_seconds(boss):
+    with pytest.raises(TypeError, match="did you mean 'singleton_seconds', in seconds or as a timedelta"):
+        await boss.send("graves", singletonMinutes=5)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("poolSize", "did you mean 'pool_size'?"),
+        ("pool_siz", "did you mean 'pool_size'?"),
+        ("createSchema", "did you mean 'create_schema'?"),
+        ("maintenanceIntervalDays", "did you mean 'maintenance_interval', in seconds or as a timedelta?"),
+        ("connectionString", "in trioboss it is dsn"),
+        ("superviseIntervalSeconds", "in trioboss it is maintenance_interval"),
+        ("monitorIntervalSeconds", "in trioboss it is maintenance_interval"),
+        ("monitorStateIntervalSeconds", "in trioboss it is monitor_interval"),
+        ("useListenNotify", "in trioboss it is not needed"),
+        ("instanceName", "in trioboss it is worker_name"),
+        ("retryLimit", "it is for queues: give it in defaults={…}, as 'retry_limit'"),
+        ("expireInHours", "it is for queues: give it in defaults={…}, as 'expire_in', in seconds or"),
+    ],
+)
+async def test_open_boss_answers_a_name_of_pg_boss_with_its_own(dsn, name, hint):
+    with pytest.raises(TypeError, match=rf"^open_boss: unexpected option '{name}': {re.escape(hint)}"):
+        async with trioboss.open_boss(dsn, **{name: 1}):
+            pass
+
+
+def test_a_sync_boss_answers_an_unknown_option_with_its_own_parameters(dsn):
+    with pytest.raises(
+        TypeError, match=r"^SyncBoss: unexpected option 'schma': did you mean 'schema'\?.*max_payload"
+    ):
+        trioboss.SyncBoss(dsn, schma="x")
