@@ -16,6 +16,7 @@ from psycopg import sql
 
 from trioboss.dashboard.changes import JOB_ACTIONS
 from trioboss.postgres.settings import OWN_SETTINGS, SESSION_SETTINGS
+from trioboss.postgres.wire.binary import BinaryParameter
 from trioboss.sql import COMMON_TABLE, Catalog
 from trioboss.store import Context
 from trioboss.testing import temporary_database
@@ -197,6 +198,13 @@ def parameter(connection, name, value):
     return value
 
 
+def literal(value):
+    """Ids are sent as a binary array: a header of 20 bytes, then the length and the 16 bytes of each."""
+    if isinstance(value, BinaryParameter):
+        value = [UUID(bytes=value[start + 4 : start + 20]) for start in range(20, len(value), 20)]
+    return sql.Literal(value)
+
+
 def prepare(connection, name, values):
     """The command that executes a statement with these values."""
     statement = Catalog("trioboss").get(name)
@@ -208,7 +216,7 @@ def prepare(connection, name, values):
     connection.execute(sql.SQL("PREPARE {} AS {}").format(prepared, sql.SQL(statement.text)))
     call = sql.SQL("EXECUTE {}").format(prepared)
     if given:
-        call += sql.SQL(" ({})").format(sql.SQL(", ").join(map(sql.Literal, given)))
+        call += sql.SQL(" ({})").format(sql.SQL(", ").join(map(literal, given)))
     return call
 
 

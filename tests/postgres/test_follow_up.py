@@ -58,7 +58,7 @@ async def test_a_pipeline_does_not_keep_earlier_pipelines_in_memory(conn):
         await conn.run([[bind(ONE)]], [bind(ECHO, "x")])
     gc.collect()
 
-    assert sum(isinstance(found, Pipeline) for found in gc.get_objects()) <= 2
+    assert sum(type(found) is Pipeline for found in gc.get_objects()) <= 2
 
 
 async def test_a_cancelled_run_does_not_cancel_the_follow_up_before_it(conn, table):

@@ -157,7 +157,7 @@ def run(*arguments):
 
 
 @pytest.mark.parametrize("command", ["send", "jobs", "pause"])
-def test_the_command_line_answers_a_hostile_name_with_one_harmless_line(dsn, command):
+def test_the_command_line_answers_a_hostile_name_with_a_harmless_line_and_a_page(dsn, command):
     for text in (
         "'; drop table trioboss.job; --",
         "a\r\nb",
@@ -168,7 +168,11 @@ def test_the_command_line_answers_a_hostile_name_with_one_harmless_line(dsn, com
         code, out, err = run(command, "--dsn", dsn, "--", text)
         assert code == 2, err
         assert out == ""
-        assert err.rstrip("\n").isprintable(), ascii(err)
+        message, page, end = err.split("\n")
+        assert message.isprintable(), ascii(err)
+        assert page.startswith("  documentation: https://")
+        assert page.isprintable(), ascii(err)
+        assert end == ""
 
 
 async def test_what_jobs_hold_does_not_speak_to_the_terminal(dsn, boss):

@@ -21,7 +21,7 @@ from trioboss.events import JobCompleted, JobFailed
 
 async def test_lines_inside_a_handler_have_its_job(boss, workers):
     worker = await workers.start(app="worker_apps:declared")
-    await worker.prints("declared", "1 at once")
+    await worker.prints("taking jobs of 1 queue")
     id = await boss.send("declared", 1)
 
     line = await worker.prints(id, "inside")
@@ -34,6 +34,7 @@ async def test_in_json_they_are_fields(boss, workers):
     started = json.loads(await worker.prints("WorkerStarted"))
     assert started["queues"] == [{"queue": "declared", "policy": "standard", "concurrency": 1}]
     assert started["database"]["schema"] == "trioboss"
+    await worker.prints("taking jobs of 1 queue")
     id = await boss.send("declared", 1)
 
     line = json.loads(await worker.prints(id, "inside"))

@@ -6,7 +6,8 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
 from trioboss.cli.output import print_error, print_failure
@@ -29,11 +30,8 @@ def run(arguments: Sequence[str]) -> int:
             gc.freeze()  # what was imported stays: the collector need not examine it
             gc.enable()
         _check(args)
-        if args.command != "worker":
-            # A command prints what concerns its user itself.
-            logging.getLogger("trioboss").addHandler(logging.NullHandler())
-            logging.getLogger("trioboss.embedded").addHandler(_EmbeddedNote())
-        code = function(args)
+        with _quiet_logging(args.command):
+            code = function(args)
         if sys.stdout is not None:  # None: it was closed before the start
             sys.stdout.flush()  # not when the interpreter exits, which would print its error
         return code
@@ -57,6 +55,24 @@ def run(arguments: Sequence[str]) -> int:
             raise
         print_failure(error, message, page_of(arguments))
         return int(opening.exit_code(error))
+
+
+@contextmanager
+def _quiet_logging(command: str) -> Iterator[None]:
+    """Print no log lines: a command prints what concerns its user itself. Only a worker logs."""
+    if command == "worker":
+        yield
+        return
+    handlers: dict[str, logging.Handler] = {"trioboss": logging.NullHandler()}
+    if command != "demo":  # which prints it itself
+        handlers["trioboss.embedded"] = _EmbeddedNote()
+    for name, handler in handlers.items():
+        logging.getLogger(name).addHandler(handler)
+    try:
+        yield
+    finally:
+        for name, handler in handlers.items():
+            logging.getLogger(name).removeHandler(handler)
 
 
 class _EmbeddedNote(logging.Handler):
