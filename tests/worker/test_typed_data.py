@@ -162,6 +162,49 @@ async def test_without_a_boss_it_says_what_is_missing(app, dsn):
         await send_email.send(Email("ann"))
 
 
+@pytest.mark.parametrize("kind", ["trio", "thread", "asyncio"])
+async def test_in_a_handler_it_sends_with_the_boss_that_runs_the_job(app, dsn, kind):
+    @app.worker("follow-up", concurrency=1)
+    async def follow_up(job):
+        return job.boss.schema
+
+    async def in_trio(job):
+        return str(await follow_up.send(job.boss.schema))
+
+    def in_thread(job):
+        return trio.from_thread.run(in_trio, job)
+
+    async def in_asyncio(job):
+        import trio_asyncio
+
+        return await trio_asyncio.trio_as_aio(in_trio)(job)
+
+    handler = {"trio": in_trio, "thread": in_thread, "asyncio": in_asyncio}[kind]
+    app.worker("first", **({} if kind == "trio" else {kind: True}))(handler)
+    async with (
+        trioboss.open_boss(dsn, schema="one", app=app) as one,
+        trioboss.open_boss(dsn, schema="two", app=app) as two,
+    ):
+        for boss in (one, two):
+            with trio.fail_after(TIMEOUT):
+                first = await boss.wait_for("first", await boss.send("first"))
+                assert (await boss.wait_for("follow-up", first.output)).output == boss.schema
+
+
+async def test_outside_of_handlers_it_does_not_choose_between_several_bosses(app, dsn):
+    @app.worker("email")
+    async def send_email(job):
+        pass
+
+    async with trioboss.open_boss(dsn, schema="one", app=app) as one:
+        async with trioboss.open_boss(dsn, schema="two", app=app):
+            with pytest.raises(trioboss.UsageError, match=r"'email' runs on several bosses here: pass boss="):
+                await send_email.send(None)
+            id = await send_email.send(None, boss=one)
+        assert await one.get_job_by_id("email", id) is not None
+        assert await send_email.send(None) is not None
+
+
 async def test_it_refuses_data_of_another_type(app, boss):
     @app.worker("email", data=Email)
     async def send_email(job):

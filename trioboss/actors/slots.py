@@ -17,7 +17,7 @@ from trioboss.events import JobStarted
 from trioboss.machines.attempt import AttemptState, CancelReason, Outcome
 from trioboss.machines.room import RoomWaiters
 from trioboss.model.job import Job
-from trioboss.model.job_context import current_jobs, current_worker
+from trioboss.model.job_context import current_jobs, current_surroundings, current_worker
 
 __all__ = ["SlotSettings", "Slots"]
 
@@ -190,8 +190,10 @@ class Slots:
     @enable_ki_protection
     async def run(self) -> None:
         """One slot. The main task gets the KeyboardInterrupt of the terminal; one raised here is the handler's."""
-        # For log records of the handler. The list stays the same, and changes with each call: nothing is set for each.
+        # For log records of the handler, and for `Task.send`. The list stays the same, and changes with each call:
+        # nothing is set for each.
         current_worker.set(self._reporter.worker)
+        current_surroundings.set(self._stack.settings.surroundings)
         while True:
             batch: list[Running] = []
             current_jobs.set(batch)

@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Unpack, cast
 from uuid import UUID
 
-from trioboss.api.running_job import D
+from trioboss.api.running_job import D, Surroundings
 from trioboss.errors import UsageError
 from trioboss.model.decoding import Decoder
 from trioboss.model.job import SendOptions
+from trioboss.model.job_context import current_surroundings
 from trioboss.model.payload import Json
 from trioboss.model.payload import encode as check_encodable
 from trioboss.postgres.caller import CallerConnection
@@ -81,14 +82,20 @@ class Task(Generic[D]):
     ) -> UUID | None:
         """Send a job to the queue of this handler; as `boss.send`, with data of the declared type.
 
-        ``boss``: the one to send with; without it, the one that this app was started on.
+        ``boss``: the one to send with. Without it, in a handler the boss that runs the job, elsewhere the only boss
+        that runs the app.
         """
         if "*" in self.queue:
             raise UsageError(f"send: {self.queue!r} is a pattern: send to one of its queues with boss.send")
         return await (boss or self._find_boss()).send(self.queue, self.encode(data), conn=conn, **options)
 
     def _find_boss(self) -> "Boss":
+        """The boss of the running job, unless this app runs on others only; outside of handlers the app's only boss."""
         running = [boss for boss in self._bosses if not boss.has_ended]
-        if not running:
-            raise UsageError("boss: the app of this task runs on no boss here: pass boss=")
-        return running[-1]
+        of_job = cast("Surroundings | None", current_surroundings.get())
+        if of_job is not None and (of_job.boss in running or not running):
+            return of_job.boss
+        if len(running) != 1:
+            runs_on = "several bosses" if running else "no boss"
+            raise UsageError(f"boss: the app of queue {self.queue!r} runs on {runs_on} here: pass boss=")
+        return running[0]

@@ -1,4 +1,4 @@
-"""The job whose handler is running, as a context variable: for log lines that a handler writes."""
+"""The job whose handler is running, as context variables: for its log lines, and for the jobs that it sends."""
 
 import logging
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Protocol
 
 from trioboss.model.job import Job
 
-__all__ = ["JobLogFilter", "current_jobs", "current_worker"]
+__all__ = ["JobLogFilter", "current_jobs", "current_surroundings", "current_worker"]
 
 
 class _HasJob(Protocol):
@@ -25,6 +25,9 @@ resets it would cost each job of each worker a further call, also where nothing 
 
 current_worker: ContextVar[str] = ContextVar("trioboss_worker", default="")
 """The name of the boss whose handler this is; empty outside of handlers."""
+
+current_surroundings: ContextVar[object] = ContextVar("trioboss_surroundings", default=None)
+"""The values that the API gives to all jobs of the handler's worker, its boss among them; None outside of handlers."""
 
 
 class JobLogFilter(logging.Filter):
