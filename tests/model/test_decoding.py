@@ -9,6 +9,7 @@ from uuid import UUID
 
 import attrs
 import pytest
+from postponed_types import Letter, Reply
 
 from trioboss.errors import UsageError
 from trioboss.model.decoding import Misfit, make_decoder
@@ -145,6 +146,33 @@ def test_a_value_that_does_not_fit_is_named_with_its_path(type, value, where, pr
         assert raised.value.where in (".name", ".street")
         return
     assert (raised.value.where, raised.value.problem) == (where, problem)
+
+
+@pytest.mark.parametrize(
+    ("type", "value"),
+    [
+        (Letter, {"address": "a", "to": "b"}),
+        (Letter, {"address": "a", "name": "n", "to": "b", "subject": "s", "copies": 2}),
+        (Reply, {"id": 1}),
+    ],
+)
+def test_a_typed_dict_with_postponed_annotations_needs_only_its_required_keys(type, value):
+    assert make_decoder(type).decode(value) == value
+
+
+@pytest.mark.parametrize(
+    ("type", "value", "where"),
+    [
+        (Letter, {"to": "b"}, ".address"),  # required by its qualifier
+        (Letter, {"address": "a"}, ".to"),  # required by its class
+        (Letter, {"address": "a", "to": "b", "copies": "2"}, ".copies"),
+        (Reply, {"text": "t"}, ".id"),
+    ],
+)
+def test_a_typed_dict_with_postponed_annotations_names_the_key_that_does_not_fit(type, value, where):
+    with pytest.raises(Misfit) as caught:
+        make_decoder(type).decode(value)
+    assert caught.value.where == where
 
 
 def test_a_validator_of_the_class_is_a_misfit():

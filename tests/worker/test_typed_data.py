@@ -1,6 +1,8 @@
 """Workers that declare the type of their data, and functions that send data of that type."""
 
 import asyncio
+import sys
+import types
 from datetime import UTC, datetime
 
 import attrs
@@ -86,6 +88,30 @@ async def test_data_that_does_not_fit_goes_to_the_dead_letter_queue_without_a_re
     )
     (dead,) = await boss.find_jobs("graves")
     assert (dead.data, dead.source_id) == ({"to": 5}, id)
+
+
+async def test_a_key_that_is_not_required_may_be_missing_where_annotations_are_postponed(
+    app, boss, monkeypatch
+):
+    source = """
+from __future__ import annotations
+from typing import NotRequired, TypedDict
+class Letter(TypedDict):
+    to: str
+    subject: NotRequired[str]
+"""
+    letters = types.ModuleType("letters")
+    monkeypatch.setitem(sys.modules, "letters", letters)
+    exec(source, letters.__dict__)
+
+    @app.worker("letters", data=letters.Letter)
+    async def deliver(job):
+        return job.data
+
+    await app.start(boss)
+    with trio.fail_after(TIMEOUT):
+        job = await boss.wait_for("letters", await boss.send("letters", {"to": "ann"}))
+    assert (job.state, job.output) == ("completed", {"to": "ann"})
 
 
 async def test_middleware_sees_data_that_does_not_fit(boss):

@@ -5,14 +5,14 @@ usual types in their fields; a program can pass its own. A decoder is made once 
 an annotation is resolved then, and not for each job.
 """
 
-from typing import Any, Protocol, TypeVar, cast, get_origin, is_typeddict, runtime_checkable
+from typing import Any, Protocol, TypeVar, cast, get_origin, runtime_checkable
 
 import attrs
 
 from trioboss.errors import UsageError
 from trioboss.model.check import shown
 from trioboss.model.payload import Json
-from trioboss.model.structure import Misfit, Read, make_reader, write_value
+from trioboss.model.structure import Misfit, Read, is_typed_dict, make_reader, write_value
 
 __all__ = ["Decoder", "Misfit", "make_decoder"]
 
@@ -48,7 +48,7 @@ class _StructureDecoder:
         of pydantic writes itself.
         """
         data = write_value(value)
-        if isinstance(self.type, type) and not is_typeddict(self.type) and not isinstance(value, self.type):
+        if isinstance(self.type, type) and not is_typed_dict(self.type) and not isinstance(value, self.type):
             raise UsageError(f"data: {shown(value)} is not {_name(self.type)}")
         try:
             self._read(data)
@@ -70,6 +70,6 @@ def make_decoder(declared: object) -> Decoder[Any]:
 
 
 def _name(declared: object) -> str:
-    if isinstance(declared, type) or is_typeddict(declared):
+    if isinstance(declared, type) or is_typed_dict(declared):
         return cast("str", getattr(declared, "__qualname__", repr(declared)))
     return repr(declared)

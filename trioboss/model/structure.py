@@ -12,18 +12,19 @@ import typing
 from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
-from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, is_typeddict
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin
 from uuid import UUID
 
 import attrs
 
 from trioboss.model.check import shown
 
-__all__ = ["Misfit", "Read", "is_record", "make_reader", "write_value"]
+__all__ = ["Misfit", "Read", "is_record", "is_typed_dict", "make_reader", "write_value"]
 
 Read: TypeAlias = Callable[[Any], Any]
 
-_NO_DEFAULT: Any = object()
+# By name: typing has the last one from Python 3.13 on, and typing_extensions has them for all versions.
+_QUALIFIERS = ("Required", "NotRequired", "ReadOnly")
 
 
 class Misfit(Exception):
@@ -45,6 +46,13 @@ def is_record(declared: object) -> bool:
     return isinstance(declared, type) and (attrs.has(declared) or dataclasses.is_dataclass(declared))
 
 
+def is_typed_dict(declared: object) -> bool:
+    """Whether it is a TypedDict, of typing or of typing_extensions."""
+    return (
+        isinstance(declared, type) and issubclass(declared, dict) and hasattr(declared, "__required_keys__")
+    )
+
+
 def make_reader(declared: Any) -> Read:
     """The function that reads values of a type. Raises TypeError for a type that JSON cannot hold."""
     return _make(declared, {})
@@ -57,7 +65,7 @@ def _make(declared: Any, known: dict[Any, Read]) -> Read:
         return _read_anything
     if declared is None or declared is type(None):
         return _read_null
-    if origin in (typing.Annotated, typing.Required, typing.NotRequired):
+    if origin is typing.Annotated or _is_qualifier(origin):
         return _make(get_args(declared)[0], known)
     if isinstance(declared, typing.NewType):
         return _make(declared.__supertype__, known)
@@ -69,7 +77,7 @@ def _make(declared: Any, known: dict[Any, Read]) -> Read:
         return _container_reader(origin or declared, get_args(declared), known)
     if declared in _SCALARS:
         return _SCALARS[declared]
-    if is_record(declared) or is_typeddict(declared):
+    if is_record(declared) or is_typed_dict(declared):
         return _record_reader(declared, known)
     if isinstance(declared, type) and hasattr(declared, "model_validate"):
         return read_model(declared)
@@ -296,8 +304,8 @@ def _record_reader(declared: Any, known: dict[Any, Read]) -> Read:
 def _fields_of(declared: Any) -> list[tuple[str, str, Any, bool]]:
     """The name, the name as an argument, the annotation, and whether it is required, of each field."""
     hints = typing.get_type_hints(declared, include_extras=True)
-    if is_typeddict(declared):
-        return [(name, name, hint, name in declared.__required_keys__) for name, hint in hints.items()]
+    if is_typed_dict(declared):
+        return [(name, name, hint, _is_required(name, hint, declared)) for name, hint in hints.items()]
     if attrs.has(declared):
         return [
             (_key(field), _key(field), hints.get(field.name, Any), field.default is attrs.NOTHING)
@@ -315,6 +323,24 @@ def _fields_of(declared: Any) -> list[tuple[str, str, Any, bool]]:
         for field in dataclasses.fields(declared)
         if field.init
     ]
+
+
+def _is_required(name: str, hint: Any, typed_dict: Any) -> bool:
+    """Whether a key of a TypedDict has to be there.
+
+    Under ``from __future__ import annotations`` its ``__required_keys__`` know the ``total`` of each base, but not the
+    qualifiers of the keys, which are text when the class is made.
+    """
+    while (origin := get_origin(hint)) is typing.Annotated or _is_qualifier(origin):
+        qualifier = getattr(origin, "_name", "")
+        if qualifier in ("Required", "NotRequired"):
+            return bool(qualifier == "Required")
+        hint = get_args(hint)[0]
+    return name in typed_dict.__required_keys__
+
+
+def _is_qualifier(origin: object) -> bool:
+    return getattr(origin, "_name", None) in _QUALIFIERS
 
 
 # -- writing
