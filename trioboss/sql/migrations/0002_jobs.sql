@@ -476,7 +476,9 @@ EXECUTE FUNCTION trioboss.follow_priority();
 -- from plain SQL through the view job, and from statements that make jobs for another queue (dead letters, completion
 -- jobs).
 -- For a role that may not update jobs, and therefore only sends, every job is filled in like this, whatever the role
--- has written: it cannot get around a policy.
+-- has written: it cannot get around a policy. A role that may update jobs can: a row that it inserts with a readiness
+-- stays as it is, because our own statements insert such rows, and must not pay for a function (see STATEMENTS in
+-- model/states.py).
 CREATE FUNCTION trioboss.fill_in_job() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
