@@ -26,6 +26,7 @@ QUALIFIED = {
         "trioboss.completion_of(NULL, 'q', '1'::pg_catalog.jsonb, 'completed', '2'::pg_catalog.jsonb,"
         " 'epoch', 'epoch', 'epoch', 3)"
     ),
+    "kept_owner": "trioboss.kept_owner('key_strict_fifo', 'key:k')",
     "key_backlog": "trioboss.key_backlog(true, 'k')",
     "key_lock": "trioboss.key_lock('q', 'k', 7)",
     "lock_number": "trioboss.lock_number('q', 7)",

@@ -41,7 +41,7 @@ GRANTS = {
         " trioboss.take_throttle_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),"
         " trioboss.return_throttle_slot(text, timestamptz, uuid),"
         " trioboss.queued_readiness(timestamptz, timestamptz, text), trioboss.queued_slot(text, text, integer),"
-        " trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer),"
+        " trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.kept_owner(text, text),"
         " trioboss.first_fitting(tid[], integer[], bigint), trioboss.retry_delay("
         "double precision, boolean, double precision, double precision, double precision, integer, double precision),"
         " trioboss.completion_of(uuid, text, jsonb, text, jsonb, timestamptz, timestamptz, timestamptz, integer) TO app"

@@ -178,7 +178,12 @@ def test_it_notifies_only_by_the_function_that_a_role_without_the_right_may_call
 
 
 def included_by(text: str) -> list[str]:
-    return re.findall(r"^\\ir (\S+)$", text, re.MULTILINE)
+    return re.findall(r"^\\ir (\S+)", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_fragments_are_given_all_that_they_need(name):
+    assert re.findall(r"<[a-z]+>|\\ir", re.sub(r"--[^\n]*", "", read_source(name))) == []
 
 
 def test_every_fragment_is_included_and_says_what_it_is():

@@ -1,9 +1,10 @@
 """The statements, as they stand in their files.
 
 A file in ``statements/`` holds one statement. Parts that several statements share are in ``statements/fragments/``, and
-a line ``\\ir fragments/NAME.sql`` stands for one of them. Parameters are psql variables (``:queue``): here they become
-``$1``, ``$2``, …, and psql runs what ``python -m trioboss.sql NAME`` prints, after ``\\set queue '''email'''``. (psql
-itself includes files only between statements.)
+a line ``\\ir fragments/NAME.sql`` stands for one of them; with ``backlog=b.backlog`` behind it, ``<backlog>`` in the
+fragment stands for ``b.backlog``, because statements give their tables different names. Parameters are psql variables
+(``:queue``): here they become ``$1``, ``$2``, …, and psql runs what ``python -m trioboss.sql NAME`` prints, after
+``\\set queue '''email'''``. (psql itself includes files only between statements.)
 The schema is spelled ``trioboss`` and the table of live jobs ``trioboss.live_job_common``; a boss in another schema, or
 a queue with a table of its own, gets the same text with those two names replaced. The pipeline also replaces
 ``archive`` and ``stage_row`` by the table that a task reads or writes (pipeline/database.py), and puts the query for
@@ -28,7 +29,7 @@ _OF_OTHERS = ("public", "information_schema")
 _JOB_TABLE = re.compile(r"live_job_common|j[0-9a-f]{32}")
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
 _COMMENT = re.compile(r"--[^\n]*")
-_INCLUDE = re.compile(r"^\\ir (fragments/\w+\.sql)$", re.MULTILINE)
+_INCLUDE = re.compile(r"^\\ir (fragments/\w+\.sql)((?: \w+=\S+)*)$", re.MULTILINE)
 
 
 @attrs.frozen
@@ -75,8 +76,15 @@ def read_source(name: str) -> str:
 
 def _read(file: str) -> str:
     text = resources.files(__name__).joinpath("statements", file).read_text("utf-8")
-    # A fragment may include others.
-    return _INCLUDE.sub(lambda match: _read(match[1]).rstrip("\n"), text)
+    return _INCLUDE.sub(lambda match: _read_fragment(match[1], match[2].split()), text)
+
+
+def _read_fragment(file: str, given: list[str]) -> str:
+    # A fragment may include others: what those are given may be what this one is given.
+    text = _read(file).rstrip("\n")
+    for name, _, value in (argument.partition("=") for argument in given):
+        text = text.replace(f"<{name}>", value)
+    return text
 
 
 def _number_parameters(text: str) -> tuple[str, tuple[str, ...]]:

@@ -112,8 +112,8 @@ class LeaseOperations:
         **values: object,
     ) -> Operation[list[tuple[float | None]]]:
         def change(queue: Queue) -> Operation[list[tuple[float | None]]]:
-            own = {"queue": name, "id": lease.id, "attempt": lease.attempt, "started_on": lease.started_on}
-            bound = self._context.bind(statement, queue.table_name, **own, **values)
+            given = lease_arrays([lease]) | values
+            bound = self._context.bind(statement, queue.table_name, queue=name, **given)
             return read_first((yield Batch((bound,), follow_up=follow_up)))
 
         rows = yield from self._context.on_queue(name, change, may_miss=True)

@@ -5,7 +5,7 @@ DROP FUNCTION trioboss.check_job_options(jsonb), trioboss.check_job_notes(jsonb)
     trioboss.text_size(jsonb), trioboss.readable(jsonb), trioboss.find_problem(jsonb, jsonb, jsonb, timestamptz, double precision, timestamptz, timestamptz),
     trioboss.take_throttle_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),
     trioboss.queued_readiness(timestamptz, timestamptz, text),
-    trioboss.queued_slot(text, text, integer), trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.first_fitting(tid[], integer[], bigint), trioboss.answer_size(integer, jsonb, jsonb, jsonb), trioboss.measure_data(),
+    trioboss.queued_slot(text, text, integer), trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.kept_owner(text, text), trioboss.first_fitting(tid[], integer[], bigint), trioboss.answer_size(integer, jsonb, jsonb, jsonb), trioboss.measure_data(),
     trioboss.retry_delay(double precision, boolean, double precision, double precision, double precision, integer,
                          double precision),
     trioboss.key_lock(text, text, bigint), trioboss.add_backlog_check(), trioboss.follow_change(), trioboss.follow_priority(), trioboss.fill_in_job(),

@@ -326,6 +326,12 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
                 ELSE OPERATOR(pg_catalog.-) GREATEST(priority, -2147483647) END
 $$;
 
+-- The owner of a job that is queued again after an attempt: under strict FIFO it keeps its key.
+CREATE FUNCTION trioboss.kept_owner(policy text, owner text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN policy OPERATOR(pg_catalog.=) 'key_strict_fifo' THEN owner END
+$$;
+
 -- About how many bytes a job has in the answer of a claim. Data may be compressed, so its size is measured when it is
 -- written; below 2000 bytes it never is.
 CREATE FUNCTION trioboss.answer_size(size integer, data jsonb, options jsonb, notes jsonb) RETURNS integer
@@ -427,8 +433,8 @@ BEGIN
     END IF;
     NEW.slot := CASE WHEN NEW.readiness < 'active' OR q.policy = 'exclusive'
                      THEN trioboss.queued_slot(q.policy, NEW.key, NEW.attempt) END;
-    NEW.owner := CASE WHEN NEW.readiness >= 'ready' OR (NEW.readiness = 'deferred' AND q.policy = 'key_strict_fifo'
-                           AND OLD.owner = NEW.backlog) THEN NEW.backlog END;
+    NEW.owner := CASE WHEN NEW.readiness >= 'ready'
+                        OR (NEW.readiness = 'deferred' AND trioboss.kept_owner(q.policy, OLD.owner) = NEW.backlog) THEN NEW.backlog END;
     IF OLD.owner IS NOT NULL AND OLD.owner IS DISTINCT FROM NEW.owner THEN
         -- Here, too: backlog_changed fires only for statements that name the owner or the readiness.
         INSERT INTO trioboss.backlog_check (queue, backlog) VALUES (OLD.queue, OLD.owner);
@@ -724,7 +730,7 @@ REVOKE ALL ON FUNCTION trioboss.check_job_options(jsonb), trioboss.check_job_not
     trioboss.text_size(jsonb), trioboss.readable(jsonb), trioboss.find_problem(jsonb, jsonb, jsonb, timestamptz, double precision, timestamptz, timestamptz),
     trioboss.take_throttle_slot(text, text, trioboss.seconds, boolean, timestamptz, uuid),
     trioboss.queued_readiness(timestamptz, timestamptz, text),
-    trioboss.queued_slot(text, text, integer), trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.first_fitting(tid[], integer[], bigint), trioboss.answer_size(integer, jsonb, jsonb, jsonb), trioboss.measure_data(),
+    trioboss.queued_slot(text, text, integer), trioboss.key_backlog(boolean, text), trioboss.backlog_rank(text, integer), trioboss.kept_owner(text, text), trioboss.first_fitting(tid[], integer[], bigint), trioboss.answer_size(integer, jsonb, jsonb, jsonb), trioboss.measure_data(),
     trioboss.retry_delay(double precision, boolean, double precision, double precision, double precision, integer,
                          double precision),
     trioboss.key_lock(text, text, bigint), trioboss.add_backlog_check(), trioboss.follow_change(), trioboss.follow_priority(), trioboss.fill_in_job(),

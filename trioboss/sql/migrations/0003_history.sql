@@ -7,7 +7,7 @@ CREATE TYPE trioboss.outcome AS ENUM ('completed', 'cancelled', 'failed');
 -- xid is the transaction that wrote the row: readers that follow the archive read in its order, because rows become
 -- visible in the order of commits and not of their numbers.
 -- The columns are named, too, by the writers (fragments/archive_done.sql, fragments/quarantine_leases.sql,
--- complete_queued.sql), by the statements that bring a job back (retry.sql, resume.sql), by the view all_jobs below,
+-- complete_queued.sql), by the statements that bring a job back (fragments/revived_jobs.sql), by the view all_jobs below,
 -- and by pipeline/columns.py. tests/sql/test_columns.py fails until each statement has a new one.
 CREATE TABLE trioboss.archive (
     seq           bigint NOT NULL,

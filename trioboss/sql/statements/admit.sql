@@ -7,7 +7,7 @@
 -- Returns whether a first job was just being changed, and the position after which a call may find more.
 WITH terms AS MATERIALIZED (
     SELECT paused OR table_name <> 'live_job_common' AS paused,
-           CASE WHEN policy = 'key_strict_fifo' THEN 0 ELSE coalesce(-:max_priority::bigint, -2147483647) END AS least_rank
+           trioboss.backlog_rank(policy, coalesce(:max_priority::int, 2147483647)) AS least_rank
     FROM trioboss.queue WHERE name = :queue::text
 ),
 \ir fragments/checked_backlogs.sql
@@ -15,10 +15,8 @@ WITH terms AS MATERIALIZED (
     SELECT c.backlog, c.priorities, f.priority AS first, f.seq AS first_seq, j.row, j.priority, j.seq
     FROM (SELECT backlog, array_agg(priority) AS priorities FROM checked GROUP BY backlog) c
     LEFT JOIN LATERAL (
-        SELECT priority, seq FROM trioboss.live_job_common
-        WHERE queue = :queue AND backlog = c.backlog AND readiness = 'waiting'
-          AND (SELECT true FROM trioboss.live_job_common WHERE queue = :queue AND owner = c.backlog LIMIT 1) IS NULL
-        ORDER BY rank, seq LIMIT 1
+        SELECT priority, seq
+\ir fragments/first_waiting.sql jobs=live_job_common queue=:queue backlog=c.backlog
     ) f ON true
     LEFT JOIN LATERAL (
         SELECT ctid AS row, priority, seq FROM trioboss.live_job_common
@@ -28,7 +26,7 @@ WITH terms AS MATERIALIZED (
     ) j ON true
 ), wanted AS MATERIALIZED (
     SELECT row, priority, seq FROM head
-    WHERE priority >= coalesce(:min_priority, -2147483648) AND priority <= coalesce(:max_priority::int, 2147483647)
+    WHERE priority >= coalesce(:min_priority, -2147483648) AND priority <= coalesce(:max_priority, 2147483647)
 ), admitted AS (
     UPDATE trioboss.live_job_common SET readiness = 'ready', owner = backlog
     WHERE ctid = ANY (ARRAY (

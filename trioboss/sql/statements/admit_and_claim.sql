@@ -15,10 +15,8 @@ WITH
 , head AS MATERIALIZED (                          -- without a row: the backlog is empty, or has an owner
     SELECT c.backlog, c.priorities, j.row, j.priority, j.seq
     FROM (SELECT backlog, array_agg(priority) AS priorities FROM checked GROUP BY backlog) c LEFT JOIN LATERAL (
-        SELECT ctid AS row, priority, seq FROM trioboss.live_job_common
-        WHERE queue = :queue AND backlog = c.backlog AND readiness = 'waiting'
-          AND (SELECT true FROM trioboss.live_job_common WHERE queue = :queue AND owner = c.backlog LIMIT 1) IS NULL
-        ORDER BY rank, seq LIMIT 1
+        SELECT ctid AS row, priority, seq
+\ir fragments/first_waiting.sql jobs=live_job_common queue=:queue backlog=c.backlog
     ) j ON true
 ), ready AS MATERIALIZED (
     SELECT ctid AS row, priority, seq FROM trioboss.live_job_common

@@ -23,7 +23,7 @@ WITH
             FOR UPDATE SKIP LOCKED
         ) j
         WHERE (SELECT NOT paused FROM terms) AND (f.owns OR (
-            NOT EXISTS (SELECT FROM trioboss.live_job_common WHERE queue = :queue AND owner = f.backlog)
+\ir fragments/key_is_free.sql jobs=live_job_common queue=:queue backlog=f.backlog
             AND NOT EXISTS (SELECT FROM trioboss.live_job_common
                             WHERE queue = :queue AND backlog = f.backlog AND readiness = 'waiting')))
         LIMIT :limit

@@ -6,7 +6,9 @@ WITH ended AS (
 ), blocking AS (
     DELETE FROM trioboss.live_job_common
     WHERE ctid = ANY (ARRAY (
-        SELECT ctid FROM trioboss.live_job_common WHERE queue = :queue AND owner IS NOT NULL AND readiness = 'ended' LIMIT :limit
+        SELECT ctid FROM trioboss.live_job_common WHERE queue = :queue AND
+\ir fragments/blocks_key.sql
+        LIMIT :limit
     ))
     RETURNING id
 ), slots AS (

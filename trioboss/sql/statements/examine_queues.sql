@@ -7,7 +7,9 @@ SELECT q.name, q.policy, q.paused, coalesce(f.due, 0) AS due, coalesce(f.age, 0)
         WHERE w.gone_since IS NULL AND q.name LIKE replace(replace(w.queue, '_', '\_'), '*', '%')) AS workers,
        coalesce(f.keys, 0) AS keys, coalesce(f.dead_letters, 0) AS dead_letters,
        (SELECT count(*) FROM trioboss.live_job j
-        WHERE j.queue = q.name AND j.owner IS NOT NULL AND j.readiness = 'ended') AS blocked
+        WHERE j.queue = q.name AND
+\ir fragments/blocks_key.sql
+       ) AS blocked
 FROM trioboss.queue q
 LEFT JOIN LATERAL (
     SELECT count(*) FILTER (WHERE w.start_after <= now()) AS due, count(w.key) FILTER (WHERE w.for_policy) AS keys,

@@ -11,10 +11,9 @@ CROSS JOIN LATERAL (
           UNION ALL
           SELECT h.start_after
           FROM (SELECT b.backlog FROM trioboss.backlog_check b WHERE b.queue = q.name ORDER BY -b.priority::bigint, b.seq LIMIT 1000) b,
-               LATERAL (SELECT j.start_after FROM trioboss.live_job j
-                        WHERE j.queue = q.name AND j.backlog = b.backlog AND j.readiness = 'waiting'
-                          AND (SELECT true FROM trioboss.live_job o WHERE o.queue = q.name AND o.owner = b.backlog LIMIT 1) IS NULL
-                        ORDER BY j.rank, j.seq LIMIT 1) h) n
+               LATERAL (SELECT start_after
+\ir fragments/first_waiting.sql jobs=live_job queue=q.name backlog=b.backlog
+               ) h) n
 ) r
 WHERE NOT q.paused AND r.since < c.now - interval '1 hour'
   AND EXISTS (SELECT FROM trioboss.worker w WHERE q.name LIKE replace(replace(w.queue, '_', '\_'), '*', '%'))

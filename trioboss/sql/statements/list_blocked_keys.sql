@@ -7,7 +7,9 @@ FROM (
     CROSS JOIN LATERAL (
         SELECT j.key, j.owner, j.id, (j.notes ->> 'failed_on')::timestamptz AS since, j.notes -> 'error' AS error
         FROM trioboss.live_job j
-        WHERE j.queue = q.name AND j.owner IS NOT NULL AND j.readiness = 'ended' ORDER BY j.owner LIMIT :limit::bigint
+        WHERE j.queue = q.name AND
+\ir fragments/blocks_key.sql
+        ORDER BY j.owner LIMIT :limit::bigint
     ) k
     WHERE q.policy = 'key_strict_fifo' AND (:queue::text IS NULL OR q.name = :queue)
     ORDER BY q.name, k.owner LIMIT :limit

@@ -3,7 +3,9 @@
 -- 100000 jobs of a queue, so that its cost does not grow with the backlog.
 SELECT q.name, b.size, b.oldest_age, s.served,
        CASE WHEN q.policy = 'key_strict_fifo'
-            THEN (SELECT count(*) FROM trioboss.live_job j WHERE j.queue = q.name AND j.readiness = 'ended') END AS blocked
+            THEN (SELECT count(*) FROM trioboss.live_job j WHERE j.queue = q.name AND
+\ir fragments/blocks_key.sql
+            ) END AS blocked
 FROM trioboss.queue q
 CROSS JOIN LATERAL (
     SELECT count(*) AS size,

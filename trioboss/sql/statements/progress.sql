@@ -2,6 +2,6 @@
 UPDATE trioboss.live_job_common
 SET notes = coalesce(notes, '{}') || jsonb_build_object('progress', :progress::jsonb),
     heartbeat_on = coalesce(:now::timestamptz, statement_timestamp())
-WHERE queue = :queue::text AND id = :id::uuid AND readiness = 'active'
-  AND attempt = :attempt::int AND started_on = :started_on::timestamptz
+WHERE queue = :queue::text AND id = ANY (:ids::uuid[]) AND readiness = 'active' AND
+\ir fragments/fence.sql
 RETURNING id;

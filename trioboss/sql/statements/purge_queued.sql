@@ -8,8 +8,9 @@ WITH gone AS (
         WHERE j.ctid >= :first::tid AND j.ctid < :after::tid AND j.readiness < 'active'
           AND greatest(j.start_after, j.created_on) + coalesce((j.options ->> 'retention')::float8, q.retention) * interval '1 s'
               < coalesce(:now::timestamptz, now())
-          AND (j.readiness <> 'waiting' OR NOT EXISTS (
-              SELECT FROM trioboss.live_job_common o WHERE o.queue = j.queue AND o.owner = j.backlog))
+          AND (j.readiness <> 'waiting' OR
+\ir fragments/key_is_free.sql jobs=live_job_common queue=j.queue backlog=j.backlog
+          )
         FOR UPDATE OF j SKIP LOCKED))
     RETURNING id
 )

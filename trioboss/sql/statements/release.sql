@@ -16,7 +16,7 @@ WITH terms AS MATERIALIZED (
                WHEN 'stately' THEN (SELECT n.slot FROM (SELECT trioboss.queued_slot(t.policy, j.key, j.attempt) AS slot) n
                                     WHERE NOT EXISTS (SELECT FROM trioboss.live_job_common o WHERE o.queue = :queue AND o.slot = n.slot))
                ELSE j.slot END AS next_slot,
-           CASE t.policy WHEN 'key_strict_fifo' THEN j.owner END AS next_owner,
+           trioboss.kept_owner(t.policy, j.owner) AS next_owner,
            CASE WHEN starts_with(j.unique_key, 'started:') IS NOT TRUE
                   OR (row_number() OVER (PARTITION BY j.unique_key ORDER BY j.seq) = 1 AND NOT EXISTS (
                       SELECT FROM trioboss.live_job_common o

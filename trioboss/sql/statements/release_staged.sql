@@ -14,12 +14,8 @@ WITH target AS MATERIALIZED (
            coalesce(s.start_after, t.now + coalesce(s.delay, 0) * interval '1 s') AS starts
     FROM trioboss.staging s, target t
     WHERE s.load = :load
-), released AS (
-    INSERT INTO trioboss.live_job_common (
-        id, queue, priority, rank, created_on, start_after, key, backlog, slot, readiness, options, data)
-    SELECT id, :queue, urgency, trioboss.backlog_rank(policy, urgency), now, starts, singleton_key, backlog,
-           trioboss.queued_slot(policy, singleton_key, 0), trioboss.queued_readiness(starts, now, backlog), options, data
-    FROM staged
+),
+\ir fragments/staged_jobs.sql
     ORDER BY CASE WHEN policy IN ('short', 'stately', 'exclusive') THEN singleton_key END, position
     ON CONFLICT DO NOTHING
     RETURNING id, seq, readiness

@@ -16,29 +16,16 @@ WITH terms AS MATERIALIZED (
           WHERE o.queue = :queue AND o.unique_key = j.unique_key
             AND (o.readiness < 'active' OR (o.readiness = 'active' AND starts_with(o.unique_key, 'ended:')))))
     RETURNING id
-), failed AS MATERIALIZED (
-    SELECT a.*, t.now, t.policy AS rule, trioboss.key_backlog(t.keyed, a.key) AS backlog,
+), ended AS MATERIALIZED (
+    SELECT a.*, t.now, t.now AS starts, t.policy AS rule, trioboss.key_backlog(t.keyed, a.key) AS backlog,
+           least(a.retry_count, 1000000000) + 1 AS retries,
            coalesce(a.options, '{}') || jsonb_build_object('retry_limit', least(1000000000,
-               coalesce((a.options ->> 'retry_limit')::int, t.retry_limit) + 1)) AS next_options
+               coalesce((a.options ->> 'retry_limit')::int, t.retry_limit) + 1)) AS next_options,
+           coalesce(a.notes, '{}') - ARRAY['unique_key', 'retry_limit', 'dead_letter'] || jsonb_build_object('error', a.output)
+           AS next_notes
     FROM trioboss.archive a, terms t
     WHERE a.queue = :queue AND a.id = ANY (:ids) AND a.outcome = 'failed' AND (t.policy <> 'key_strict_fifo' OR a.key IS NOT NULL)
     FOR UPDATE OF a
-), revived AS (
-    INSERT INTO trioboss.live_job_common (
-        seq, created_on, start_after, id, priority, rank, attempt, retry_count, readiness, queue, key, backlog, slot, unique_key,
-        started_on, options, data, notes)
-    SELECT seq, created_on, now, id, priority, trioboss.backlog_rank(rule, priority), attempt, least(retry_count, 1000000000) + 1,
-           trioboss.queued_readiness(NULL, NULL, backlog), queue, key, backlog, trioboss.queued_slot(rule, key, attempt),
-           notes ->> 'unique_key', started_on, next_options, data,
-           coalesce(notes, '{}') - ARRAY['unique_key', 'retry_limit', 'dead_letter'] || jsonb_build_object('error', output)
-    FROM failed
-    ORDER BY key, seq
-    ON CONFLICT DO NOTHING
-    RETURNING id, seq, priority, backlog
-), joined AS (
-    INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
-    SELECT seq, priority, :queue, backlog FROM revived WHERE backlog IS NOT NULL
-), moved AS (
-    DELETE FROM trioboss.archive WHERE queue = :queue AND id = ANY (ARRAY (SELECT id FROM revived))
-)
+),
+\ir fragments/revived_jobs.sql
 SELECT id FROM blocking UNION ALL SELECT id FROM revived;

@@ -36,7 +36,7 @@ WITH terms AS MATERIALIZED (
     SELECT f.*, f.now + f.delay * interval '1 s' AS next_start,
            CASE f.policy WHEN 'stately' THEN CASE WHEN NOT p.slot_taken THEN trioboss.queued_slot(f.policy, f.key, f.attempt) END
                          ELSE f.slot END AS next_slot,
-           CASE f.policy WHEN 'key_strict_fifo' THEN f.owner END AS next_owner,
+           trioboss.kept_owner(f.policy, f.owner) AS next_owner,
            NOT p.unique_key_taken AND row_number() OVER (PARTITION BY coalesce(f.unique_key, f.id::text) ORDER BY f.seq) = 1 AS first
     FROM failure f, LATERAL (
         SELECT f.policy = 'stately' AND EXISTS (

@@ -3,18 +3,9 @@
 --
 -- Rows as in send.sql, with the slot that was taken, if any. A slot is taken before the policy decides;
 -- return_throttle_slot.sql returns it if the policy refused the job.
-WITH target AS MATERIALIZED (
-    SELECT q.policy, trioboss.key_backlog(q.keyed, :singleton_key::text) AS backlog, t.sent_on,
-           coalesce(:start_after::timestamptz, t.sent_on + coalesce(:delay::float8, 0) * interval '1 s') AS start_after,
-           CASE WHEN q.policy = 'key_strict_fifo' AND q.commit_order
-                THEN pg_advisory_xact_lock(trioboss.key_lock(q.name, :singleton_key, (SELECT seed FROM trioboss.lock_seed)))
-           END AS locked
-    FROM trioboss.queue q, (SELECT coalesce(:now::timestamptz, statement_timestamp()) AS sent_on) t
-    WHERE q.name = :queue::text
-      AND (q.policy <> 'key_strict_fifo' OR :singleton_key IS NOT NULL)
-      AND (:options::jsonb ->> 'dead_letter' IS NULL
-           OR EXISTS (SELECT FROM trioboss.queue d WHERE d.name = :options ->> 'dead_letter'))
-), taken AS MATERIALIZED (
+WITH
+\ir fragments/send_target.sql
+, taken AS MATERIALIZED (
     SELECT trioboss.take_throttle_slot(:queue, coalesce(:singleton_key, ''), :singleton_seconds::float8,
                                        :singleton_next_slot::boolean, sent_on, :id::uuid) AS slot
     FROM target

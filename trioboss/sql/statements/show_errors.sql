@@ -8,6 +8,8 @@ FROM (
      ORDER BY a.id DESC LIMIT 1000)
     UNION ALL
     (SELECT j.id, (j.notes ->> 'failed_on')::timestamptz, j.notes #>> '{error,name}', j.notes #>> '{error,message}'
-     FROM trioboss.live_job j WHERE j.queue = :queue AND j.owner IS NOT NULL AND j.readiness = 'ended' LIMIT 1000)
+     FROM trioboss.live_job j WHERE j.queue = :queue AND
+\ir fragments/blocks_key.sql
+     LIMIT 1000)
 ) f
 GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 20;

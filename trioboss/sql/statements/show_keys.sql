@@ -4,8 +4,8 @@
 -- a row of a blocked key in part 1 is only the point where it stopped.
 WITH RECURSIVE blocked AS MATERIALIZED (
     SELECT j.owner AS backlog FROM trioboss.live_job j
-    WHERE j.queue = :queue::text AND j.owner IS NOT NULL AND j.readiness = 'ended' AND :after::text IS NULL
-      AND j.owner > coalesce(:after_blocked::text, '')
+    WHERE j.queue = :queue::text AND j.owner > coalesce(:after_blocked::text, '') AND :after::text IS NULL AND
+\ir fragments/blocks_key.sql
     ORDER BY j.owner LIMIT :limit::bigint
 ), waiting (backlog, is_blocked, n, seen) AS (
     SELECT coalesce(:after, '') COLLATE "C", true, 0, 0
@@ -15,8 +15,10 @@ WITH RECURSIVE blocked AS MATERIALIZED (
     CROSS JOIN LATERAL (SELECT j.backlog FROM trioboss.live_job j
                         WHERE j.queue = :queue AND j.readiness = 'waiting' AND j.backlog > w.backlog
                         ORDER BY j.backlog LIMIT 1) f
-    CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM trioboss.live_job o
-                                       WHERE o.queue = :queue AND o.owner = f.backlog AND o.readiness = 'ended') AS is_blocked) b
+    CROSS JOIN LATERAL (SELECT EXISTS (
+        SELECT FROM trioboss.live_job o WHERE o.queue = :queue AND o.owner = f.backlog AND
+\ir fragments/blocks_key.sql
+        ) AS is_blocked) b
     WHERE w.n < :limit AND w.seen < 1000
 ), found AS (
     SELECT 0 AS part, backlog FROM blocked

@@ -8,9 +8,5 @@ target AS MATERIALIZED (
                     THEN t.now + interval '1 s' * ((:ahead::bigint + s.position) / :rate) END) AS starts
     FROM trioboss.stage_row s, target t
     WHERE s.problem IS NULL
-), released AS (
-    INSERT INTO trioboss.live_job_common (
-        id, queue, priority, rank, created_on, start_after, key, backlog, slot, readiness, options, data)
-    SELECT id, :queue, urgency, trioboss.backlog_rank(policy, urgency), now, starts, singleton_key, backlog,
-           trioboss.queued_slot(policy, singleton_key, 0), trioboss.queued_readiness(starts, now, backlog), options, data
-    FROM staged
+),
+\ir fragments/staged_jobs.sql
