@@ -67,12 +67,34 @@ def test_the_plan_of_an_empty_database_has_the_schema_too(run, app, empty_dsn):
 
     code, printed, _ = run("migrate", path, "--plan", dsn=empty_dsn)
     assert code == 0
-    assert printed.startswith("install schema 'trioboss': version 0 → ")
+    assert printed.splitlines() == [
+        f"install schema 'trioboss': version 0 → {LATEST}",
+        "create queue 'nightly': retry_limit=5",
+        "create queue 'graves'",
+        "create queue 'email': dead_letter='graves', expire_in=60",
+        "create schedule 'nightly': 0 3 * * * (Europe/Berlin)",
+    ]
     assert run("version", dsn=empty_dsn)[0] == 1
 
     code, printed, _ = run("migrate", path, dsn=empty_dsn)
     assert (code, "4 changes made" in printed) == (0, True)
     assert run("version", dsn=empty_dsn)[0] == 0
+
+
+def test_the_plan_for_an_older_schema_has_the_options_too(run, app, dsn):
+    with psycopg.connect(dsn) as owner:
+        owner.execute(f"delete from trioboss.version where version = {LATEST}")
+
+    code, printed, _ = run("migrate", app(APP), "--plan")
+
+    assert code == 0
+    assert printed.splitlines() == [
+        f"migrate schema 'trioboss': version {LATEST - 1} → {LATEST}",
+        "create or update queue 'nightly': retry_limit=5",
+        "create or update queue 'graves'",
+        "create or update queue 'email': dead_letter='graves', expire_in=60",
+        "create or update schedule 'nightly': 0 3 * * * (Europe/Berlin)",
+    ]
 
 
 def test_everything_is_made_once(run, app, sync_boss):
@@ -84,7 +106,7 @@ def test_everything_is_made_once(run, app, sync_boss):
     (schedule,) = sync_boss.get_schedules()
 
     code, printed, _ = run("migrate", path)
-    assert (code, "nothing to do" in printed) == (0, True)
+    assert (code, printed) == (0, "nothing to do: 3 queues and 1 schedule are as declared\n")
     assert sync_boss.get_schedules() == [schedule]
 
 
@@ -125,13 +147,40 @@ def test_a_queue_that_is_no_longer_declared_is_reported_and_never_deleted(run, a
     assert sync_boss.get_queue("email") is not None
 
 
+def test_an_app_without_a_label_of_its_own_does_not_prune(run, app, sync_boss, tmp_path, monkeypatch):
+    """The modules of two services have the same name, and so would their apps have the same label."""
+    first = app(APP)
+    run("migrate", first)
+    name = first.partition(":")[0]
+    (tmp_path / "second").mkdir()
+    (tmp_path / "second" / f"{name}.py").write_text(OTHER.replace("nightly", "other"))
+    monkeypatch.syspath_prepend(tmp_path / "second")
+    monkeypatch.delitem(sys.modules, name)
+
+    code, printed, errors = run("migrate", first, "--prune")
+    assert (code, printed) == (2, "")
+    assert f"the app has no label of its own: '{first}' is the name of its module" in errors
+    assert f"App(label='{first}')" in errors
+
+    code, printed, _ = run("migrate", first)
+    assert code == 0
+    assert (
+        f"report schedule 'nightly': declared by another app or version with the label '{first}'; "
+        "`trioboss unschedule nightly` deletes it\n"
+    ) in printed
+    assert [schedule.queue for schedule in sync_boss.get_schedules()] == ["nightly"]
+
+
 def test_what_somebody_else_made_stays_as_it_is_unless_it_is_adopted(run, app, sync_boss):
     sync_boss.create_queue("nightly", retry_limit=1)
     path = app(OTHER)
 
     code, printed, errors = run("migrate", path)
     assert code == 1
-    assert "leave queue 'nightly': it is not declared by an app, and it differs: retry_limit 1 → 9" in printed
+    assert printed.splitlines() == [
+        "leave queue 'nightly': it is not declared by an app, and it differs: retry_limit 1 → 9",
+        "no change was made",
+    ]
     assert "--adopt" in errors
     assert sync_boss.get_queue("nightly").retry_limit == 1
 
@@ -166,6 +215,7 @@ def test_a_policy_that_cannot_be_changed_is_a_mistake_and_changes_nothing(run, a
     [
         (["nowhere:app"], "cannot import"),
         (["--prune"], "name it as MODULE:APP"),
+        (["worker_apps:declared", "--prune"], "has no label of its own"),
         (["test_deploying:nothing"], "is not a trioboss.App"),
     ],
 )

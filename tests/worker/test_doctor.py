@@ -153,7 +153,9 @@ def test_a_schedule_that_its_app_has_dropped_is_found(findings, sync_boss, queue
     _, found, _ = findings()
 
     assert found["schedules"]["text"] == "their app no longer declares mail/dropped"
-    assert found["schedules"]["advice"].startswith("trioboss migrate jobs:app --prune")
+    assert found["schedules"]["advice"].startswith(
+        "trioboss migrate MODULE:APP --prune, for the app 'jobs:app'"
+    )
 
 
 @pytest.mark.parametrize("kind", ["worker", "reader", "producer"])

@@ -16,7 +16,7 @@ from trioboss.api.running_job import AsyncioJob, D, RunningJob, ThreadJob
 from trioboss.api.tasks import Task
 from trioboss.api.working import MiddlewareT
 from trioboss.errors import UsageError
-from trioboss.model.check import check_name, shown
+from trioboss.model.check import check_key, check_name, shown
 from trioboss.model.decoding import Decoder, make_decoder
 from trioboss.model.deployment import Declaration, DeclaredQueue, DeclaredSchedule
 from trioboss.model.job import SendOptions
@@ -57,6 +57,10 @@ class ScheduleDeclaration:
     options: Mapping[str, Any]
 
 
+def _check_label(label: object) -> str | None:
+    return None if label is None else check_key("label", label)
+
+
 @attrs.define
 class App:
     """Queues, workers and schedules, declared beside their handlers. Nothing happens until the app is started.
@@ -66,12 +70,14 @@ class App:
     handler of the app, the first one outermost.
 
     ``label``: the name under which the database remembers what belongs to the app, by default ``module:name``. An app
-    creates, changes and prunes what has its label, and nothing else. All versions of an app need the same label.
+    creates, changes and prunes what has its label, and nothing else. All versions of an app need the same label, and
+    each app of a database a label of its own: ``trioboss migrate --prune`` refuses an app without one, because modules
+    of two programs may have the same name.
     """
 
     lifespan: Lifespan | None = None
     middleware: list[Middleware] = attrs.field(factory=list, converter=check_all_middleware)
-    label: str | None = attrs.field(default=None, kw_only=True)
+    label: str | None = attrs.field(default=None, kw_only=True, converter=_check_label)
     _module: str = attrs.field(factory=lambda: _find_module(), init=False)
     queues: dict[str, Mapping[str, Any]] = attrs.field(factory=dict, init=False)
     """The queues that `queue` declares, with their options."""
@@ -293,7 +299,7 @@ class App:
                 options.setdefault(check_name("dead_letter", dead_letter), {})
         queues = tuple(DeclaredQueue(name, given) for name, given in options.items())
         schedules = tuple(_declared_schedule(schedule) for schedule in self.schedules)
-        return Declaration(self.label or self.path, queues, schedules)
+        return Declaration(self.label or self.path, queues, schedules, has_own_label=self.label is not None)
 
 
 def _declared_schedule(schedule: ScheduleDeclaration) -> DeclaredSchedule:

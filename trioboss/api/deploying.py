@@ -4,22 +4,40 @@ import logging
 from collections.abc import Collection, Sequence
 
 from trioboss.api.boss import Boss
+from trioboss.api.sync import SyncBoss
 from trioboss.errors import UsageError
 from trioboss.model.deployment import Action, Change, Declaration, Standing
 from trioboss.postgres.errors import is_permission_denied
 from trioboss.postgres.executor import execute_in
 
-__all__ = ["apply_plan", "deploy", "make_plan"]
+__all__ = ["apply_plan", "check_prunable", "deploy", "make_plan", "plan_new"]
 
 _logger = logging.getLogger("trioboss.app")
+
+
+def check_prunable(app: Declaration) -> None:
+    """Raise UsageError for an app without a label of its own: what has its label may belong to another app."""
+    if not app.has_own_label:
+        raise UsageError(
+            f"prune: the app has no label of its own: {app.label!r} is the name of its module, and may be that of "
+            f"another app in this database, whose schedules would be deleted; declare it as App(label={app.label!r}), "
+            "or with another label that no other app has"
+        )
 
 
 async def make_plan(
     boss: Boss, app: Declaration, *, adopt: bool = False, prune: bool = False, compare: bool = False
 ) -> list[Change]:
     """The changes that bring everything to what the app declares. ``compare``: nothing will be changed."""
+    if prune:
+        check_prunable(app)
     plan = boss._store.deploying.plan(app, adopt=adopt, prune=prune, compare=compare)
     return await boss._execute(plan)
+
+
+def plan_new(boss: SyncBoss, app: Declaration) -> list[Change]:
+    """The changes for a schema that is not there yet."""
+    return boss._store.deploying.plan_new(app)
 
 
 async def apply_plan(
@@ -95,11 +113,15 @@ def _leave(
             f"queue {min(missing)!r} of the app does not exist, and this worker creates no queue "
             f"({_listed(changes)}): {_remedy(boss, path)}"
         )
+    same_name = (
+        "" if app.has_own_label else ", or for another app of that name (give each one an App(label=…))"
+    )
     reasons = {
         Standing.NEVER_DEPLOYED: "the database is not as app %r declares it",
         Standing.DEPLOYED: "the database is not as app %r declares it: it was changed since its deployment",
-        Standing.REPLACED: "the database was migrated for another version of app %r, after this one",
-        Standing.OTHER_DEPLOYED: "the database was migrated for another version of app %r",
+        Standing.REPLACED: "the database was migrated for another version of app %r, after this one"
+        + same_name,
+        Standing.OTHER_DEPLOYED: "the database was migrated for another version of app %r" + same_name,
     }
     level = logging.INFO if standing is Standing.DEPLOYED else logging.WARNING
     _logger.log(

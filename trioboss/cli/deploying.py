@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import trio
 
 from trioboss.api.boss import open_boss
-from trioboss.api.deploying import apply_plan, make_plan
+from trioboss.api.deploying import apply_plan, check_prunable, make_plan, plan_new
 from trioboss.cli.loading import load_app
 from trioboss.cli.opening import open_sync
 from trioboss.cli.output import print_error
@@ -24,28 +24,26 @@ def run_deploy(args: argparse.Namespace) -> int:
     """Show the plan, and carry it out unless --plan is given."""
     app = load_app(args.app)
     declaration = app.declaration()
+    if args.prune:
+        check_prunable(declaration)  # before the schema is migrated
     with open_sync(args, migrate=False) as boss:
         found = boss.schema_version()
+        changes = plan_new(boss, declaration)
     if (found or 0) < LATEST:
         print(
             f"{'install' if found is None else 'migrate'} schema {args.schema!r}: version {found or 0} → {LATEST}"
         )
         if args.plan:
-            _print_new(declaration)
+            # The queues of an older schema cannot be compared before it is migrated.
+            action = "create" if found is None else "create or update"
+            for change in changes:
+                print(printable(change.describe(action)))
             return 0
     code = trio.run(_deploy, args, declaration)
     if found is not None and found < LATEST:
         with open_sync(args, migrate=False) as boss:
             advise_grants(boss)
     return code
-
-
-def _print_new(app: Declaration) -> None:
-    """The changes to a schema that is not there yet. An older one cannot be compared before it is migrated."""
-    for queue in app.queues:
-        print(f"create or update queue {queue.name!r}")
-    for schedule in app.schedules:
-        print(f"create or update schedule {schedule.queue!r}: {schedule.cron} ({schedule.tz})")
 
 
 async def _deploy(args: argparse.Namespace, app: Declaration) -> int:
@@ -62,8 +60,9 @@ async def _deploy(args: argparse.Namespace, app: Declaration) -> int:
         _print_plan(changes, app)
         if not args.plan:
             await apply_plan(boss, app, changes, record=True)
-            done = sum(change.action.changes_something for change in changes)
-            print(f"{count(done, 'change')} made" if done else f"everything is as {app.label!r} declares it")
+            if changes:
+                done = sum(change.action.changes_something for change in changes)
+                print(f"{count(done, 'change')} made" if done else "no change was made")
     left = [change for change in changes if change.action is Action.LEAVE]
     if left:
         stays = count(len(left), "difference", "stays", "stay")

@@ -256,7 +256,8 @@ def check_schedules(
     }
     if dropped:
         text = f"their app no longer declares {_some(list(dropped))}"
-        advice = f"trioboss migrate {min(set(dropped.values()))} --prune, or trioboss unschedule QUEUE"
+        app = min(set(dropped.values()))
+        advice = f"trioboss migrate MODULE:APP --prune, for the app {app!r}, or trioboss unschedule QUEUE"
         return Finding("schedules", "warning", text, advice)
     if loose and any(label is not None for _, _, label in labels):
         advice = "declare it with @app.schedule, or remove it: trioboss unschedule QUEUE"

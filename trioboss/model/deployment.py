@@ -49,6 +49,8 @@ class Declaration:
     label: str
     queues: tuple[DeclaredQueue, ...]
     schedules: tuple[DeclaredSchedule, ...]
+    has_own_label: bool = True
+    """False: the label is the module's name, which another app on the same database may have, too."""
 
 
 class Standing(enum.Enum):
@@ -98,9 +100,13 @@ class Change:
     schedule: DeclaredSchedule | None = None
 
     def __str__(self) -> str:
+        return self.describe(self.action)
+
+    def describe(self, action: str) -> str:
+        """The line, with this text for the action."""
         key = f" key {self.key!r}" if self.key else ""
         text = f": {self.text}" if self.text else ""
-        return f"{self.action} {self.kind} {self.queue!r}{key}{text}"
+        return f"{action} {self.kind} {self.queue!r}{key}{text}"
 
 
 def describe_options(options: Mapping[str, Any]) -> str:

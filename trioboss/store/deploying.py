@@ -86,6 +86,13 @@ class DeployOperations:
             changes += self._plan_schedule(declared, found, labels, app.label, adopt)
         return changes + list(_plan_leftovers(app, labels, prune))
 
+    def plan_new(self, app: Declaration) -> list[Change]:
+        """The changes that a schema without queues needs. No statement is executed: it may not be there yet."""
+        queues = [_create_queue(queue) for queue in in_order_of_creation(app.queues)]
+        for each in app.schedules:
+            self._check_schedule(each)
+        return queues + [_create_schedule(each) for each in app.schedules]
+
     def get_standing(self, app: Declaration) -> Operation[Standing]:
         """How this version of the app relates to those that were deployed."""
         rows = read_first((yield Batch((self._context.bind("get_deployments", label=app.label),))))
@@ -169,10 +176,7 @@ class DeployOperations:
     ) -> Iterator[Change]:
         asked = self._check_schedule(declared)
         if found is None:
-            text = f"{declared.cron} ({declared.tz})"
-            yield Change(
-                Action.CREATE, "schedule", declared.queue, declared.key, text=text, schedule=declared
-            )
+            yield _create_schedule(declared)
             return
         now = {
             "cron": found.cron,
@@ -223,6 +227,16 @@ def _with_defaults(queue: DeclaredQueue, deployed: Mapping[str, Any]) -> Declare
     return attrs.evolve(queue, options={**queue.options, **defaults})
 
 
+def _create_queue(declared: DeclaredQueue) -> Change:
+    text = describe_options(declared.options)
+    return Change(Action.CREATE, "queue", declared.name, text=text, options=declared.options)
+
+
+def _create_schedule(declared: DeclaredSchedule) -> Change:
+    text = f"{declared.cron} ({declared.tz})"
+    return Change(Action.CREATE, "schedule", declared.queue, declared.key, text=text, schedule=declared)
+
+
 def _plan_queue(
     declared: DeclaredQueue,
     found: Queue | None,
@@ -233,8 +247,7 @@ def _plan_queue(
 ) -> Iterator[Change]:
     asked = QueueSettings(**declared.options)
     if found is None:
-        text = describe_options(declared.options)
-        yield Change(Action.CREATE, "queue", declared.name, text=text, options=declared.options)
+        yield _create_queue(declared)
         return
     differing = {
         name: (getattr(found, name), getattr(asked, name))
@@ -268,12 +281,18 @@ def _plan_leftovers(app: Declaration, labels: Labels, prune: bool) -> Iterator[C
     """The parts that the app declared once, and no longer does. Queues hold jobs: they are only reported."""
     queues = {queue.name for queue in app.queues}
     schedules = {(schedule.queue, schedule.key) for schedule in app.schedules}
+    # Only with a label of its own is it certain that this app made them.
+    reason = "no longer declared"
+    if not app.has_own_label:
+        reason = f"declared by another app or version with the label {app.label!r}"
     for (queue, key), label in sorted(labels.items(), key=str):
         if label != app.label:
             continue
         if key is None and queue not in queues:
-            text = f"no longer declared; `trioboss delete-queue {queue}` deletes it with its jobs"
+            text = f"{reason}; `trioboss delete-queue {queue}` deletes it with its jobs"
             yield Change(Action.REPORT, "queue", queue, text=text)
         elif key is not None and (queue, key) not in schedules:
-            action, text = (Action.DELETE, "") if prune else (Action.REPORT, "; --prune deletes it")
-            yield Change(action, "schedule", queue, key, text="no longer declared" + text)
+            command = f"`trioboss unschedule {queue}{f' --key {key}' if key else ''}`"
+            remedy = f"{'--prune' if app.has_own_label else command} deletes it"
+            action, text = (Action.DELETE, "") if prune else (Action.REPORT, f"; {remedy}")
+            yield Change(action, "schedule", queue, key, text=reason + text)
