@@ -1,10 +1,11 @@
--- A prototype, not a feature: at most `places` jobs of a queue are ready or active at a time. It shows that a limit is one more
--- backlog of the same mechanism (docs/decisions/0003): no statement for keys is changed, none is even aware of it.
+-- A prototype, not a feature: at most `places` jobs of a queue are ready or active at a time. It shows that a limit is
+-- one more backlog of the same mechanism (docs/decisions/0003): no statement for keys is changed, none is even aware of
+-- it.
 --
--- A job that would become ready without a place waits in the backlog 'limit:NAME' instead and leaves a check; a job that
--- leaves gives its place back and leaves a check for each queue of the limit. These checks are filed under the limit, not
--- under the queue, so claims that answer checks of keys do not meet them. Under a keyed policy a job waits for its key first, and keeps it while it
--- waits for the limit.
+-- A job that would become ready without a place waits in the backlog 'limit:NAME' instead and leaves a check; a job
+-- that leaves gives its place back and leaves a check for each queue of the limit. These checks are filed under the
+-- limit, not under the queue, so claims that answer checks of keys do not meet them. Under a keyed policy a job waits
+-- for its key first, and keeps it while it waits for the limit.
 CREATE TABLE trioboss.limited_queue (queue text COLLATE "C" PRIMARY KEY, backlog text COLLATE "C" NOT NULL, places int NOT NULL);
 
 CREATE TABLE trioboss.limit_place (
@@ -56,9 +57,9 @@ CREATE TRIGGER limit_left AFTER UPDATE OF readiness ON trioboss.live_job FOR EAC
 WHEN (OLD.readiness IN ('ready', 'active') AND NEW.readiness NOT IN ('ready', 'active'))
 EXECUTE FUNCTION trioboss.leave_limit();
 
--- Answer the checks of a limit: as many of its first jobs become ready as there are places, each with a place. To be called
--- under the lock of admission. A place whose return is not committed is still taken: nobody waits for an open transaction.
--- The last check stays while a first job is just being changed, or more jobs may wait than were admitted.
+-- Answer the checks of a limit: as many of its first jobs become ready as there are places, each with a place. To be
+-- called under the lock of admission. A place whose return is not committed is still taken: nobody waits for an open
+-- transaction. The last check stays while a first job is just being changed, or more jobs may wait than were admitted.
 CREATE FUNCTION trioboss.admit_limited(wanted_queue text, most int) RETURNS bigint LANGUAGE sql AS $$
     WITH checked AS MATERIALIZED (
         SELECT c.ctid AS row, l.backlog, l.places

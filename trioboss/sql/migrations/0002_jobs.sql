@@ -72,9 +72,10 @@ END $$;
 
 CREATE DOMAIN trioboss.job_options AS jsonb CHECK (VALUE IS NULL OR trioboss.check_job_options(VALUE));
 
--- The bytes of a JSON document as text, which is how it leaves the server; or an error if that is too much. A number like
--- 1e131071 has 16 bytes in a row and 131072 as text, and no session can read a value of more than a billion bytes. So a
--- text has at most 256 MB, and at most 32 MB or 32 times what the document has in a row: floating point numbers have 27 times.
+-- The bytes of a JSON document as text, which is how it leaves the server; or an error if that is too much. A number
+-- like 1e131071 has 16 bytes in a row and 131072 as text, and no session can read a value of more than a billion bytes.
+-- So a text has at most 256 MB, and at most 32 MB or 32 times what the document has in a row: floating point numbers
+-- have 27 times.
 CREATE FUNCTION trioboss.text_size(document jsonb) RETURNS integer
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -155,7 +156,8 @@ EXCEPTION WHEN OTHERS THEN
     RETURN left(SQLERRM, 500);
 END $$;
 
--- The key of a job of send_once or send_singleton, with the state until which no other job may have it: ended or started.
+-- The key of a job of send_once or send_singleton, with the state until which no other job may have it: ended or
+-- started.
 CREATE DOMAIN trioboss.unique_key AS text COLLATE "C"
     CHECK (octet_length(VALUE) <= 1010 AND (starts_with(VALUE, 'ended:') OR starts_with(VALUE, 'started:')));
 
@@ -198,8 +200,8 @@ CREATE TABLE trioboss.live_job (
 -- Not compressed, so that a claim finds their size (answer_size) without reading them.
 ALTER TABLE trioboss.live_job ALTER COLUMN notes SET STORAGE EXTERNAL;
 
--- Entries of these indexes differ, except for versions of one job, which are soon dead. To look for equal ones before each
--- split of a page, in vain, would be 13 % of a claim's instructions: hence deduplicate_items = off.
+-- Entries of these indexes differ, except for versions of one job, which are soon dead. To look for equal ones before
+-- each split of a page, in vain, would be 13 % of a claim's instructions: hence deduplicate_items = off.
 
 -- claim.sql: the jobs that can run now, in the order in which they should. A claim reads at most `limit` entries,
 -- besides those that other sessions have locked: so its cost does not depend on the backlog.
@@ -220,8 +222,8 @@ CREATE INDEX live_job_backlog ON trioboss.live_job (queue, backlog, rank, seq) W
 CREATE INDEX live_job_active ON trioboss.live_job (queue, id) WITH (deduplicate_items = off)
     WHERE readiness = 'active';
 
--- The policies that count queued jobs: one job a slot (P5). Our statements insert jobs with ON CONFLICT DO NOTHING, so a
--- job whose slot is taken is refused; plain SQL gets an error.
+-- The policies that count queued jobs: one job a slot (P5). Our statements insert jobs with ON CONFLICT DO NOTHING, so
+-- a job whose slot is taken is refused; plain SQL gets an error.
 CREATE UNIQUE INDEX live_job_slot ON trioboss.live_job (queue, slot) WHERE slot IS NOT NULL;
 
 -- The policies under which jobs of a key run one at a time: a key has one owner (P5, P6). Only a job whose key has none
@@ -510,7 +512,8 @@ BEGIN
     END IF;
     IF q.policy = 'key_strict_fifo' AND q.commit_order THEN
         lock := trioboss.key_lock(NEW.queue, NEW.key, (SELECT seed FROM trioboss.lock_seed));
-        -- A worker never waits for an open transaction of another session: beside one, a dead letter joins without the lock.
+        -- A worker never waits for an open transaction of another session: beside one, a dead letter joins without the
+        -- lock.
         IF NEW.notes ? 'source' THEN
             PERFORM pg_try_advisory_xact_lock(lock);
         ELSE
@@ -547,7 +550,8 @@ BEGIN
     RETURN NEW;
 END $$;
 
--- The condition writes small data as text, which takes less than 1 us: fewer bytes in the row do not mean fewer as text.
+-- The condition writes small data as text, which takes less than 1 us: fewer bytes in the row do not mean fewer as
+-- text.
 CREATE TRIGGER measure_data BEFORE INSERT ON trioboss.live_job FOR EACH ROW
 WHEN (pg_column_size(NEW.data) > 2000 OR octet_length(NEW.data::text) > 2000) EXECUTE FUNCTION trioboss.measure_data();
 
@@ -675,7 +679,8 @@ BEGIN
     ELSIF name IS NULL OR starts_with(name, '__state__completed__') OR length(name) > 200 THEN
         RAISE EXCEPTION '% is not a name for a queue', coalesce(left(name, 300), 'NULL') USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- As the method does: other names of two policies, and without jitter jobs that failed together are retried together.
+    -- As the method does: other names of two policies, and without jitter jobs that failed together are retried
+    -- together.
     given := given || CASE given ->> 'policy' WHEN 'debounced' THEN '{"policy": "short"}'
                                               WHEN 'singleton_strict_fifo' THEN '{"policy": "key_strict_fifo"}' ELSE '{}' END::jsonb;
     IF (given ->> 'retry_backoff')::boolean AND given ->> 'retry_jitter' IS NULL THEN

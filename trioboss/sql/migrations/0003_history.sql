@@ -7,8 +7,8 @@ CREATE TYPE trioboss.outcome AS ENUM ('completed', 'cancelled', 'failed');
 -- xid is the transaction that wrote the row: readers that follow the archive read in its order, because rows become
 -- visible in the order of commits and not of their numbers.
 -- The columns are named, too, by the writers (fragments/archive_done.sql, fragments/quarantine_leases.sql,
--- complete_queued.sql), by the statements that bring a job back (fragments/revived_jobs.sql), by the view all_jobs below,
--- and by pipeline/columns.py. tests/sql/test_columns.py fails until each statement has a new one.
+-- complete_queued.sql), by the statements that bring a job back (fragments/revived_jobs.sql), by the view all_jobs
+-- below, and by pipeline/columns.py. tests/sql/test_columns.py fails until each statement has a new one.
 CREATE TABLE trioboss.archive (
     seq           bigint NOT NULL,
     created_on    trioboss.instant NOT NULL,
@@ -32,15 +32,15 @@ CREATE TABLE trioboss.archive (
 ) PARTITION BY RANGE (completed_on);
 
 -- get_job.sql and drop_if_ended.sql: one job. find_ended_jobs.sql: the jobs of a queue; ids are UUIDv7, so nearly in
--- order. A job that has ended is found by its id, and the id cannot be sent again (P4). examine_day.sql and purge_ended.sql:
--- whether a queue has jobs in a day.
+-- order. A job that has ended is found by its id, and the id cannot be sent again (P4). examine_day.sql and
+-- purge_ended.sql: whether a queue has jobs in a day.
 CREATE INDEX archive_id ON trioboss.archive (queue, id) WITH (deduplicate_items = off);
 
 -- find_ended_jobs.sql: jobs that failed or were cancelled, among many that completed.
 CREATE INDEX archive_unsuccessful ON trioboss.archive (queue, outcome, id) WHERE outcome <> 'completed';
 
--- show_ended_jobs.sql: such jobs by the class of their error. The error itself has a stack, and is stored elsewhere: to read
--- many of them takes long.
+-- show_ended_jobs.sql: such jobs by the class of their error. The error itself has a stack, and is stored elsewhere: to
+-- read many of them takes long.
 CREATE INDEX archive_error ON trioboss.archive (queue, (left(output ->> 'name', 200) COLLATE "C"), id) WHERE outcome <> 'completed';
 
 -- examine_day.sql and purge_ended.sql: jobs that are kept for another time than their queue says.
@@ -262,8 +262,8 @@ BEGIN
 END $$;
 
 -- Remove jobs that the transaction itself has sent, and no others: the transaction that wrote them is still under way,
--- and they are visible, so it is this one or a part of it. It acts for the owner, so that senders need no right to delete
--- jobs.
+-- and they are visible, so it is this one or a part of it. It acts for the owner, so that senders need no right to
+-- delete jobs.
 CREATE FUNCTION trioboss.drop_sent(queue text, ids uuid[]) RETURNS SETOF uuid
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     DELETE FROM trioboss.live_job j

@@ -25,9 +25,9 @@ CREATE TABLE trioboss.tick (
     FOREIGN KEY (queue, key) REFERENCES trioboss.schedule ON DELETE CASCADE
 );
 
--- The versions of each app that `trioboss migrate MODULE:APP` has deployed, by a digest of what they declare. The version
--- with the highest generation is the deployed one. Workers change no queue and no schedule of an app that has a row here:
--- the worker of a replaced version that restarts would undo the deployment.
+-- The versions of each app that `trioboss migrate MODULE:APP` has deployed, by a digest of what they declare. The
+-- version with the highest generation is the deployed one. Workers change no queue and no schedule of an app that has a
+-- row here: the worker of a replaced version that restarts would undo the deployment.
 CREATE TABLE trioboss.deployment (
     label        text COLLATE "C" NOT NULL,
     digest       text COLLATE "C" NOT NULL,

@@ -1,15 +1,16 @@
 -- The tables of the data pipeline: exports and streams of history, and bulk loads.
 
--- find_new.sql, find_cut.sql, find_bounds.sql, find_blocks.sql and count_history.sql: exports and streams read new rows by
--- transaction. The ids only grow, so settling a job appends at one end of the index: about 1 µs a job, 0 to 4 % of it.
+-- find_new.sql, find_cut.sql, find_bounds.sql, find_blocks.sql and count_history.sql: exports and streams read new rows
+-- by transaction. The ids only grow, so settling a job appends at one end of the index: about 1 µs a job, 0 to 4 % of
+-- it.
 CREATE INDEX archive_xid ON trioboss.archive (xid);
 
 -- The same statements as for archive_xid, above all find_new.sql: exports and streams of attempts.
 CREATE INDEX attempt_xid ON trioboss.attempt (xid);
 
 -- The lakes to which history is exported. This table decides what is exported: a batch exists once its row is updated
--- here, and only the export that holds `token` may add one. An export that takes a lake raises the token, so an older one that is
--- still running can add nothing more.
+-- here, and only the export that holds `token` may add one. An export that takes a lake raises the token, so an older
+-- one that is still running can add nothing more.
 CREATE TABLE trioboss.lake (
     id           uuid PRIMARY KEY,                   -- as its manifest has it
     address      text NOT NULL,
@@ -25,8 +26,8 @@ CREATE TABLE trioboss.lake (
 CREATE DOMAIN trioboss.numbers AS jsonb CHECK (jsonb_typeof(VALUE) = 'object'
     AND NOT jsonb_path_exists(VALUE, '$.* ? (@.type() != "number" || @ < 0 || @ > 1000000000000000)'));
 
--- The last audit of this schema's history and of each lake: what was checked, and how many findings of each kind there are.
--- The findings themselves are not kept: they name keys, which `erase` would have to find here, too.
+-- The last audit of this schema's history and of each lake: what was checked, and how many findings of each kind there
+-- are. The findings themselves are not kept: they name keys, which `erase` would have to find here, too.
 CREATE TABLE trioboss.history_audit (
     source      text COLLATE "C" PRIMARY KEY,        -- database, or the address of the lake
     ended_on    trioboss.instant NOT NULL,
@@ -39,15 +40,15 @@ CREATE TABLE trioboss.history_audit (
     possible    trioboss.numbers NOT NULL
 );
 
--- The newest transaction of which retention has deleted a row, for each history table. A stream that has not come so far
--- has missed rows.
+-- The newest transaction of which retention has deleted a row, for each history table. A stream that has not come so
+-- far has missed rows.
 CREATE TABLE trioboss.deleted_history (
     history  text COLLATE "C" PRIMARY KEY CHECK (history IN ('archive', 'attempt')),
     xid      xid8 NOT NULL
 );
 
--- Reads of history, each registered by its tasks while it lasts. Retention keeps their days. All tasks of a read use the
--- snapshot that the first of them registered, and refuse to go on if a table of that time is gone or was rewritten.
+-- Reads of history, each registered by its tasks while it lasts. Retention keeps their days. All tasks of a read use
+-- the snapshot that the first of them registered, and refuse to go on if a table of that time is gone or was rewritten.
 CREATE UNLOGGED TABLE trioboss.reader (
     id         uuid PRIMARY KEY,
     first_day  date NOT NULL,
@@ -57,10 +58,10 @@ CREATE UNLOGGED TABLE trioboss.reader (
     files      jsonb NOT NULL                    -- the tables of the history, with the numbers of their files
 );
 
--- Register a read of `history`, or renew its registration, for so many seconds from now, five minutes at most. The first
--- task of a read decides what all its tasks see: the `wanted` snapshot or else the one of this call, and the tables that
--- there are. It acts for the owner, so that roles that only read can take part; they can hold back retention by it only
--- as long as they go on calling it.
+-- Register a read of `history`, or renew its registration, for so many seconds from now, five minutes at most. The
+-- first task of a read decides what all its tasks see: the `wanted` snapshot or else the one of this call, and the
+-- tables that there are. It acts for the owner, so that roles that only read can take part; they can hold back
+-- retention by it only as long as they go on calling it.
 CREATE FUNCTION trioboss.register_read(
     read uuid, history text, first_day date, last_day date, seconds double precision, wanted pg_snapshot
 ) RETURNS TABLE (snapshot pg_snapshot, files jsonb)

@@ -1,4 +1,5 @@
--- Tables of what operators see and do: samples of each queue, warnings, who did what from the dashboard, paused schedules.
+-- Tables of what operators see and do: samples of each queue, warnings, who did what from the dashboard, paused
+-- schedules.
 
 -- One row a queue and minute, only where something changed; kept for a day (prune.sql). A minute without a row is like
 -- the one before it, and nothing arrived or ended in it. Maintenance writes here (sample_*.sql), from the tables that

@@ -1,5 +1,5 @@
--- A producer sends jobs. It can neither read payloads, keys and throttle slots nor change, take or delete a job, its own
--- included. The trigger fill_in_job sets the columns of policies, whatever it writes there.
+-- A producer sends jobs. It can neither read payloads, keys and throttle slots nor change, take or delete a job, its
+-- own included. The trigger fill_in_job sets the columns of policies, whatever it writes there.
 GRANT USAGE ON SCHEMA "trioboss" TO :"role";
 GRANT SELECT ON trioboss.version, trioboss.queue, trioboss.subscription, trioboss.lock_seed TO :"role";
 GRANT INSERT (

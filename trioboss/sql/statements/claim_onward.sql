@@ -1,7 +1,7 @@
--- claim.sql for a dispatcher whose claims are slow: lease up to `limit` ready jobs of one priority that were sent after the
--- job that it claimed last. As long as any transaction has an old snapshot, the index keeps the entries of all jobs that were
--- claimed since, and a claim from the beginning visits each of them; this one begins behind them.
--- A job that became ready with a lower number, or that has another priority, is left to the next claim from the beginning.
+-- claim.sql for a dispatcher whose claims are slow: lease up to `limit` ready jobs of one priority that were sent after
+-- the job that it claimed last. As long as any transaction has an old snapshot, the index keeps the entries of all jobs
+-- that were claimed since, and a claim from the beginning visits each of them; this one begins behind them. A job that
+-- became ready with a lower number, or that has another priority, is left to the next claim from the beginning.
 WITH
 \ir fragments/lease_terms.sql
 , picked AS MATERIALIZED (

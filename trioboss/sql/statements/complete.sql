@@ -3,8 +3,8 @@
 --
 -- Returns a row for each job that ended here; one row without an id if none did; no row if there is no such queue.
 -- If the second column, `declined`, is true, no job has ended: the queue has completion jobs, which only
--- complete_with_copy.sql makes. `handlers_to_cancel`: jobs that are ended by another caller than their own handler, whose
--- workers are notified to cancel the handler.
+-- complete_with_copy.sql makes. `handlers_to_cancel`: jobs that are ended by another caller than their own handler,
+-- whose workers are notified to cancel the handler.
 WITH terms AS MATERIALIZED (
     SELECT on_complete, keep_completed FROM trioboss.queue WHERE name = :queue::text
 ), ended AS (

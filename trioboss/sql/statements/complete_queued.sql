@@ -1,5 +1,6 @@
--- Complete queued jobs that nobody has to run any more. The archive shows an attempt that began and ended at once, and a
--- queue with on_complete gets a completion job for each. `outputs` as in complete.sql. Returns the ids that ended here.
+-- Complete queued jobs that nobody has to run any more. The archive shows an attempt that began and ended at once, and
+-- a queue with on_complete gets a completion job for each. `outputs` as in complete.sql. Returns the ids that ended
+-- here.
 WITH terms AS MATERIALIZED (
     SELECT keep_completed, coalesce(:now::timestamptz, statement_timestamp()) AS now FROM trioboss.queue WHERE name = :queue::text
 ), ended AS (

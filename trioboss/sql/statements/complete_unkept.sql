@@ -1,5 +1,5 @@
--- complete.sql for a queue without keep_completed: the jobs leave no row, and nothing but their ids and workers is read.
--- It declines for any other queue.
+-- complete.sql for a queue without keep_completed: the jobs leave no row, and nothing but their ids and workers is
+-- read. It declines for any other queue.
 WITH terms AS MATERIALIZED (
     SELECT on_complete OR keep_completed AS declined FROM trioboss.queue WHERE name = :queue::text
 ), ended AS (

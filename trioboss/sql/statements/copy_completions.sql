@@ -1,5 +1,6 @@
 -- Make the queue that completion jobs of a queue go to, and start filling it. With `history`, jobs that ended
--- before and are still there get their completion job now. Returns the name of that queue. lock_queue.sql goes before it.
+-- before and are still there get their completion job now. Returns the name of that queue. lock_queue.sql goes before
+-- it.
 WITH asked AS (
     UPDATE trioboss.queue SET on_complete = true
     WHERE name = :queue::text AND NOT on_complete

@@ -1,7 +1,7 @@
--- The tables, views and sequences of the schema with their storage options, columns and constraints: kind, table (of the
--- last three), name, and the properties as an object. An empty search_path gives all names in definitions their schema.
--- Tables of loads are left out, and of partitions what they have from their table. `owner` is null, or the owner of
--- most objects if another role owns this one.
+-- The tables, views and sequences of the schema with their storage options, columns and constraints: kind, table (of
+-- the last three), name, and the properties as an object. An empty search_path gives all names in definitions their
+-- schema. Tables of loads are left out, and of partitions what they have from their table. `owner` is null, or the
+-- owner of most objects if another role owns this one.
 WITH relation AS MATERIALIZED (
     SELECT c.*, p.relname::text AS parent FROM pg_catalog.pg_class c
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

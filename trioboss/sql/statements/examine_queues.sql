@@ -1,7 +1,7 @@
--- For each queue: its policy, whether it is paused, whether jobs wait in it and for how many seconds, how many workers it
--- has, how many of the first jobs have a key that only a policy could use (neither a throttle nor send_once, and not that
--- of a job that failed elsewhere), how many of those that are due are dead letters, which need no worker, and how many keys
--- are blocked. Reads at most 1000 jobs of a queue.
+-- For each queue: its policy, whether it is paused, whether jobs wait in it and for how many seconds, how many workers
+-- it has, how many of the first jobs have a key that only a policy could use (neither a throttle nor send_once, and not
+-- that of a job that failed elsewhere), how many of those that are due are dead letters, which need no worker, and how
+-- many keys are blocked. Reads at most 1000 jobs of a queue.
 SELECT q.name, q.policy, q.paused, coalesce(f.due, 0) AS due, coalesce(f.age, 0)::float8 AS age,
        (SELECT count(*) FROM trioboss.worker w
         WHERE w.gone_since IS NULL AND q.name LIKE replace(replace(w.queue, '_', '\_'), '*', '%')) AS workers,

@@ -1,5 +1,6 @@
--- Of the rights in four arrays of the same length those that the current role lacks, by their positions: schemas, tables,
--- sequences and functions; a column that is empty stands for the whole table. An object that does not exist is left out.
+-- Of the rights in four arrays of the same length those that the current role lacks, by their positions: schemas,
+-- tables, sequences and functions; a column that is empty stands for the whole table. An object that does not exist is
+-- left out.
 SELECT g.position
 FROM unnest(:kinds::text[], :names::text[], :columns::text[], :rights::text[]) WITH ORDINALITY
      g (kind, name, "column", "right", position)

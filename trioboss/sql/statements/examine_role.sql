@@ -1,5 +1,5 @@
--- The current role, the owner of the schema (null: there is no schema), and whether the role may act for the owner or create
--- schemas.
+-- The current role, the owner of the schema (null: there is no schema), and whether the role may act for the owner or
+-- create schemas.
 SELECT current_user::text, o.owner, coalesce(pg_has_role(current_user, o.owner, 'MEMBER'), false) AS owns,
        has_database_privilege(current_database(), 'CREATE') AS creates
 FROM (SELECT) one LEFT JOIN (

@@ -1,7 +1,7 @@
--- The obstacles between a live job and its start: its own readiness, its queue, the owner of its key or the first in its
--- backlog, and who could run it. Its workers are those whose queue or pattern matches: how many there are, how many of them
--- are connected, how many jobs these can run at once and have, and when one that is not connected gave its last sign, as in
--- show_workers.sql. The same two of the worker that has it.
+-- The obstacles between a live job and its start: its own readiness, its queue, the owner of its key or the first in
+-- its backlog, and who could run it. Its workers are those whose queue or pattern matches: how many there are, how many
+-- of them are connected, how many jobs these can run at once and have, and when one that is not connected gave its last
+-- sign, as in show_workers.sql. The same two of the worker that has it.
 WITH held AS MATERIALIZED (
 \ir fragments/held_locks.sql
 ), serving AS MATERIALIZED (

@@ -1,5 +1,5 @@
--- Give one lease, the only one in `ids`, more time before it expires. Fenced as in complete.sql. One row if the lease is
--- held; null if it was extended as often as the job allows, else the length of the lease in seconds.
+-- Give one lease, the only one in `ids`, more time before it expires. Fenced as in complete.sql. One row if the lease
+-- is held; null if it was extended as often as the job allows, else the length of the lease in seconds.
 WITH lease AS MATERIALIZED (
     SELECT coalesce(j.extensions, 0) < coalesce((j.options ->> 'max_lease_extensions')::int, q.max_lease_extensions) AS allowed
     FROM trioboss.live_job_common j JOIN trioboss.queue q ON q.name = j.queue

@@ -1,7 +1,7 @@
--- The jobs that an erasure is about: those given (`queues` and `ids`, side by side), whether there are rows of them or not,
--- those of `queue` with the key, be it of a live job, an ended one, or an attempt whose job was deleted, and all jobs that
--- have a copy of their data: dead letter jobs, redriven ones, and completion jobs. There is no index for the copies, so history is scanned.
--- Returns queue and id.
+-- The jobs that an erasure is about: those given (`queues` and `ids`, side by side), whether there are rows of them or
+-- not, those of `queue` with the key, be it of a live job, an ended one, or an attempt whose job was deleted, and all
+-- jobs that have a copy of their data: dead letter jobs, redriven ones, and completion jobs. There is no index for the
+-- copies, so history is scanned. Returns queue and id.
 WITH RECURSIVE everything AS NOT MATERIALIZED (
     SELECT queue, id, key, data, notes FROM trioboss.live_job
     UNION ALL

@@ -1,5 +1,6 @@
--- Tables of the history that were dropped: of today or a later day, where a day after it has its table. Without one nobody
--- has made tables for that time yet. A day whose rows are in the default table cannot have a table: see add_days.
+-- Tables of the history that were dropped: of today or a later day, where a day after it has its table. Without one
+-- nobody has made tables for that time yet. A day whose rows are in the default table cannot have a table: see
+-- add_days.
 WITH made AS MATERIALIZED (
     SELECT left(c.relname, -9) AS history, to_date(right(c.relname, 8), 'YYYYMMDD') AS day
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

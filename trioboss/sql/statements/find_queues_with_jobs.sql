@@ -1,5 +1,5 @@
--- The queues of a pattern that have queued jobs and are not paused: first the one whose ready job would be claimed first if
--- all were one queue, by priority and order of sending.
+-- The queues of a pattern that have queued jobs and are not paused: first the one whose ready job would be claimed
+-- first if all were one queue, by priority and order of sending.
 SELECT q.name
 FROM trioboss.queue q
 LEFT JOIN LATERAL (

@@ -1,7 +1,7 @@
 -- Warnings for operators, besides find_long_queues.sql: queues that do not move, snapshots that hold back vacuum, and
 -- a queue of notifications that fills up.
--- The next thousand jobs that could run tell whether a queue is stuck; to read all jobs would take as long as there are.
--- In a keyed queue those are the first jobs of the backlogs without an owner, which all have a check.
+-- The next thousand jobs that could run tell whether a queue is stuck; to read all jobs would take as long as there
+-- are. In a keyed queue those are the first jobs of the backlogs without an owner, which all have a check.
 SELECT q.name, 'oldest_age' AS warning, NULL::int AS pid, NULL::timestamptz AS since, extract(epoch FROM c.now - r.since)::float8 AS number
 FROM (SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now) c, trioboss.queue q
 CROSS JOIN LATERAL (

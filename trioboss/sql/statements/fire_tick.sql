@@ -1,6 +1,6 @@
 -- Write a tick into the table tick, once it is due by the database's clock. One row: `ours` if this call wrote it, the
--- seconds to wait if it came too early, and the data and options of its job if it is ours. No row: the schedule is gone or
--- paused, or was changed after the tick.
+-- seconds to wait if it came too early, and the data and options of its job if it is ours. No row: the schedule is gone
+-- or paused, or was changed after the tick.
 WITH asked AS MATERIALIZED (
     SELECT s.queue, s.key, s.data, s.options, coalesce(:now::timestamptz, statement_timestamp()) AS now
     FROM trioboss.schedule s

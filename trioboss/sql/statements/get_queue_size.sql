@@ -1,6 +1,6 @@
 -- Count the jobs of a queue in the states before a given one, in the order created, retry, active, completed,
--- cancelled, failed. Ended ones are those of the last day: the whole archive may have millions. It is read only if ended
--- states are asked for.
+-- cancelled, failed. Ended ones are those of the last day: the whole archive may have millions. It is read only if
+-- ended states are asked for.
 SELECT (SELECT count(*) FROM trioboss.live_job_common
         WHERE queue = :queue::text AND readiness < 'active' AND (b.n > 2 OR (b.n = 2 AND attempt = 0)))
      + (SELECT count(*) FROM trioboss.live_job_common WHERE queue = :queue AND readiness = 'active' AND b.n > 3)

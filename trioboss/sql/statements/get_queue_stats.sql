@@ -1,5 +1,6 @@
--- Count the jobs of one queue, or of each. Live ones are counted as they are now; ended ones over the last day: those that
--- failed or were cancelled by their index, those that completed by the samples and what has come since, up to 100000.
+-- Count the jobs of one queue, or of each. Live ones are counted as they are now; ended ones over the last day: those
+-- that failed or were cancelled by their index, those that completed by the samples and what has come since, up
+-- to 100000.
 WITH clock AS MATERIALIZED (
     SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now
 ), completed AS MATERIALIZED (

@@ -1,5 +1,5 @@
--- The samples of one queue, minute by minute from `since` on and before `until`, and the last one before that, which says how
--- many jobs there were at the beginning.
+-- The samples of one queue, minute by minute from `since` on and before `until`, and the last one before that, which
+-- says how many jobs there were at the beginning.
 SELECT s.minute, s.deferred, s.waiting, s.ready, s.active, s.arrived, s.completed, s.failed, s.waits, s.runs
 FROM trioboss.queue_sample s
 WHERE s.queue = :queue::text AND s.minute >= :since::timestamptz AND s.minute < :until::timestamptz

@@ -1,5 +1,5 @@
--- All workers: who they are, whether their boss is connected, and how many jobs they run. A boss holds a session lock with
--- the number `lock`; behind a pooler it keeps `seen_on` up to date instead.
+-- All workers: who they are, whether their boss is connected, and how many jobs they run. A boss holds a session lock
+-- with the number `lock`; behind a pooler it keeps `seen_on` up to date instead.
 WITH held AS MATERIALIZED (
 \ir fragments/held_locks.sql
 )

@@ -1,5 +1,6 @@
--- Record an action of a person, in the transaction of the action. Returns the id of the row. With an `id`, add the next chunk
--- of an action to its row: the id comes from a form, so only a row of the same person, action, queue and filter is changed.
+-- Record an action of a person, in the transaction of the action. Returns the id of the row. With an `id`, add the next
+-- chunk of an action to its row: the id comes from a form, so only a row of the same person, action, queue and filter
+-- is changed.
 WITH added AS (
     UPDATE trioboss.audit a
     SET requested = a.requested + coalesce(:requested::bigint, 0), affected = a.affected + coalesce(:affected::bigint, 0)

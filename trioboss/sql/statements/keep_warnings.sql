@@ -1,5 +1,5 @@
--- Keep warnings: three arrays of the same length. A warning of the same queue and kind that was there three minutes ago or
--- later is the same one, and goes on.
+-- Keep warnings: three arrays of the same length. A warning of the same queue and kind that was there three minutes ago
+-- or later is the same one, and goes on.
 WITH clock AS MATERIALIZED (
     SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now
 ), given AS MATERIALIZED (

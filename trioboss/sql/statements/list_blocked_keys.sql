@@ -1,5 +1,5 @@
--- The keys that a failed job blocks, of one strict FIFO queue or of all: that job, since when it blocks, its error, and how
--- many jobs wait behind it, counted up to 10000.
+-- The keys that a failed job blocks, of one strict FIFO queue or of all: that job, since when it blocks, its error, and
+-- how many jobs wait behind it, counted up to 10000.
 SELECT b.queue, b.key, b.id, b.since, b.error, w.waiting
 FROM (
     SELECT q.name AS queue, k.*

@@ -1,6 +1,7 @@
--- For each queue: how many jobs wait and run, counted up to 100000, for how many seconds the oldest that no failed job blocks
--- has waited, and how many were sent since :since. Those are found by their ids, which begin with the time of their making:
--- :since and :until are such ids. Ids of another kind, which callers chose, are mostly beyond :until, and not counted.
+-- For each queue: how many jobs wait and run, counted up to 100000, for how many seconds the oldest that no failed job
+-- blocks has waited, and how many were sent since :since. Those are found by their ids, which begin with the time of
+-- their making: :since and :until are such ids. Ids of another kind, which callers chose, are mostly beyond :until, and
+-- not counted.
 SELECT q.name, q.policy, q.paused, b.waiting, b.deferred, b.active, b.oldest_age, i.live + i.ended AS sent,
        (SELECT count(*) FROM trioboss.worker w
         WHERE w.gone_since IS NULL AND q.name LIKE replace(replace(w.queue, '_', '\_'), '*', '%')) AS workers

@@ -1,5 +1,5 @@
--- The effect of redrive.sql, before it is run: the jobs for each source, destination (null: none) and kind of error, and
--- whether the jobs that they are copies of are still live.
+-- The effect of redrive.sql, before it is run: the jobs for each source, destination (null: none) and kind of error,
+-- and whether the jobs that they are copies of are still live.
 SELECT source, destination, error, count(*), live FROM (
     SELECT j.notes #>> '{source,queue}' AS source, j.notes #>> '{error,name}' AS error, s.live,
            CASE WHEN (q.policy <> 'key_strict_fifo' OR j.key IS NOT NULL) AND NOT s.live THEN q.name END AS destination

@@ -1,7 +1,7 @@
--- Retention of small tables: throttle slots that are over, old ticks (the last of each schedule stays), checks of deleted
--- queues (their jobs leave some when they are deleted) and of queues without keys, idle markers and completion waiters of
--- workers and callers that are gone, readers of history that are done, samples older than a day, warnings older than a
--- week, and audit rows older than 90 days. Makes the tables of coming days.
+-- Retention of small tables: throttle slots that are over, old ticks (the last of each schedule stays), checks of
+-- deleted queues (their jobs leave some when they are deleted) and of queues without keys, idle markers and completion
+-- waiters of workers and callers that are gone, readers of history that are done, samples older than a day, warnings
+-- older than a week, and audit rows older than 90 days. Makes the tables of coming days.
 WITH RECURSIVE checked (queue) AS (               -- from queue to queue, however many checks
     (SELECT queue FROM trioboss.backlog_check ORDER BY queue LIMIT 1)
     UNION ALL

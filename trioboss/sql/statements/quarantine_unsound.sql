@@ -1,8 +1,8 @@
--- After a statement over many jobs was rejected: the jobs of a queue with values that no version of this schema accepts, up
--- to a thousand. They fail for good as in quarantine.sql, whatever they waited for. A job of strict FIFO that owns its key
--- blocks it. One that waits for its key, or for its time, leaves its backlog instead: a key has one owner, and the jobs that
--- go before this one must run. A job that is being changed is passed over.
--- Returns ids and what is wrong with each.
+-- After a statement over many jobs was rejected: the jobs of a queue with values that no version of this schema
+-- accepts, up to a thousand. They fail for good as in quarantine.sql, whatever they waited for. A job of strict FIFO
+-- that owns its key blocks it. One that waits for its key, or for its time, leaves its backlog instead: a key has one
+-- owner, and the jobs that go before this one must run. A job that is being changed is passed over. Returns ids and
+-- what is wrong with each.
 WITH terms AS MATERIALIZED (
     SELECT policy, coalesce(:now::timestamptz, statement_timestamp()) AS now FROM trioboss.queue WHERE name = :queue::text
 ), unsound AS MATERIALIZED (

@@ -1,10 +1,10 @@
--- Send queued jobs of a dead letter queue back to the queues in which they failed, or to :to, oldest first: new jobs with
--- the data, the priority and the key, and with the options that their queue has now. Each has the id of the job that
--- failed in its notes, so that an erasure of that job finds it. Jobs whose queue is gone, or needs a key that they do not
--- have, stay, and so do jobs that a policy refuses, and copies of jobs that are still live, unless :force: those block
--- their key, or were retried, and would run as well. Goes on after the id `after`, up to `last`: ids are in order, and
--- indexed. With :ids only those; `after` and `last` are to be around them, so that few others are read. Returns for each
--- job: its id, its queue, whether it was sent, whether its source is live.
+-- Send queued jobs of a dead letter queue back to the queues in which they failed, or to :to, oldest first: new jobs
+-- with the data, the priority and the key, and with the options that their queue has now. Each has the id of the job
+-- that failed in its notes, so that an erasure of that job finds it. Jobs whose queue is gone, or needs a key that they
+-- do not have, stay, and so do jobs that a policy refuses, and copies of jobs that are still live, unless :force: those
+-- block their key, or were retried, and would run as well. Goes on after the id `after`, up to `last`: ids are in
+-- order, and indexed. With :ids only those; `after` and `last` are to be around them, so that few others are read.
+-- Returns for each job: its id, its queue, whether it was sent, whether its source is live.
 WITH picked AS MATERIALIZED (
     SELECT j.id, j.priority, j.data, j.key, coalesce(j.notes #>> '{source,id}', j.id::text) AS source_id,
            q.name AS destination, trioboss.make_id() AS new_id, s.live,

@@ -23,8 +23,8 @@ WITH target AS MATERIALIZED (
     INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)
     SELECT min(seq), priority, :queue, backlog
     FROM (
-        -- A role that only sends may not read the backlogs of jobs, so they come from the stage. Joined by grouping: the
-        -- planner cannot know how many rows there are, and would compare each with each.
+        -- A role that only sends may not read the backlogs of jobs, so they come from the stage. Joined by grouping:
+        -- the planner cannot know how many rows there are, and would compare each with each.
         SELECT max(seq) AS seq, max(priority) AS priority, max(backlog) AS backlog
         FROM (SELECT id, seq, NULL::int AS priority, NULL::text AS backlog FROM released WHERE readiness = 'waiting'
               UNION ALL

@@ -1,6 +1,7 @@
--- Heartbeats of a worker: renew leases, of any queues in one table. Fenced as in complete.sql. Returns the ids still held, and
--- whether each was renewed: a row that an open transaction has locked is not waited for, because the other leases would
--- wait with it. Arrays of ids instead of joins: the plan is the same whatever the size of the table was when it was made.
+-- Heartbeats of a worker: renew leases, of any queues in one table. Fenced as in complete.sql. Returns the ids still
+-- held, and whether each was renewed: a row that an open transaction has locked is not waited for, because the other
+-- leases would wait with it. Arrays of ids instead of joins: the plan is the same whatever the size of the table was
+-- when it was made.
 WITH unlocked AS MATERIALIZED (
     SELECT id FROM trioboss.live_job_common
     WHERE queue = ANY (:queues::text[]) AND id = ANY (:ids::uuid[]) AND readiness = 'active' AND

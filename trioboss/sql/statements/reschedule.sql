@@ -1,5 +1,6 @@
--- Let queued jobs run now (`run_now`), or change their priority; null leaves either as it is. A deferred job becomes ready
--- or waiting, as in promote_due.sql. A job that waits in a backlog adds a check with its new priority. Returns the ids.
+-- Let queued jobs run now (`run_now`), or change their priority; null leaves either as it is. A deferred job becomes
+-- ready or waiting, as in promote_due.sql. A job that waits in a backlog adds a check with its new priority. Returns
+-- the ids.
 WITH terms AS MATERIALIZED (
     SELECT policy, coalesce(:now::timestamptz, statement_timestamp()) AS now FROM trioboss.queue WHERE name = :queue::text
 ), changed AS (

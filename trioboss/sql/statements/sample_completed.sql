@@ -1,5 +1,5 @@
--- Add jobs that completed to the samples of their minute, with histograms of how long they waited and ran. The archive is
--- read by transaction, so each job is counted once. Jobs that leave no row (keep_completed) are not counted.
+-- Add jobs that completed to the samples of their minute, with histograms of how long they waited and ran. The archive
+-- is read by transaction, so each job is counted once. Jobs that leave no row (keep_completed) are not counted.
 WITH span AS MATERIALIZED (
     SELECT xid_before AS first, xid AS sealed, counted_before - interval '1 hour' AS earliest
     FROM trioboss.sampling WHERE taken_by = pg_current_xact_id()

@@ -1,6 +1,7 @@
--- Begin a sample: the transaction that runs this adds what is new since the last one (sample_*.sql, in this transaction).
--- One transaction at a time, at most every five seconds; for another one there is nothing to add. A gap of more than an
--- hour, in which no boss did maintenance, is left out. Ids are read two seconds late, because transactions take time.
+-- Begin a sample: the transaction that runs this adds what is new since the last one (sample_*.sql, in this
+-- transaction). One transaction at a time, at most every five seconds; for another one there is nothing to add. A gap
+-- of more than an hour, in which no boss did maintenance, is left out. Ids are read two seconds late, because
+-- transactions take time.
 UPDATE trioboss.sampling s
 SET counted_before = CASE WHEN s.counted < t.now THEN greatest(s.counted, t.now - interval '1 hour') ELSE t.now - interval '1 hour' END,
     counted = t.now - interval '2 s',

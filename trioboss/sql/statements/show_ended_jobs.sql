@@ -1,8 +1,9 @@
--- One page of the ended jobs of a queue that pass all filters, the newest first, between two ids. `outcome` is for jobs that
--- failed or were cancelled, which have an index, and so have the classes of their errors. `within` is a second state, that of
--- the jobs an action changes. Reads at most `budget` jobs, and neither data nor outputs, which may be large. The last row,
--- without an id, has the oldest of the jobs that were read and how many they were, if there may be more.
--- Only whole days are left out unread: a filter by time among the conditions of `read` would read jobs beyond the budget.
+-- One page of the ended jobs of a queue that pass all filters, the newest first, between two ids. `outcome` is for jobs
+-- that failed or were cancelled, which have an index, and so have the classes of their errors. `within` is a second
+-- state, that of the jobs an action changes. Reads at most `budget` jobs, and neither data nor outputs, which may be
+-- large. The last row, without an id, has the oldest of the jobs that were read and how many they were, if there may be
+-- more. Only whole days are left out unread: a filter by time among the conditions of `read` would read jobs beyond the
+-- budget.
 WITH days AS MATERIALIZED (
     SELECT date_trunc('day', coalesce(:since::timestamptz, '-infinity'), 'UTC') AS first,
            date_trunc('day', coalesce(:until::timestamptz, 'infinity') - interval '1 us', 'UTC') + interval '1 day' AS next

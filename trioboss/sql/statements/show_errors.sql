@@ -1,4 +1,5 @@
--- The newest thousand failed jobs of a queue, by the class of their error: how many, when the last one failed, and which.
+-- The newest thousand failed jobs of a queue, by the class of their error: how many, when the last one failed, and
+-- which.
 SELECT coalesce(error, '') AS error, count(*), max(completed_on), (array_agg(id ORDER BY completed_on DESC))[1],
        left((array_agg(message ORDER BY completed_on DESC))[1], 300)
 FROM (

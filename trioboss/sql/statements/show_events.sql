@@ -1,6 +1,6 @@
--- Recent events, the newest first: attempts that did not complete, jobs that ended, ticks of schedules, workers that started
--- or disappeared, and actions of people. Nothing is kept for it: each part reads the newest rows of its table, by an index
--- where the table is large. `kind`: only events of this kind.
+-- Recent events, the newest first: attempts that did not complete, jobs that ended, ticks of schedules, workers that
+-- started or disappeared, and actions of people. Nothing is kept for it: each part reads the newest rows of its table,
+-- by an index where the table is large. `kind`: only events of this kind.
 SELECT kind, at, queue, job_id, who, what, error, message
 FROM (
     (SELECT 'attempt' AS kind, a.ended_on AS at, a.queue::text AS queue, a.job_id, NULL::text AS who, a.outcome::text AS what,

@@ -1,6 +1,6 @@
--- Of some jobs of a queue, live or ended between two times, for their lines in a list: the class and the message of the error,
--- when a live one failed, and the data as text where it is small. Data of up to `bytes` as it is stored counts as small, if as text
--- it is no more than ten times that.
+-- Of some jobs of a queue, live or ended between two times, for their lines in a list: the class and the message of the
+-- error, when a live one failed, and the data as text where it is small. Data of up to `bytes` as it is stored counts
+-- as small, if as text it is no more than ten times that.
 SELECT j.id, left(j.error ->> 'name', 200) AS error, left(j.error ->> 'message', 200) AS message, j.failed_on, j.data
 FROM (
     SELECT j.id, j.notes -> 'error' AS error, (j.notes ->> 'failed_on')::timestamptz AS failed_on,

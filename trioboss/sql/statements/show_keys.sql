@@ -1,7 +1,7 @@
--- Keys of a queue in which jobs of a key run one at a time: first (part 0) those that a failed job blocks, after the backlog
--- `after_blocked`; then (part 1) others with waiting jobs, after the backlog `after`. With `after` part 0 is over. For each
--- key the owner, and how many jobs wait behind it, up to `most`. Part 1 goes from backlog to backlog, at most 1,000 of them:
--- a row of a blocked key in part 1 is only the point where it stopped.
+-- Keys of a queue in which jobs of a key run one at a time: first (part 0) those that a failed job blocks, after the
+-- backlog `after_blocked`; then (part 1) others with waiting jobs, after the backlog `after`. With `after` part 0 is
+-- over. For each key the owner, and how many jobs wait behind it, up to `most`. Part 1 goes from backlog to backlog, at
+-- most 1,000 of them: a row of a blocked key in part 1 is only the point where it stopped.
 WITH RECURSIVE blocked AS MATERIALIZED (
     SELECT j.owner AS backlog FROM trioboss.live_job j
     WHERE j.queue = :queue::text AND j.owner > coalesce(:after_blocked::text, '') AND :after::text IS NULL AND

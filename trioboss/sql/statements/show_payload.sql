@@ -1,5 +1,5 @@
--- The data, output and progress of a job as text, each with its size in bytes: programs read numbers of JSON as binary fractions,
--- which lose digits. Of a text of more than :most bytes only the beginning is returned.
+-- The data, output and progress of a job as text, each with its size in bytes: programs read numbers of JSON as binary
+-- fractions, which lose digits. Of a text of more than :most bytes only the beginning is returned.
 SELECT left(t.data, :most::int), octet_length(t.data), left(t.output, :most), octet_length(t.output), left(t.progress, :most),
        octet_length(t.progress)
 FROM (

@@ -1,5 +1,5 @@
--- The lakes to which history is exported, and the last bulk loads. Of a lake: the transaction before which it has all rows (its
--- watermark), and when the oldest job ended that it does not have; null if it has all.
+-- The lakes to which history is exported, and the last bulk loads. Of a lake: the transaction before which it has all
+-- rows (its watermark), and when the oldest job ended that it does not have; null if it has all.
 (SELECT 'lake' AS kind, l.address AS name, l.exported_on::timestamptz AS at, l.batch AS batch, l.pending IS NOT NULL AS pending,
         l.holds AS holds, l.exported::text AS watermark, n.completed_on AS behind,
         NULL::text AS queue, NULL::text AS state, NULL::bigint AS staged, NULL::bigint AS released, NULL::bigint AS rejected

@@ -1,5 +1,5 @@
--- The queues of one page of the overview, by name: those whose name contains `text`, after the name `after`. Each kind of
--- live job is counted up to `most`; the age is that of the oldest of the first thousand jobs that could run.
+-- The queues of one page of the overview, by name: those whose name contains `text`, after the name `after`. Each kind
+-- of live job is counted up to `most`; the age is that of the oldest of the first thousand jobs that could run.
 SELECT q.name, q.policy, q.paused, q.dead_letter, q.keep_completed, d.n AS deferred, w.n AS waiting, r.n AS ready,
        a.n AS active, b.n AS blocked, coalesce(extract(epoch FROM c.now - o.since), 0)::float8 AS oldest_age,
        :queue IS NOT NULL AND EXISTS (SELECT FROM trioboss.queue d WHERE d.dead_letter = q.name) AS is_dead_letter

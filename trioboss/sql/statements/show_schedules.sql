@@ -1,6 +1,7 @@
--- Schedules by queue and key, each with its last ticks of the ledger that were due before a time: when they were due, when they
--- were fired, and their jobs. Either one schedule (`queue` and `key`), or a page of those whose queue or key contains `text`,
--- after one of them (`after_queue`, `after_key`). A page has no data, which can be large and is read once a second.
+-- Schedules by queue and key, each with its last ticks of the ledger that were due before a time: when they were due,
+-- when they were fired, and their jobs. Either one schedule (`queue` and `key`), or a page of those whose queue or key
+-- contains `text`, after one of them (`after_queue`, `after_key`). A page has no data, which can be large and is read
+-- once a second.
 SELECT s.queue, s.key, s.cron, s.timezone, s.missed,
        CASE WHEN :queue::text IS NOT NULL THEN trioboss.readable(s.data) END AS data, s.options, s.created_on, s.updated_on, s.paused,
        t.due, t.fired, t.jobs

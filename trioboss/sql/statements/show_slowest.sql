@@ -1,5 +1,5 @@
--- Of the newest thousand jobs of a queue that completed: how long they ran, the slowest first. Jobs of one key are one row, with
--- their number, the median, and the longest run with its job; a job without a key is a row of its own.
+-- Of the newest thousand jobs of a queue that completed: how long they ran, the slowest first. Jobs of one key are one
+-- row, with their number, the median, and the longest run with its job; a job without a key is a row of its own.
 SELECT key, count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY ran), max(ran) AS longest,
        (array_agg(id ORDER BY ran DESC))[1] AS id, (array_agg(completed_on ORDER BY ran DESC))[1] AS completed_on
 FROM (

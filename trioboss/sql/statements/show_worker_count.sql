@@ -1,5 +1,5 @@
--- How many workers there are that are not known to be gone, and how many of these are connected, of the first `most`: of all,
--- or of those that take jobs of a queue (`serving`).
+-- How many workers there are that are not known to be gone, and how many of these are connected, of the first `most`:
+-- of all, or of those that take jobs of a queue (`serving`).
 WITH held AS MATERIALIZED (
 \ir fragments/held_locks.sql
 )

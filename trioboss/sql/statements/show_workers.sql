@@ -1,7 +1,7 @@
--- One page of the workers by name, queue and id, after one of them: whether their boss is connected, and the jobs they have, up to
--- `most` of all leases. Of all workers, of those that take jobs of a queue (`serving`), or one (`worker`). `seen_on` is, for a
--- worker that is gone, when that was noticed; for others the last sign of them: they registered, started a job or renewed a
--- lease.
+-- One page of the workers by name, queue and id, after one of them: whether their boss is connected, and the jobs they
+-- have, up to `most` of all leases. Of all workers, of those that take jobs of a queue (`serving`), or one (`worker`).
+-- `seen_on` is, for a worker that is gone, when that was noticed; for others the last sign of them: they registered,
+-- started a job or renewed a lease.
 WITH leases AS MATERIALIZED (
     SELECT j.worker, j.queue, j.id, j.started_on, j.expires_on, j.heartbeat_on, j.attempt FROM trioboss.live_job j
     WHERE j.readiness = 'active' ORDER BY j.queue, j.id LIMIT :most::bigint

@@ -1,6 +1,6 @@
--- A worker has ended: remove its idle markers and its row. If it leaves leases that it could not settle, because another
--- transaction has locked the jobs, its row stays with a mark until rescue_leases.sql has released them. A lease of a
--- worker without a row is lost, which would spend a retry.
+-- A worker has ended: remove its idle markers and its row. If it leaves leases that it could not settle, because
+-- another transaction has locked the jobs, its row stays with a mark until rescue_leases.sql has released them. A lease
+-- of a worker without a row is lost, which would spend a retry.
 WITH markers AS (
     DELETE FROM trioboss.idle_dispatcher WHERE worker = :worker::uuid
 ), leases AS MATERIALIZED (

@@ -1,4 +1,5 @@
--- Write the jobs in `done` to the archive, with `last_notes`, and `unique_key` among them, in case the job is queued again.
+-- Write the jobs in `done` to the archive, with `last_notes`, and `unique_key` among them, in case the job is queued
+-- again.
 archived AS (
     INSERT INTO trioboss.archive (
         seq, created_on, start_after, started_on, completed_on, id, worker, priority, attempt, retry_count, outcome,

@@ -4,8 +4,8 @@
 -- `after_seq`), which is null at first. `number` counts the checks of one backlog and priority: the second and later
 -- ones need not be kept.
 -- `read`: the position at which another call goes on, null if there are no more checks. If there were 1000 checks of
--- owners that left, there may be more of those, and the next call begins at the same position as this one; `left_seq` is
--- the last of them that was read.
+-- owners that left, there may be more of those, and the next call begins at the same position as this one; `left_seq`
+-- is the last of them that was read.
 checked AS MATERIALIZED (
     SELECT *, row_number() OVER (PARTITION BY backlog, priority ORDER BY seq) AS number FROM ((
      SELECT ctid AS row, backlog, priority, seq FROM trioboss.backlog_check

@@ -1,4 +1,5 @@
--- The end of a statement that releases a stage: the checks of the backlogs that its jobs join, and how many jobs there are.
+-- The end of a statement that releases a stage: the checks of the backlogs that its jobs join, and how many jobs there
+-- are.
     RETURNING seq, priority, backlog, readiness
 ), joined AS (
     INSERT INTO trioboss.backlog_check (seq, priority, queue, backlog)

@@ -1,7 +1,7 @@
--- Lease as many of the first jobs in `picked` as fit into four megabytes of answer, at least one. The reason: a worker has
--- to hold an answer whole, and the server keeps its locks until the worker has read it.
--- A job that overrides an option has it in `options`, which is null for nearly all jobs. The number of an attempt
--- cannot overflow, whatever plain SQL has written there: after 2^30 it begins anew.
+-- Lease as many of the first jobs in `picked` as fit into four megabytes of answer, at least one. The reason: a worker
+-- has to hold an answer whole, and the server keeps its locks until the worker has read it. A job that overrides an
+-- option has it in `options`, which is null for nearly all jobs. The number of an attempt cannot overflow, whatever
+-- plain SQL has written there: after 2^30 it begins anew.
 claimed AS (
     UPDATE trioboss.live_job_common
     SET readiness = 'active', attempt = (attempt & 1073741823) + 1, worker = :worker::uuid, started_on = (SELECT now FROM terms),

@@ -1,4 +1,5 @@
--- Fail the jobs in `lease` for good, with `reason`, and without their options, notes and data that no session could read.
+-- Fail the jobs in `lease` for good, with `reason`, and without their options, notes and data that no session could
+-- read.
 blocking AS (
     UPDATE trioboss.live_job_common j
     SET readiness = 'ended', expires_on = NULL, heartbeat = NULL, heartbeat_on = NULL, options = NULL, data = trioboss.readable(j.data),

@@ -1,5 +1,5 @@
--- The queue of a job that is sent, as the job needs it; no row if there is none, or it needs a key, or the dead letter queue
--- of the job is not there.
+-- The queue of a job that is sent, as the job needs it; no row if there is none, or it needs a key, or the dead letter
+-- queue of the job is not there.
 target AS MATERIALIZED (
     SELECT q.policy, trioboss.key_backlog(q.keyed, :singleton_key::text) AS backlog, t.sent_on,
            coalesce(:start_after::timestamptz, t.sent_on + coalesce(:delay::float8, 0) * interval '1 s') AS start_after,

@@ -1,4 +1,5 @@
--- Insert the rows of a stage in `staged`: their queue's `policy`, the time `now`, and the `urgency`, backlog and start of each.
+-- Insert the rows of a stage in `staged`: their queue's `policy`, the time `now`, and the `urgency`, backlog and start
+-- of each.
 released AS (
     INSERT INTO trioboss.live_job_common (
         id, queue, priority, rank, created_on, start_after, key, backlog, slot, readiness, options, data)
