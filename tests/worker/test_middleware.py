@@ -1,5 +1,6 @@
 """Middleware: around every handler of a boss, an app or one worker."""
 
+import contextlib
 from unittest.mock import AsyncMock
 
 import pytest
@@ -148,6 +149,43 @@ async def test_it_cannot_swallow_the_cancellation(boss):
 
     assert swallowed.is_set()
     assert (job.state, job.output["message"]) == ("failed", "the job expired")
+
+
+async def test_it_cannot_swallow_a_cancellation_that_arrives_in_itself_before_the_handler(boss):
+    swallowed = trio.Event()
+
+    async def wait_for_a_token(job, call_next):
+        try:
+            await trio.sleep_forever()
+        except BaseException:
+            swallowed.set()
+            return "swallowed"
+
+    await boss.create_queue("q", expire_in=0.5, retry_limit=0)
+    await boss.work("q", AsyncMock(), middleware=[wait_for_a_token, tag("another", [])])
+    with trio.fail_after(TIMEOUT):
+        job = await boss.wait_for("q", await boss.send("q"))
+
+    assert swallowed.is_set()
+    assert (job.state, job.output["message"]) == ("failed", "the job expired")
+
+
+async def test_a_handler_that_has_returned_is_completed_whatever_its_middleware_waits_for(boss):
+    async def log_slowly(job, call_next):
+        output = await call_next(job)
+        with contextlib.suppress(trio.Cancelled):
+            await trio.sleep_forever()
+        return output
+
+    async def handle(job):
+        return "done"
+
+    await boss.create_queue("q", expire_in=0.5, retry_limit=0)
+    await boss.work("q", handle, middleware=[tag("another", []), log_slowly])
+    with trio.fail_after(TIMEOUT):
+        job = await boss.wait_for("q", await boss.send("q"))
+
+    assert (job.state, job.output) == ("completed", "done")
 
 
 async def test_a_timeout_of_its_own_is_its_own_matter(run):

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import trio
 
-from trioboss.actors.runner import Call, is_cancelled
+from trioboss.actors.runner import Call
 
 __all__ = ["AnyMiddleware", "wrap_handler"]
 
@@ -22,21 +22,21 @@ def wrap_handler(handler: Call, middleware: Sequence[AnyMiddleware]) -> Call:
 
 def _wrap(inner: Call, middleware: AnyMiddleware) -> Call:
     async def call(job: Any) -> Any:
-        interrupted = False
+        has_completed = False
 
         async def call_next(job: Any) -> Any:
-            nonlocal interrupted
-            try:
-                return await inner(job)
-            except BaseException as error:
-                interrupted = is_cancelled(error)
-                raise
+            nonlocal has_completed
+            has_completed = False
+            value = await inner(job)
+            has_completed = True
+            return value
 
         value = await middleware(job, call_next)
-        if interrupted:
-            # The handler was cancelled, and the middleware returned nevertheless. If the job was cancelled, this raises
-            # the cancellation again: a job must not count as completed because of a middleware that catches every
-            # exception. If a scope of the middleware itself was cancelled, such as its timeout, this raises nothing.
+        if not has_completed:
+            # The handler was cancelled, or never called, and the middleware returned nevertheless. If the job was
+            # cancelled, this raises the cancellation again, whether it had arrived in the handler or in the middleware:
+            # a job must not count as completed because of a middleware that catches every exception. If a scope of the
+            # middleware itself was cancelled, such as its timeout, this raises nothing.
             await trio.lowlevel.checkpoint_if_cancelled()
         return value
 

@@ -39,7 +39,8 @@ Middleware: TypeAlias = Callable[[Any, CallNext], Awaitable[Any]]
 
 It returns what ``await call_next(job)`` returned, or another output. It sees the handler's exception, and may raise
 another one: ``raise job.retry(delay=60) from error``, ``raise job.dead_letter("…") from error``. A cancellation of the
-job cannot be swallowed. Handlers with ``batch_size`` get a list of jobs, and so does their middleware.
+job that arrives before the handler has returned cannot be swallowed. Handlers with ``batch_size`` get a list of jobs,
+and so does their middleware.
 """
 
 Lifespan: TypeAlias = (
