@@ -194,17 +194,21 @@ CREATE TABLE trioboss.live_job (
     -- Values that few jobs have: error, failures and failed_on of its last failure; progress; source of a dead letter;
     -- redriven, the id of the job that failed, of one that was redriven; singleton_on of a throttled job.
     notes         trioboss.job_notes,
+    -- The same id twice is one job (P4): a send with the id of a live job is refused. All statements that are given ids.
     CONSTRAINT live_job_pkey PRIMARY KEY (queue, id) WITH (deduplicate_items = off)
 ) PARTITION BY LIST (queue);
 
 -- Not compressed, so that a claim finds their size (answer_size) without reading them.
 ALTER TABLE trioboss.live_job ALTER COLUMN notes SET STORAGE EXTERNAL;
 
+-- Each index says which statements need it, and which promise of GUARANTEES.md it holds (P1 to P11). Where no promise
+-- depends on it, it says what would read how much without it.
 -- Entries of these indexes differ, except for versions of one job, which are soon dead. To look for equal ones before
 -- each split of a page, in vain, would be 13 % of a claim's instructions: hence deduplicate_items = off.
 
 -- claim.sql: the jobs that can run now, in the order in which they should. A claim reads at most `limit` entries,
--- besides those that other sessions have locked: so its cost does not depend on the backlog.
+-- besides those that other sessions have locked: so its cost does not depend on the backlog. poll.sql finds by it ready
+-- jobs of which no notification told (P8).
 CREATE INDEX live_job_ready ON trioboss.live_job (queue, priority DESC, seq) WITH (deduplicate_items = off)
     WHERE readiness = 'ready';
 
@@ -264,11 +268,12 @@ CREATE TABLE trioboss.throttle (
     PRIMARY KEY (queue, key, slot)
 );
 
--- cancel.sql, delete_job.sql, erase_jobs.sql and the function return_throttle_slot: the slot of one job, which becomes
--- free with it.
+-- cancel.sql, delete_job.sql, delete_queued_jobs.sql, delete_active_jobs.sql, delete_stored_jobs.sql, erase_jobs.sql
+-- and the function return_throttle_slot: the slot of one job, which becomes free with it. No promise: each would read
+-- all slots of a queue, or of all queues.
 CREATE INDEX throttle_job ON trioboss.throttle (job_id);
 
--- prune.sql: slots that are over, among many that are not.
+-- prune.sql: slots that are over, among many that are not. No promise: it would read all slots every hour.
 CREATE INDEX throttle_until ON trioboss.throttle (until);
 
 -- Take the slot of this moment for a job; or, with `next`, the one after it if that is taken. Slots are counted from

@@ -36,14 +36,18 @@ CREATE TABLE trioboss.archive (
 -- purge_ended.sql: whether a queue has jobs in a day.
 CREATE INDEX archive_id ON trioboss.archive (queue, id) WITH (deduplicate_items = off);
 
--- find_ended_jobs.sql: jobs that failed or were cancelled, among many that completed.
+-- find_ended_jobs.sql, find_newest_ended_jobs.sql, show_ended_jobs.sql, show_errors.sql and get_queue_stats.sql: jobs
+-- that failed or were cancelled, among many that completed. Those that are given the outcome repeat the condition,
+-- outcome <> 'completed', because the planner infers it only from a constant. No promise: each would read all ended
+-- jobs of a queue.
 CREATE INDEX archive_unsuccessful ON trioboss.archive (queue, outcome, id) WHERE outcome <> 'completed';
 
 -- show_ended_jobs.sql: such jobs by the class of their error. The error itself has a stack, and is stored elsewhere: to
--- read many of them takes long.
+-- read many of them takes long. No promise: a page would stop at its budget of jobs before it has found any.
 CREATE INDEX archive_error ON trioboss.archive (queue, (left(output ->> 'name', 200) COLLATE "C"), id) WHERE outcome <> 'completed';
 
--- examine_day.sql and purge_ended.sql: jobs that are kept for another time than their queue says.
+-- examine_day.sql and purge_ended.sql: jobs that are kept for another time than their queue says. No promise: retention
+-- would read each day that is not over, row by row.
 CREATE INDEX archive_kept ON trioboss.archive (queue, completed_on) WHERE options ? 'delete_after';
 
 -- Its rows have no day that bounds their time.
@@ -65,7 +69,8 @@ CREATE TABLE trioboss.attempt (
     xid         xid8 NOT NULL DEFAULT pg_current_xact_id()
 ) PARTITION BY RANGE (ended_on);
 
--- get_attempts.sql, show_attempts.sql, count_jobs_of.sql and erase_jobs.sql: the attempts of one job.
+-- get_attempts.sql, show_attempts.sql, count_jobs_of.sql and erase_jobs.sql: the attempts of one job. No promise: each
+-- would read all attempts of all days.
 CREATE INDEX attempt_job ON trioboss.attempt (job_id);
 
 CREATE TABLE trioboss.attempt_default PARTITION OF trioboss.attempt (

@@ -2,10 +2,11 @@
 
 -- find_new.sql, find_cut.sql, find_bounds.sql, find_blocks.sql and count_history.sql: exports and streams read new rows
 -- by transaction. The ids only grow, so settling a job appends at one end of the index: about 1 µs a job, 0 to 4 % of
--- it.
+-- it. No promise: a stream would read all of history for each batch.
 CREATE INDEX archive_xid ON trioboss.archive (xid);
 
--- The same statements as for archive_xid, above all find_new.sql: exports and streams of attempts.
+-- The same statements as for archive_xid, above all find_new.sql: exports and streams of attempts. No promise, as
+-- above.
 CREATE INDEX attempt_xid ON trioboss.attempt (xid);
 
 -- The lakes to which history is exported. This table decides what is exported: a batch exists once its row is updated

@@ -4,6 +4,7 @@
 -- transaction, which must not hold the admission lock; and before claim_early.sql.
 -- Runs after lock_admission.sql, as admit_and_claim.sql does, and answers checks by the same rules.
 -- With `max_priority` the first of those up to it is admitted, if there is one; strict FIFO lets no job pass another.
+-- IS NOT TRUE lets the planner hash the backlogs, as in fragments/fence.sql; ctids are explained in the README.
 -- Returns whether a first job was just being changed, and the position after which a call may find more.
 WITH terms AS MATERIALIZED (
     SELECT paused OR table_name <> 'live_job_common' AS paused,

@@ -2,6 +2,8 @@
 -- not, those of `queue` with the key, be it of a live job, an ended one, or an attempt whose job was deleted, and all
 -- jobs that have a copy of their data: dead letter jobs, redriven ones, and completion jobs. There is no index for the
 -- copies, so history is scanned. Returns queue and id.
+-- NOT MATERIALIZED: each part reads what its own condition needs, by an index if there is one, and no copy of all
+-- history.
 WITH RECURSIVE everything AS NOT MATERIALIZED (
     SELECT queue, id, key, data, notes FROM trioboss.live_job
     UNION ALL

@@ -1,7 +1,8 @@
 -- Ended jobs of a queue, the newest first: by their ids, which are in the order of sending. `since` and `until` are
 -- about when they ended, and leave out whole days; `after` is the id of the last job of a page. `outcome` is for jobs
--- that failed or were cancelled, which have an index; nearly all others completed. OFFSET 0: each job that was found is
--- looked up by its id. Joined, the view would be read as a whole.
+-- that failed or were cancelled, which have an index; nearly all others completed.
+-- outcome <> 'completed': the condition of archive_unsuccessful, which the planner does not infer from a parameter.
+-- OFFSET 0: each job that was found is looked up by its id. Joined, the view would be read as a whole.
 WITH found AS MATERIALIZED (
     (SELECT id, completed_on FROM trioboss.archive
      WHERE outcome = :outcome::trioboss.outcome AND outcome <> 'completed'

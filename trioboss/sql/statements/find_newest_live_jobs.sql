@@ -1,7 +1,7 @@
 -- Live jobs of a queue, the newest first: by their ids, which are in the order of sending. `since` and `until` are
 -- about when they were sent, and `after` is the id of the last job of a page. It reads jobs in that order until it has
--- found enough: those of a rare state are found by reading the others, except active ones, which have an index. OFFSET
--- 0: each job that was found is looked up by its id. Joined, the view would be read as a whole.
+-- found enough: those of a rare state are found by reading the others, except active ones, which have an index.
+-- OFFSET 0: each job that was found is looked up by its id. Joined, the view would be read as a whole.
 WITH found AS MATERIALIZED (
     (SELECT id FROM trioboss.live_job
      WHERE readiness = 'active' AND :state::text = 'active' AND :queued::boolean IS NOT TRUE

@@ -34,9 +34,9 @@ CROSS JOIN LATERAL (
     WHERE j.queue = q.name
 ) l
 CROSS JOIN LATERAL (
-    SELECT (SELECT count(*) FROM trioboss.archive a WHERE a.queue = q.name AND a.outcome = 'failed' AND a.outcome <> 'completed'
+    SELECT (SELECT count(*) FROM trioboss.archive a WHERE a.queue = q.name AND a.outcome = 'failed'
             AND a.completed_on > c.now - interval '1 day') AS failed,
-           (SELECT count(*) FROM trioboss.archive a WHERE a.queue = q.name AND a.outcome = 'cancelled' AND a.outcome <> 'completed'
+           (SELECT count(*) FROM trioboss.archive a WHERE a.queue = q.name AND a.outcome = 'cancelled'
             AND a.completed_on > c.now - interval '1 day') AS cancelled
 ) f
 LEFT JOIN LATERAL (

@@ -2,7 +2,9 @@
 -- that failed or were cancelled, which have an index, and so have the classes of their errors. `within` is a second
 -- state, that of the jobs an action changes. Reads at most `budget` jobs, and neither data nor outputs, which may be
 -- large. The last row, without an id, has the oldest of the jobs that were read and how many they were, if there may be
--- more. Only whole days are left out unread: a filter by time among the conditions of `read` would read jobs beyond the
+-- more.
+-- outcome <> 'completed' as in find_ended_jobs.sql; min(id::text)::uuid, because min(uuid) is new in Postgres 18.
+-- Only whole days are left out unread: a filter by time among the conditions of `read` would read jobs beyond the
 -- budget.
 WITH days AS MATERIALIZED (
     SELECT date_trunc('day', coalesce(:since::timestamptz, '-infinity'), 'UTC') AS first,

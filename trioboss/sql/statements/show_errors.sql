@@ -5,7 +5,7 @@ SELECT coalesce(error, '') AS error, count(*), max(completed_on), (array_agg(id 
 FROM (
     (SELECT a.id, a.completed_on, a.output ->> 'name' AS error, a.output ->> 'message' AS message
      FROM trioboss.archive a
-     WHERE a.queue = :queue::text AND a.outcome = 'failed' AND a.outcome <> 'completed'
+     WHERE a.queue = :queue::text AND a.outcome = 'failed'
      ORDER BY a.id DESC LIMIT 1000)
     UNION ALL
     (SELECT j.id, (j.notes ->> 'failed_on')::timestamptz, j.notes #>> '{error,name}', j.notes #>> '{error,message}'

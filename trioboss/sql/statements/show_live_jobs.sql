@@ -3,6 +3,7 @@
 -- large: only a filter by the class of an error reads them, and one by time those of failed jobs, which block their
 -- keys; at most `bytes` of them, as they are stored. The last row, without an id, has the oldest of the jobs that were
 -- read and how many they were, if there may be more.
+-- min(id::text)::uuid, because min(uuid) is new in Postgres 18.
 WITH read AS MATERIALIZED (
     (SELECT j.id, j.readiness, j.priority, j.attempt, j.key, j.created_on, j.start_after, j.started_on, pg_column_size(j.notes) AS bytes
      FROM trioboss.live_job j

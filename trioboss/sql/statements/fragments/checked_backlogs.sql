@@ -6,6 +6,7 @@
 -- `read`: the position at which another call goes on, null if there are no more checks. If there were 1000 checks of
 -- owners that left, there may be more of those, and the next call begins at the same position as this one; `left_seq`
 -- is the last of them that was read.
+-- -priority::bigint is the expression of the index backlog_check_order: conditions on priority would not use it.
 checked AS MATERIALIZED (
     SELECT *, row_number() OVER (PARTITION BY backlog, priority ORDER BY seq) AS number FROM ((
      SELECT ctid AS row, backlog, priority, seq FROM trioboss.backlog_check

@@ -1,6 +1,8 @@
 -- The queue as it is now, and the terms of the leases that a claim gives. A queue whose jobs are in another table (it
 -- was deleted and created again, and the caller has not noticed) is as good as paused: its checks must not be answered
 -- here.
+-- Statements ask (SELECT NOT paused FROM terms): as a subquery it is evaluated once, and of a paused queue no job is
+-- read.
 terms AS MATERIALIZED (
     SELECT revision, paused OR table_name <> 'live_job_common' AS paused, heartbeat, c.now, c.now + expire_in * interval '1 s' AS expires_on
     FROM trioboss.queue, (SELECT coalesce(:now::timestamptz, clock_timestamp()) AS now) c
