@@ -100,13 +100,19 @@ async def test_an_action_is_not_added_to_the_row_of_another(open_dashboard, fill
         await client.post("/act/queue", data={"queue": "q", "action": "pause"}, headers={"X-User": "ann"})
         with psycopg.connect(dsn) as connection:
             ((row,),) = connection.execute("select id from trioboss.audit").fetchall()
-        fields = {"queue": "q", "action": "cancel", "counted_on": "2100-01-01T00:00+00:00", "audit": str(row)}
+        fields = {
+            "queue": "q",
+            "action": "cancel",
+            "counted_on": "2100-01-01T00:00+00:00",
+            "committed": "9:9:",
+        }
+        fields["audit"] = str(row)
         responses = [
             await client.post("/act/jobs", data=fields, headers={"X-User": "bob"}),
             await client.post("/act/jobs", data=fields, headers={"X-User": "ann"}),  # another action of hers
             await client.post(
                 "/act/redrive",
-                data={"queue": "q", "last": str(row), "audit": str(row)},
+                data=fields,
                 headers={"X-User": "ann"},
             ),
             await client.post("/act/jobs", data=fields | {"audit": str(LAST_ID)}, headers={"X-User": "bob"}),
@@ -287,7 +293,7 @@ async def test_a_schedule_is_paused_unpaused_and_run_now(acting, filled, boss):
     assert (job.data, job.priority) == ({"from": "cron"}, 4)
 
 
-COUNTED = {"action": "retry", "counted_on": "2026-01-01T00:00+00:00"}
+COUNTED = {"action": "retry", "counted_on": "2026-01-01T00:00+00:00", "committed": "9:9:"}
 
 
 @pytest.mark.parametrize(
@@ -299,11 +305,12 @@ COUNTED = {"action": "retry", "counted_on": "2026-01-01T00:00+00:00"}
         ("jobs", {"action": "priority", "priority": "9" * 20, "id": "01920000-0000-7000-8000-000000000001"}),
         ("queue", {"action": "explode"}),
         ("schedule", {"action": "explode"}),
-        ("redrive", {"last": "x"}),
-        ("redrive", {"last": str(LAST_ID), "affected": "x"}),
-        ("redrive", {"last": str(LAST_ID), "count": "x"}),
-        ("redrive", {"last": str(LAST_ID), "audit": "zz"}),
-        ("redrive", {"last": str(LAST_ID), "cursor": "zz"}),
+        ("redrive", {}),
+        ("redrive", COUNTED | {"committed": "x"}),
+        ("redrive", COUNTED | {"affected": "x"}),
+        ("redrive", COUNTED | {"count": "x"}),
+        ("redrive", COUNTED | {"audit": "zz"}),
+        ("redrive", COUNTED | {"cursor": "zz"}),
         ("jobs", COUNTED | {"action": "explode"}),
         ("jobs", COUNTED | {"affected": "x"}),
         ("jobs", COUNTED | {"affected": "9" * 30}),
@@ -312,6 +319,7 @@ COUNTED = {"action": "retry", "counted_on": "2026-01-01T00:00+00:00"}
         ("jobs", COUNTED | {"audit": "zz"}),
         ("jobs", COUNTED | {"cursor": "zz"}),
         ("jobs", COUNTED | {"counted_on": "yesterday"}),
+        ("jobs", COUNTED | {"committed": "9:3:"}),
     ],
 )
 async def test_a_wrong_action_is_refused_and_changes_nothing(acting, filled, path, fields):

@@ -1,12 +1,8 @@
 """Dead letters are sent again from the dashboard: all, those of a filter, or a selection."""
 
-import time
-from uuid import UUID
-
-import psycopg
 from forms import act, audit, hidden_fields
 
-from trioboss.dashboard import actions
+from trioboss.dashboard import actions, queries
 
 
 async def test_dead_letters_are_sent_again_to_where_they_came_from(acting, sync_boss, monkeypatch):
@@ -84,23 +80,32 @@ async def test_dead_letters_that_would_stay_are_not_counted(acting, sync_boss):
     assert '<button type="submit" class="primary">' not in page
 
 
-async def test_dead_letters_that_come_later_stay_by_the_clock_of_the_database(acting, sync_boss, monkeypatch):
-    """The clock of the dashboard's host may be wrong: ids of dead letters are made by the database."""
-    sync_boss.create_queue("dead")
-    sync_boss.create_queue("q", dead_letter="dead", retry_limit=0)
-    sync_boss.insert("q", [{"data": 1}])
-    sync_boss.fail("q", sync_boss.fetch("q"), ValueError("first"))
-    late = time.time_ns() + 3600 * 10**9
-    monkeypatch.setattr(time, "time_ns", lambda: late)
+async def test_dead_letters_that_come_later_stay(acting, sync_boss):
+    fail_three(sync_boss)
     page = (await acting.get("/queues/dead/redrive")).text
-    last = UUID(hidden_fields(page)["last"])
-    with psycopg.connect(sync_boss.dsn) as connection:
-        ((now, made),) = connection.execute(
-            "select clock_timestamp(), max(id::text) from trioboss.live_job"
-        ).fetchall()
+    sync_boss.insert("a", [{"data": 3}])
+    sync_boss.fail("a", sync_boss.fetch("a"), ValueError("later"))
+    await act(acting, "redrive", **hidden_fields(page))
 
-    assert UUID(made) <= last
-    assert last.int >> 80 <= int(now.timestamp() * 1000)
+    assert [job.data for job in sync_boss.find_jobs("dead")] == [3]
+    assert audit(sync_boss) == [("local", "redrive", "dead", 3, 3)]
+
+
+async def test_a_count_of_dead_letters_ends_where_their_errors_are_large(acting, sync_boss, monkeypatch):
+    monkeypatch.setattr(queries, "_ERRORS", 3_000)
+    sync_boss.create_queue("dead")
+    for queue in ("a", "b"):
+        sync_boss.create_queue(queue, dead_letter="dead", retry_limit=0)
+        sync_boss.insert(queue, [{}] * 3)
+        sync_boss.fail(queue, sync_boss.fetch(queue, batch_size=3), ValueError("x" * 1_000))
+    page = (await acting.get("/queues/dead/redrive")).text
+    rare = (await acting.get("/queues/dead/redrive?source=b")).text
+    response = await act(acting, "redrive", **hidden_fields(page))
+
+    assert "Redrive more than 1 dead letters" in page
+    assert "The oldest 2 are counted here" in page
+    assert "None of the oldest 2 dead letters of this queue came from b" in rare
+    assert "done=redrive%3A6%3A6" in response.headers["location"]
 
 
 async def test_dead_letters_that_the_policy_refuses_stay(acting, sync_boss):

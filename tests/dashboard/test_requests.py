@@ -97,7 +97,13 @@ async def test_times_of_an_explanation_and_of_the_audit_are_those_of_the_page(ac
     (job,) = filled.find_jobs("q", state="failed")
     page = (await acting.get(f"/queues/q/jobs/{job.id}")).text
     assert re.search(r'It failed at <time datetime="[^"]+"', page)
-    form = {"queue": "q", "action": "priority", "priority": "7", "counted_on": "2026-01-01T12:00:00+00:00"}
+    form = {
+        "queue": "q",
+        "action": "priority",
+        "priority": "7",
+        "counted_on": "2026-01-01T12:00:00+00:00",
+        "committed": "9:9:",
+    }
     await acting.post("/act/jobs", data=form)
     await acting.post("/act/jobs", data={"queue": "q", "action": "retry", "id": str(job.id)})
     rows = (await acting.get("/audit")).text

@@ -23,7 +23,7 @@ names = st.sampled_from(
     [
         *("queue", "key", "state", "since", "until", "error", "attempt", "after", "before", "id", "action"),
         *("data", "options", "to", "source", "limit", "span", "kind", "page", "priority", "done", "text"),
-        *("audit", "affected", "examined", "count", "counted_on", "cursor", "last", "selected", "back"),
+        *("audit", "affected", "examined", "count", "counted_on", "committed", "cursor", "selected", "back"),
         *("after_blocked", "confirm"),
     ]
 )

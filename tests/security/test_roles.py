@@ -185,7 +185,14 @@ READING |= {
     *("show_events", "show_history_audits", "show_job", "show_payload", "show_worker_count", "get_end"),
     *("check_lake", "count_jobs_of", "find_copies", "list_lakes"),
 }
-HARMLESS |= {"limit_action", "limit_transaction", "find_long_queues", "show_queue_of_job", "show_rights"}
+HARMLESS |= {
+    "limit_action",
+    "limit_transaction",
+    "find_long_queues",
+    "show_committed",
+    "show_queue_of_job",
+    "show_rights",
+}
 OWNING = {
     *("erase_jobs", "show_pipeline"),
     *(

@@ -1,7 +1,7 @@
 """Actions: the requests of the buttons, and the forms to redrive and to send.
 
 An action on many jobs is done in chunks, one for each request: the page sends the next one by itself, or a person
-presses the button. It is bounded by the time of counting: jobs that came later are left alone.
+presses the button. It is bounded by the moment of counting: jobs that came or changed later are left alone.
 """
 
 import json
@@ -20,15 +20,12 @@ from starlette.requests import Request
 from trioboss.dashboard import changes, queries
 from trioboss.dashboard.changes import Change
 from trioboss.dashboard.confirming import ask, check_action, check_number, require_actor
-from trioboss.dashboard.filters import FIELDS, LAST_ID, JobFilter, last_id_at, time_of_id
+from trioboss.dashboard.filters import FIELDS, LAST_ID, Counted, JobFilter
 from trioboss.dashboard.pages import Dashboard, Page, find_queue, get_queue
 from trioboss.dashboard.rendering import make_address, own_path, queue_address
-from trioboss.dashboard.values import COUNT_LIMIT
 from trioboss.errors import UsageError
 from trioboss.model.check import check_instant, check_uuid
 from trioboss.model.queue import Queue
-from trioboss.postgres.operation import Operation
-from trioboss.store import Store
 
 __all__ = [
     "Act",
@@ -61,6 +58,12 @@ def _number(form: FormData, name: str) -> int:
 def _id_field(form: FormData, name: str) -> UUID | None:
     text = _field(form, name)
     return check_uuid(name, text) if text else None
+
+
+def _counted(form: FormData) -> Counted:
+    if not _field(form, "counted_on"):
+        raise UsageError("counted_on: the time of counting is missing")
+    return Counted.parse({field: _field(form, field) for field in ("counted_on", "committed")})
 
 
 def unpack(form: FormData) -> FormData:
@@ -99,18 +102,14 @@ async def _act_on_filter(
     dashboard: Dashboard, form: FormData, change: Change, priority: int | None
 ) -> Page | str:
     name, store = str(change.queue), dashboard.reader.store
-    if not _field(form, "counted_on"):
-        raise UsageError("counted_on: the time of counting is missing")
-    counted_on = check_instant("counted_on", _field(form, "counted_on"))
+    counted = _counted(form)
     examined, total, count = (_number(form, name) for name in ("examined", "affected", "count"))
-    filter = JobFilter.parse({field: _field(form, field) for field in FIELDS}, counted_on)
-    recorded: dict[str, Any] = {**filter.as_json(), "counted_on": counted_on.isoformat()}
+    filter = JobFilter.parse({field: _field(form, field) for field in FIELDS}, counted.on)
+    recorded: dict[str, Any] = {**filter.as_json(), "counted_on": counted.on.isoformat()}
     if priority is not None:
         recorded["priority"] = priority
     change = attrs.evolve(change, filter=recorded, id=_id_field(form, "audit"))
-    begun = attrs.evolve(
-        filter.for_action(change.action, counted_on), high=_id_field(form, "cursor") or LAST_ID
-    )
+    begun = attrs.evolve(filter.for_action(change.action, counted), high=_id_field(form, "cursor") or LAST_ID)
     page = await dashboard.read(lambda store: queries.list_jobs(store, name, begun, _CHUNK))
     ids = [job.id for job in page.jobs]
     audit, affected = await dashboard.actor.act(changes.change_jobs(store, change, ids, priority))
@@ -121,7 +120,7 @@ async def _act_on_filter(
         **filter.fields(),
         "queue": name,
         "action": change.action,
-        "counted_on": counted_on.isoformat(),
+        **counted.fields(),
         "priority": "" if priority is None else str(priority),
         "confirm": name,
         "cursor": str(page.next),
@@ -275,23 +274,18 @@ async def redrive(dashboard: Dashboard, request: Request) -> Page:
     """Which dead letters would be sent again, and where to."""
     queue = await find_queue(dashboard, request.path_params["queue"])
     source = request.query_params.get("source") or None
-
-    def read(store: Store) -> Operation[tuple[datetime, list[Any], list[Any]]]:
-        now = yield from queries.get_clock(store)
-        groups = yield from store.redriving.preview(queue.name, None, None, COUNT_LIMIT)
-        if source is None:
-            return now, groups, groups
-        return now, groups, (yield from store.redriving.preview(queue.name, None, source, COUNT_LIMIT))
-
-    now, groups, shown = await dashboard.read(read)
+    found = await dashboard.read(lambda store: queries.count_dead_letters(store, queue.name))
+    shown = [group for group in found.groups if source is None or group.source == source]
+    count = sum(group.count for group in shown if group.destination is not None)
     values = {
         "queue": queue,
         "groups": shown,
-        "count": sum(group.count for group in shown if group.destination is not None),
+        "count": count,
+        "shown_count": f"{count:,}" if not count or found.searched is None else f"more than {count - 1:,}",
+        "searched": found.searched,
         "source": source,
-        "sources": sorted({group.source for group in groups if group.source is not None}),
-        # Ids of dead letters begin with the clock of the database, which made them.
-        "last": last_id_at(now),
+        "sources": sorted({group.source for group in found.groups if group.source is not None}),
+        "counted": found.counted.fields(),
     }
     return Page("redrive.html", f"Redrive {queue.name}", values)
 
@@ -299,23 +293,20 @@ async def redrive(dashboard: Dashboard, request: Request) -> Page:
 async def act_redrive(dashboard: Dashboard, form: FormData, user: str) -> Page | str:
     """Send one chunk of dead letters again."""
     require_actor(dashboard)
-    name, source = _field(form, "queue"), _field(form, "source") or None
-    last, total, count = (
-        check_uuid("last", _field(form, "last")),
-        _number(form, "affected"),
-        _number(form, "count"),
-    )
-    values = {"source": source, "counted_on": time_of_id(last).isoformat()}
+    name, source, counted = _field(form, "queue"), _field(form, "source") or None, _counted(form)
+    total, count = _number(form, "affected"), _number(form, "count")
+    values = {"source": source, "counted_on": counted.on.isoformat()}
     change = Change(user, "redrive", name, values, _id_field(form, "audit"))
-    run = changes.redrive(dashboard.reader.store, change, source, _id_field(form, "cursor"), last, _CHUNK)
+    cursor, store = _id_field(form, "cursor"), dashboard.reader.store
+    run = changes.redrive(store, change, source, cursor, counted.committed, _CHUNK)
     chunk = await dashboard.actor.act(run)
     total += chunk.affected
     if chunk.end is None:
         return _done(name, "redrive", max(total, count), total, queue_address("", name))
     hidden = {
+        **counted.fields(),
         "queue": name,
         "source": source or "",
-        "last": str(last),
         "cursor": str(chunk.end),
         "audit": str(chunk.audit),
         "affected": str(total),

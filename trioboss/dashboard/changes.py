@@ -160,13 +160,15 @@ class RedriveChunk:
 
 
 def redrive(
-    store: Store, change: Change, source: str | None, after: UUID | None, last: UUID, limit: int
+    store: Store, change: Change, source: str | None, after: UUID | None, committed: str, limit: int
 ) -> Callable[[SyncBoss], RedriveChunk]:
-    """Send dead letters to the queues they came from again: those after one id and up to another."""
+    """Send dead letters to the queues they came from again: those after an id, of a count."""
 
     def run(boss: SyncBoss) -> RedriveChunk:
         with _transaction(boss, store) as conn:
-            move = store.redriving.move(str(change.queue), None, source, after, last, limit)
+            move = store.redriving.move(
+                str(change.queue), None, source, after, None, limit, committed=committed
+            )
             moved, end = execute_blocking(conn, move, conn)
             requested = moved.moved + moved.unroutable + moved.refused + moved.live
             return RedriveChunk(_audit(store, conn, change, requested, moved.moved), moved.moved, end)

@@ -5,7 +5,6 @@ page takes long: the page counts on by itself, or a person presses the link.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -16,12 +15,12 @@ from starlette.requests import Request
 
 from trioboss.dashboard import queries
 from trioboss.dashboard.changes import JOB_ACTIONS
-from trioboss.dashboard.filters import LAST_ID, JobFilter, list_actions
+from trioboss.dashboard.filters import LAST_ID, Counted, JobFilter, list_actions
 from trioboss.dashboard.pages import Dashboard, Page, find_queue
 from trioboss.dashboard.rendering import own_path, queue_address
 from trioboss.dashboard.values import COUNT_LIMIT
 from trioboss.errors import UsageError
-from trioboss.model.check import check_instant, check_uuid
+from trioboss.model.check import check_uuid
 from trioboss.model.queue import Queue
 from trioboss.postgres.operation import Operation
 from trioboss.store import Store
@@ -57,8 +56,8 @@ class _Count:
     """How far counting is."""
 
     number: int
-    begun_on: datetime
-    """Jobs that came later are neither counted nor changed."""
+    counted: Counted
+    """Jobs that came or changed later are neither counted nor changed."""
     searched: int = 0
     """About how many jobs were read for it."""
     cursor: UUID | None = None
@@ -94,12 +93,11 @@ def _guess_action(given: Given) -> str:
 async def ask(dashboard: Dashboard, queue: Queue, form: Given, problem: str) -> Page:
     """The page again, because something that was typed into it is wrong. Nothing is counted again."""
     ids = [check_uuid("id", id) for id in form.getlist("id")]
-    now = await dashboard.read(queries.get_clock)
-    begun_on = check_instant("counted_on", form["counted_on"]) if form.get("counted_on") else now
+    counted = Counted.parse(form) if form.get("counted_on") else await dashboard.read(queries.get_counted)
     number = len(ids) or check_number("count", form.get("count") or "0")
-    filter = attrs.evolve(JobFilter.parse(form, begun_on), high=LAST_ID)
+    filter = attrs.evolve(JobFilter.parse(form, counted.on), high=LAST_ID)
     possible = list_actions(filter.state)
-    return _page(queue, form, form["action"], ids, filter, _Count(number, begun_on), possible, problem)
+    return _page(queue, form, form["action"], ids, filter, _Count(number, counted), possible, problem)
 
 
 async def _choose(dashboard: Dashboard, queue: Queue, given: Given) -> Page:
@@ -118,18 +116,18 @@ async def _count(
     number, searched = (check_number(name, given.get(name) or "0") for name in ("counted", "searched"))
 
     def read(store: Store) -> Operation[tuple[JobFilter, _Count]]:
-        now = yield from queries.get_clock(store)
-        begun_on = check_instant("counted_on", given["counted_on"]) if given.get("counted_on") else now
-        filter = attrs.evolve(JobFilter.parse(given, begun_on), high=LAST_ID)
+        # Taken before anything is counted: all that it has as committed is seen by the statements after it.
+        counted = Counted.parse(given) if given.get("counted_on") else (yield from queries.get_counted(store))
+        filter = attrs.evolve(JobFilter.parse(given, counted.on), high=LAST_ID)
         if ids:
-            return filter, _Count(len(ids), begun_on)
-        rest = attrs.evolve(filter.for_action(action, begun_on), high=cursor)
+            return filter, _Count(len(ids), counted)
+        rest = attrs.evolve(filter.for_action(action, counted), high=cursor)
         most = max(1, COUNT_LIMIT - number)
         page = yield from queries.list_jobs(store, queue.name, rest, most)
         found = min(number + len(page.jobs), COUNT_LIMIT)
         is_over = page.searched is None or found >= COUNT_LIMIT
         read = searched + (page.searched or 0)
-        return filter, _Count(found, begun_on, read, None if is_over else page.next)
+        return filter, _Count(found, counted, read, None if is_over else page.next)
 
     return await dashboard.read(read)
 
@@ -158,16 +156,16 @@ def _page(
 ) -> Page:
     shared = _shared(queue, given, filter)
     on = {"action": action, "back": shared["back"], "counted": count.number, "searched": count.searched}
-    on |= {"counted_on": count.begun_on.isoformat(), "cursor": count.cursor}
+    on |= {**count.counted.fields(), "cursor": count.cursor}
     hidden = {"queue": queue.name, "action": action, "count": count.number, "back": shared["back"]}
-    of_filter = {**filter.fields(), "counted_on": count.begun_on.isoformat()}
+    of_filter = {**filter.fields(), **count.counted.fields()}
     values = shared | {
         "action": action,
         "actions": possible if action in possible else (*possible, action),
         "effect": JOB_ACTIONS[action],
         "ids": ids,
         "count": count.number,
-        "counted_on": count.begun_on,
+        "counted_on": count.counted.on,
         "searched": count.searched,
         "count_on": None if count.cursor is None else filter.query(**on),
         "hidden": hidden | ({"id": [str(id) for id in ids]} if ids else of_filter),

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -18,10 +19,9 @@ __all__ = [
     "FIRST_ID",
     "LAST_ID",
     "STATES",
+    "Counted",
     "JobFilter",
-    "last_id_at",
     "list_actions",
-    "time_of_id",
 ]
 
 FIRST_ID = UUID(int=0)
@@ -74,12 +74,47 @@ _IDS_AHEAD = timedelta(days=365)
 _AGO = re.compile(r"(\d{1,4})(m|h|d)")
 _DAYS = {"today": timedelta(0), "yesterday": timedelta(days=1)}
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+_SNAPSHOT = re.compile(r"([0-9]{1,18}):([0-9]{1,18}):((?:[0-9]{1,18}(?:,(?!$)|$))*)")
 
 
 def list_actions(state: str | None, *, has_dead_letters: bool = False) -> tuple[str, ...]:
     """The actions that change jobs of a state; all, if there is none. Dead letters can be redriven."""
     actions = _ACTIONS.get(state, _ALL_ACTIONS)
     return ("redrive", *actions) if has_dead_letters and "priority" in actions else actions
+
+
+@attrs.frozen
+class Counted:
+    """The moment at which jobs were counted. An action changes no others: see `show_committed.sql`."""
+
+    on: datetime
+    committed: str
+    """The transactions that had committed, as a pg_snapshot."""
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> "Counted":
+        """That of a form or an address, as `fields` has written it."""
+        on = check_instant("counted_on", given.get("counted_on"))
+        committed = given.get("committed", "")
+        if not _is_snapshot(committed):
+            raise UsageError("committed: this is not the moment of a count: count again")
+        return cls(on, committed)
+
+    def fields(self) -> dict[str, str]:
+        """For the form of the action."""
+        return {"counted_on": self.on.isoformat(), "committed": self.committed}
+
+
+def _is_snapshot(text: str) -> bool:
+    """Whether Postgres reads it as one: the oldest transaction in progress, the next one, and those in progress."""
+    match = _SNAPSHOT.fullmatch(text)
+    if match is None:
+        return False
+    oldest, following = int(match[1]), int(match[2])
+    running = [int(xid) for xid in match[3].split(",") if xid]
+    return 0 < oldest <= following and all(
+        low <= xid < following for low, xid in pairwise([oldest, *running])
+    )
 
 
 @attrs.frozen
@@ -101,6 +136,8 @@ class JobFilter:
     """Only older ids: where a page of the list begins."""
     within: str | None = None
     """A second state: that of the jobs which an action changes. It is not in the address."""
+    counted: Counted | None = None
+    """Only jobs that were there then, and have not changed since. It is not in the address."""
     typed: Mapping[str, str] = attrs.field(factory=dict, eq=False)
     """The times as a person has typed them: in the address of a list "1h" stays the last hour."""
 
@@ -151,17 +188,17 @@ class JobFilter:
         """Whether it lets all jobs of the queue pass."""
         return attrs.evolve(self, high=LAST_ID, within=None) == JobFilter()
 
-    def for_action(self, action: str, counted_on: datetime) -> "JobFilter":
+    def for_action(self, action: str, counted: Counted) -> "JobFilter":
         """The jobs that the action changes, of those that were there when they were counted."""
-        until = counted_on if self.until is None else min(self.until, counted_on)
-        return attrs.evolve(self, until=until, within=ACTION_STATES.get(action))
+        until = counted.on if self.until is None else min(self.until, counted.on)
+        return attrs.evolve(self, until=until, within=ACTION_STATES.get(action), counted=counted)
 
     def as_json(self) -> dict[str, Any]:
         """For the audit row."""
         return {
             name: str(value)
             for name, value in attrs.asdict(self).items()
-            if value is not None and value != LAST_ID and name not in ("within", "typed")
+            if value is not None and value != LAST_ID and name not in ("within", "counted", "typed")
         }
 
     def values(self) -> dict[str, object]:
@@ -181,6 +218,8 @@ class JobFilter:
             "until": self.until,
             "low": low,
             "high": min(self.high, high),
+            "committed": self.counted and self.counted.committed,
+            "counted_on": self.counted and self.counted.on,
         }
 
     @property
@@ -214,19 +253,6 @@ def _id_range(prefix: str) -> tuple[UUID, UUID]:
     digits = prefix.replace("-", "")[:32]
     last = UUID(digits.ljust(32, "f"))
     return UUID(digits.ljust(32, "0")), min(UUID(int=min(last.int + 1, LAST_ID.int)), LAST_ID)
-
-
-def last_id_at(instant: datetime) -> UUID:
-    """The highest id of a millisecond: ids (UUIDv7) begin with one."""
-    return UUID(int=(int(instant.timestamp() * 1000) + 1 << 80) - 1)
-
-
-def time_of_id(id: UUID) -> datetime:
-    """The time that an id (UUIDv7) begins with."""
-    try:
-        return datetime.fromtimestamp((id.int >> 80) / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        raise UsageError(f"last: {id} is not the id of a job") from None
 
 
 def _parse_instant(field: str, text: str | None, now: datetime) -> datetime | None:

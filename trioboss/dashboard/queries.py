@@ -7,7 +7,7 @@ from uuid import UUID
 
 import attrs
 
-from trioboss.dashboard.filters import LAST_ID, JobFilter
+from trioboss.dashboard.filters import LAST_ID, Counted, JobFilter
 from trioboss.dashboard.payloads import MOST_BYTES
 from trioboss.dashboard.values import (
     COUNT_LIMIT,
@@ -15,6 +15,7 @@ from trioboss.dashboard.values import (
     AuditRow,
     BacklogJob,
     BulkLoad,
+    DeadLetters,
     ErrorClass,
     EventRow,
     JobPage,
@@ -40,11 +41,13 @@ __all__ = [
     "PAGE",
     "add_excerpts",
     "count_backlog",
+    "count_dead_letters",
     "count_on",
     "count_workers",
     "find_dead_letter",
     "find_queue_of_job",
     "get_clock",
+    "get_counted",
     "get_job",
     "get_payload",
     "list_attempts",
@@ -67,9 +70,11 @@ PAGE = 50
 BUDGET = 20_000
 """Jobs that a search reads at a time."""
 _NOTES = 4_000_000  # bytes of notes that it reads, as they are stored: compressed, mostly
+_ERRORS = 100_000_000  # bytes of notes of dead letters that a count reads
 _ATTEMPTS = 100  # of a job, on its page
 _DATA = 2_000  # bytes of data that a list shows the beginning of
 _COUNTS = ("deferred", "waiting", "ready", "active")
+_KEY_COUNT = 1_001  # at which counting the jobs of a key stops, in a list of keys
 _COUNTED_ON = 10  # queues: each may have 10,001 jobs of each kind
 _BEFORE_ALL_KEYS = "key"  # a backlog is "key:" and the key
 
@@ -83,6 +88,12 @@ def get_clock(store: Store) -> Operation[datetime]:
     """The time of the database."""
     ((now,),) = yield from read_rows(store, "read_clock")
     return now  # type: ignore[no-any-return]
+
+
+def get_counted(store: Store) -> Operation[Counted]:
+    """This moment, for what is counted next."""
+    ((now, committed),) = yield from read_rows(store, "show_committed")
+    return Counted(now, committed)
 
 
 def list_queues(
@@ -176,7 +187,7 @@ def list_keys(
         "after": after,
         "after_blocked": after_blocked,
         "limit": limit + 1,
-        "most": 1001,
+        "most": _KEY_COUNT,
     }
     rows = yield from read_rows(store, "show_keys", **values)
     blocked = [KeyRow(*row) for part, *row in rows if part == 0]
@@ -207,6 +218,17 @@ def has_dead_letters(store: Store, queue: str) -> Operation[bool]:
     """Whether the first queued job came from a queue in which it failed. All jobs of a dead letter queue do."""
     first = yield from store.redriving.preview(queue, None, None, 1)
     return any(group.source is not None for group in first)
+
+
+def count_dead_letters(store: Store, queue: str) -> Operation[DeadLetters]:
+    """The dead letters that could be redriven now, in groups: the oldest 10,001, fewer if their errors are large."""
+    counted = yield from get_counted(store)
+    groups = yield from store.redriving.preview(
+        queue, None, None, COUNT_LIMIT, most_bytes=_ERRORS, committed=counted.committed
+    )
+    number = sum(group.count for group in groups)
+    is_over = number >= COUNT_LIMIT or sum(group.size for group in groups) >= _ERRORS
+    return DeadLetters(groups, counted, number if is_over else None)
 
 
 def list_jobs(store: Store, queue: str, filter: JobFilter, limit: int = PAGE) -> Operation[JobPage]:

@@ -8,7 +8,9 @@ from uuid import UUID
 
 import attrs
 
+from trioboss.dashboard.filters import Counted
 from trioboss.model.schedule import Schedule
+from trioboss.store.redriving import DeadLetterGroup
 
 __all__ = [
     "COUNT_LIMIT",
@@ -18,6 +20,7 @@ __all__ = [
     "BacklogJob",
     "Beginning",
     "BulkLoad",
+    "DeadLetters",
     "ErrorClass",
     "EventRow",
     "JobPage",
@@ -73,6 +76,16 @@ class Rates:
     arrived: Sequence[int] = ()
     completed: Sequence[int] = ()
     failed: Sequence[int] = ()
+
+
+@attrs.frozen
+class DeadLetters:
+    """The dead letters of a queue that could be redriven."""
+
+    groups: Sequence[DeadLetterGroup]
+    counted: Counted
+    searched: int | None
+    """How many were read, if there may be more."""
 
 
 @attrs.frozen

@@ -31,6 +31,8 @@ class DeadLetterGroup:
     count: int
     live: bool = False
     """Whether the jobs that they are copies of block their keys, or were retried: redrive leaves them."""
+    size: int = 0
+    """Bytes of their notes, which have their errors."""
 
 
 @attrs.frozen
@@ -79,11 +81,22 @@ class RedriveOperations:
         return result
 
     def preview(
-        self, name: str, to: str | None, source: str | None, limit: int | None, *, force: bool = False
+        self,
+        name: str,
+        to: str | None,
+        source: str | None,
+        limit: int | None,
+        *,
+        force: bool = False,
+        most_bytes: int | None = None,
+        committed: str | None = None,
     ) -> Operation[list[DeadLetterGroup]]:
-        """The jobs that redrive would send, or leave, in groups."""
+        """The jobs that redrive would send, or leave, in groups: the oldest, up to a number of them and to so many
+        bytes of their notes; with ``committed``, a pg_snapshot, only those that were there then.
+        """
         table, values = yield from self._check(name, to, source)
-        preview = self._context.bind("preview_redrive", table, limit=limit, force=force, **values)
+        values |= {"limit": limit, "force": force, "bytes": most_bytes, "committed": committed}
+        preview = self._context.bind("preview_redrive", table, **values)
         return [DeadLetterGroup(*row) for row in read_first((yield Batch((preview,))))]
 
     def move(
@@ -97,12 +110,15 @@ class RedriveOperations:
         *,
         ids: Sequence[UUID] | None = None,
         force: bool = False,
+        committed: str | None = None,
     ) -> Operation[tuple[Redriven, UUID | None]]:
-        """Send one chunk of them: those after the id ``after`` and up to ``last``. Also returns the id after which the
-        next chunk begins, or None if there are no more.
+        """Send one chunk of them: those after the id ``after`` and up to ``last``; with ``committed``, a pg_snapshot,
+        only those that were there then. Also returns the id after which the next chunk begins, or None if there are no
+        more.
         """
         table, values = yield from self._check(name, to, source)
         values |= {"after": after, "last": last, "ids": None if ids is None else uuid_array(ids)}
+        values |= {"committed": committed}
         redrive = self._context.bind("redrive", table, limit=limit, force=force, **values)
         rows = read_first((yield Batch((redrive,))))
         moved = Counter(destination for _, destination, sent, _ in rows if sent)

@@ -3,21 +3,25 @@
 -- that failed in its notes, so that an erasure of that job finds it. Jobs whose queue is gone, or needs a key that they
 -- do not have, stay, and so do jobs that a policy refuses, and copies of jobs that are still live, unless :force: those
 -- block their key, or were retried, and would run as well. Goes on after the id `after`, up to `last`: ids are in
--- order, and indexed. With :ids only those; `after` and `last` are to be around them, so that few others are read.
--- Returns for each job: its id, its queue, whether it was sent, whether its source is live.
+-- order, and indexed. With `committed` only jobs that were there when it was taken (show_committed.sql). With :ids only
+-- those; `after` and `last` are to be around them, so that few others are read. Returns for each job: its id, its
+-- queue, whether it was sent, whether its source is live.
 WITH picked AS MATERIALIZED (
-    SELECT j.id, j.priority, j.data, j.key, coalesce(j.notes #>> '{source,id}', j.id::text) AS source_id,
+    SELECT j.id, j.priority, j.data, j.key, coalesce(n.source ->> 'id', j.id::text) AS source_id,
            q.name AS destination, trioboss.make_id() AS new_id, s.live,
            q.name IS NOT NULL AND (q.policy <> 'key_strict_fifo' OR j.key IS NOT NULL) AND NOT s.live AS routable
     FROM trioboss.live_job_common j
-    LEFT JOIN trioboss.queue q ON q.name = coalesce(:to::text, j.notes #>> '{source,queue}')
+    CROSS JOIN LATERAL jsonb_to_record(j.notes) AS n (source jsonb)
+    LEFT JOIN trioboss.queue q ON q.name = coalesce(:to::text, n.source ->> 'queue')
     CROSS JOIN LATERAL (
 \ir fragments/live_source.sql
     ) s
     WHERE j.queue = :queue::text AND j.readiness < 'active'
       AND j.id > coalesce(:after::uuid, '00000000-0000-0000-0000-000000000000')
       AND j.id <= coalesce(:last::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-      AND (:source::text IS NULL OR j.notes #>> '{source,queue}' = :source)
+      AND (:source::text IS NULL OR n.source ->> 'queue' = :source)
+      AND
+\ir fragments/was_committed.sql
       AND (:ids::uuid[] IS NULL OR j.id = ANY (:ids))
     ORDER BY j.id
     LIMIT :limit::integer

@@ -1,17 +1,20 @@
 -- One page of the live jobs of a queue that pass all filters, the newest first, between two ids. `within` is a second
--- state, that of the jobs an action changes. Reads at most `budget` jobs. Notes have the stacks of errors and may be
--- large: only a filter by the class of an error reads them, and one by time those of failed jobs, which block their
--- keys; at most `bytes` of them, as they are stored. The last row, without an id, has the oldest of the jobs that were
--- read and how many they were, if there may be more.
+-- state, that of the jobs an action changes. With `committed` only jobs that were there when they were counted and have
+-- not changed since; an active one has not if its attempt began before `counted_on`: its lease is renewed. Reads at
+-- most `budget` jobs. Notes have the stacks of errors and may be large: only a filter by the class of an error reads
+-- them, and one by time those of failed jobs, which block their keys; at most `bytes` of them, as they are stored. The
+-- last row, without an id, has the oldest of the jobs that were read and how many they were, if there may be more.
 -- min(id::text)::uuid, because min(uuid) is new in Postgres 18.
 WITH read AS MATERIALIZED (
-    (SELECT j.id, j.readiness, j.priority, j.attempt, j.key, j.created_on, j.start_after, j.started_on, pg_column_size(j.notes) AS bytes
+    (SELECT j.id, j.readiness, j.priority, j.attempt, j.key, j.created_on, j.start_after, j.started_on, j.xmin,
+            pg_column_size(j.notes) AS bytes
      FROM trioboss.live_job j
      WHERE j.queue = :queue::text AND j.readiness = 'active' AND :state::text = 'active'
        AND j.id < :high::uuid AND j.id >= :low::uuid
      ORDER BY j.id DESC LIMIT :budget::bigint)
     UNION ALL
-    (SELECT j.id, j.readiness, j.priority, j.attempt, j.key, j.created_on, j.start_after, j.started_on, pg_column_size(j.notes)
+    (SELECT j.id, j.readiness, j.priority, j.attempt, j.key, j.created_on, j.start_after, j.started_on, j.xmin,
+            pg_column_size(j.notes)
      FROM trioboss.live_job j
      WHERE j.queue = :queue AND :state IS DISTINCT FROM 'active' AND j.id < :high AND j.id >= :low
        -- Only a failed job that blocks its key is live: other queues need not be searched for failed jobs.
@@ -31,6 +34,9 @@ WITH read AS MATERIALIZED (
            OR (:within = 'unfinished' AND j.readiness <= 'active'))
       AND (:key::text IS NULL OR j.key = :key) AND (:error IS NULL OR j.bytes IS NOT NULL)
       AND (:attempt::int IS NULL OR j.attempt >= :attempt) AND (:digits::text IS NULL OR strpos(replace(j.id::text, '-', ''), :digits) > 0)
+      AND (
+\ir fragments/was_committed.sql
+           OR (j.readiness = 'active' AND j.started_on < :counted_on::timestamptz))
       AND (j.readiness = 'ended' OR (j.created_on >= coalesce(:since, '-infinity') AND j.created_on < coalesce(:until, 'infinity')))
 ), found AS (                                        -- in order, so that no notes are read beyond those that are needed
     SELECT * FROM (SELECT * FROM passed j WHERE NOT j.is_over ORDER BY j.id DESC) j
