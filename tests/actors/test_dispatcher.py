@@ -4,8 +4,8 @@ import trio
 import trio.testing
 from scripted_ports import ids, make_job, outputs
 
-from trioboss.actors import completer
 from trioboss.events import JobCompleted, JobFailed, JobStarted
+from trioboss.machines import settling
 
 
 async def do_nothing(job):
@@ -156,7 +156,7 @@ async def test_outcomes_of_a_worker_with_prefetch_go_with_its_claims(work, open_
 
 async def test_large_outputs_are_settled_in_pieces(work, open_worker, monkeypatch):
     """A document of outputs is one parameter of a statement: it must not grow with the number of jobs."""
-    monkeypatch.setattr(completer, "_MOST_CHARACTERS", 4_000)
+    monkeypatch.setattr(settling, "MOST_CHARACTERS", 4_000)
     work.send(30)
 
     async def handler(job):
@@ -172,7 +172,7 @@ async def test_large_outputs_are_settled_in_pieces(work, open_worker, monkeypatc
 
 
 async def test_an_output_that_is_larger_than_a_piece_is_settled_alone(work, open_worker, monkeypatch):
-    monkeypatch.setattr(completer, "_MOST_CHARACTERS", 500)
+    monkeypatch.setattr(settling, "MOST_CHARACTERS", 500)
     work.send(3)
 
     async def handler(job):

@@ -1,6 +1,5 @@
 """Collects the outcomes of one queue until the database has them, and reports what became of each."""
 
-import math
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Literal
@@ -21,8 +20,9 @@ from trioboss.events import (
     LeaseLostEvent,
     QueueWarning,
 )
-from trioboss.machines.attempt import Action, Completed, Failed, Released
+from trioboss.machines.attempt import Action, Completed, Failed, Outcome, Released
 from trioboss.machines.dispatch_commands import Pending
+from trioboss.machines.settling import MOST_ROWS, SettleMachine
 from trioboss.model.described_error import is_instance
 from trioboss.model.job import Lease
 from trioboss.model.policy import Policy
@@ -33,11 +33,6 @@ __all__ = ["Completer"]
 
 _NOTHING = Settlements()
 _NONE_REJECTED: Mapping[UUID, str] = {}
-# Seconds until postponed outcomes are tried again; doubled each time.
-_FIRST_DELAY, _LONGEST_DELAY = 0.25, 5.0
-# The most that one statement settles: a document of outputs is one parameter, and takes about 50 ms for each megabyte.
-_MOST_ROWS = 2_000
-_MOST_CHARACTERS = 4_000_000
 
 
 @attrs.define(eq=False)
@@ -62,12 +57,9 @@ class Completer:
     """Outcomes that could not be settled because of another open transaction. They have a statement of their own, so
     that no other outcome waits with them.
     """
-    _postponed_until: float = attrs.field(default=math.inf, init=False)
-    _delay: float = attrs.field(default=_FIRST_DELAY, init=False)
+    _machine: SettleMachine = attrs.field(factory=SettleMachine, init=False)
     _frees_jobs: bool = attrs.field(default=False, init=False)
     """Settling may make a job ready: a failed or released one is queued again."""
-    _most_characters: int = attrs.field(factory=lambda: _MOST_CHARACTERS, init=False)
-    """Of outputs and errors in one statement."""
     _leases_to_recover: int = attrs.field(default=0, init=False)
     """How many leases this process has ended, so far, that may still be in the database, and have to be recovered."""
 
@@ -77,7 +69,8 @@ class Completer:
     def pending(self, *, unfinished: bool) -> Pending:
         """The facts for the dispatcher's machine. ``unfinished``: further attempts will come."""
         since = self._waiting[0].ended_at if self._waiting else None
-        return Pending(since, self._frees_jobs, self._leases_to_recover, unfinished, self._postponed_until)
+        postponed_until = self._machine.postponed_until
+        return Pending(since, self._frees_jobs, self._leases_to_recover, unfinished, postponed_until)
 
     def put(self, running: Running, action: Action, now: float) -> None:
         """Take an attempt about which something has to be settled, counted or reported."""
@@ -95,7 +88,9 @@ class Completer:
         """The first of those that wait, as many as fit into one statement: as attempts, and as the values for it."""
         if not self._waiting:
             return [], _NOTHING
-        fitting = self._count_fitting()
+        fitting = self._machine.count_fitting(
+            [_size_of(running.outcome) for running in self._waiting[:MOST_ROWS]]
+        )
         # In the order in which they ended: none waits for ever behind later ones.
         entries, self._waiting = self._waiting[:fitting], self._waiting[fitting:]
         self._frees_jobs = any(type(running.outcome) is not Completed for running in self._waiting)
@@ -104,13 +99,14 @@ class Completer:
     def take_postponed(self) -> tuple[list[Running], Settlements]:
         """Those that were postponed, in the same form."""
         entries, self._postponed = self._postponed, []
-        self._postponed_until = math.inf
+        self._machine.postponed_taken()
         return entries, attrs.evolve(self._send(entries), postponed=True)
 
     def retry_postponed(self) -> None:
         """Let those that were postponed wait with the others, so that the next statement tries them once more."""
         self._waiting += self._postponed
-        self._postponed, self._postponed_until = [], math.inf
+        self._postponed = []
+        self._machine.postponed_taken()
 
     def _send(self, entries: list[Running]) -> Settlements:
         for running in superseded(entries):
@@ -129,20 +125,6 @@ class Completer:
                 released.append(running.lease)
         return Settlements(completed, failed, released)
 
-    def _count_fitting(self) -> int:
-        """How many of those that wait fit into one statement; at least one."""
-        most = self._most_characters
-        size = 0
-        for count, running in enumerate(self._waiting[:_MOST_ROWS]):
-            outcome = running.outcome
-            if type(outcome) is Completed:
-                size += len(outcome.output)
-            elif type(outcome) is Failed:
-                size += len(outcome.failure.error or "")
-            if size > most and count:
-                return count
-        return min(len(self._waiting), _MOST_ROWS)
-
     def unanswered(self, entries: list[Running]) -> None:
         """The database did not answer: the attempts of the statement wait for the next one."""
         for running in entries:
@@ -151,8 +133,7 @@ class Completer:
         # nothing.
         self._waiting += entries
         self._frees_jobs = bool(self._waiting)
-        # The statement may have been too large for the time it had.
-        self._most_characters //= 4
+        self._machine.unanswered()
 
     def answered(
         self,
@@ -163,7 +144,7 @@ class Completer:
         """The database has answered, with the states of the jobs that it has settled. ``rejected``: jobs whose outcome
         it did not accept, by id, with the reason; these were failed instead.
         """
-        self._most_characters = _MOST_CHARACTERS
+        self._machine.answered()
         if entries:
             self.last_ended = entries[-1]
         reports_completed = self._reporter.has_reader(JobCompleted)
@@ -188,8 +169,7 @@ class Completer:
         """The database has not settled these: each would have to wait for another transaction. ``again``: they were
         postponed before, so no warning is reported.
         """
-        self._delay = min(2 * self._delay, _LONGEST_DELAY) if again else _FIRST_DELAY
-        self._postponed_until = min(self._postponed_until, now + self._delay)
+        self._machine.postpone(now, again=again)
         for running in entries:
             running.postponed()
             self._postponed.append(running)
@@ -269,3 +249,10 @@ class Completer:
         self.lost += 1
         job = running.job
         self._reporter.report(LeaseLostEvent(job.queue, job.id, job.attempt, reason))
+
+
+def _size_of(outcome: Outcome | None) -> int:
+    """The characters that an outcome has in the statement that settles it."""
+    if type(outcome) is Completed:
+        return len(outcome.output)
+    return len(outcome.failure.error or "") if type(outcome) is Failed else 0
