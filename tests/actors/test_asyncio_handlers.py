@@ -8,6 +8,8 @@ import sys
 import pytest
 import trio
 
+from trioboss.errors import UsageError
+
 IN_REAL_TIME = True
 
 
@@ -124,3 +126,16 @@ async def test_a_handler_cannot_stop_the_loop(work, open_worker):
         asyncio.get_running_loop().stop()
 
     assert "cannot stop this loop" in (await fail_by(deed, work, open_worker)).error
+
+
+async def test_without_trio_asyncio_the_message_names_the_other_kinds(work, open_worker, monkeypatch):
+    async def handler(job):
+        return await asyncio.sleep(0)
+
+    monkeypatch.setitem(sys.modules, "trio_asyncio", None)
+
+    with pytest.raises(
+        UsageError, match=r"^asyncio=True: trio-asyncio cannot be imported here: .*thread=True"
+    ):
+        async with open_worker(handler, asyncio=True):
+            raise AssertionError("the worker started")

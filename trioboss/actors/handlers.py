@@ -193,7 +193,13 @@ def _refuse_coroutine(value: object) -> object:
 def _asyncio_handler(handler: Callable[[Any], Any], wrap: type[AsyncioJob[Any]]) -> Call:
     """Run an asyncio function through trio-asyncio, in the loop of `open_asyncio`."""
     # Imported here and not above: importing it changes asyncio for the whole process.
-    import trio_asyncio
+    try:
+        import trio_asyncio
+    except Exception as error:  # trio-asyncio 0.16 derives from a class that Python 3.14 does not have
+        raise UsageError(
+            f"asyncio=True: trio-asyncio cannot be imported here: {error}: write a trio handler, "
+            "or a plain function with thread=True"
+        ) from error
 
     async def call_handler(job: Any) -> Any:
         try:

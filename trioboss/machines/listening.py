@@ -10,10 +10,12 @@ Notifications can stop without an error. So the listener asks itself, in three w
 - If a poll could not send its probe, because the server's queue of notifications is nearly full, polling mode begins as
   well; it ends when a probe arrives again.
 
-A listener that is not connected tries again after at most 0.1 s, then after twice that time, up to 5 s. Meanwhile
-`Listener._guard_presence` gives up all jobs of the boss one second before other bosses may take them:
-``presence_grace`` after the loss, or, behind a pooler, twice that after the last poll. On connect it listens, takes the
-lock of its presence, and polls.
+A listener that is not connected tries again after at most 0.1 s, then after twice that time, up to 5 s, or up to 0.5 s
+while no server runs. On connect it listens, takes the lock of its presence, and polls. Meanwhile
+`Listener._guard_presence` gives up all jobs of the boss one second before others may take them: ``presence_grace``
+after the loss of the connection. An attempt that finds no running server begins that time anew: no other boss can be
+connected then. Behind a pooler, whose answers prove nothing about the server, it is twice ``presence_grace`` after the
+last poll.
 """
 
 import math
