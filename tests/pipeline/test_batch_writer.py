@@ -1,6 +1,7 @@
 """The sink: bulk loads through Spark."""
 
 import json
+from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 import attrs
@@ -187,6 +188,21 @@ def test_one_bad_row_and_nothing_is_loaded_and_every_reason_is_known(dsn, databa
     for (_, problem), (_, expected) in zip(found, BAD, strict=True):
         assert problem.startswith(expected)
     assert (jobs_in(database), stages_in(database)) == ([], [])
+
+
+def test_an_instant_that_no_job_can_have_is_a_bad_row(dsn, database, sync_boss):
+    sync_boss.create_queue("email")
+    options = options_of(dsn, badRows="aside")
+    starts = [datetime(year, 12, 31, tzinfo=UTC) for year in (2031, 9999, 1)]
+    schema = pa.schema([("data", pa.string()), ("start_after", pa.timestamp("us", "UTC"))])
+    rows = pa.RecordBatch.from_pylist([{"data": "1", "start_after": start} for start in starts], schema)
+
+    load = release(options, stage(options, rows))
+
+    assert (load.released, load.rejected) == (1, 2)
+    (far,), (past,) = database.execute("select problem from trioboss.rejected order by position").fetchall()
+    assert far.endswith("is too far away: use an instant before 2200")
+    assert past.endswith("is too long ago: use an instant after 1900")
 
 
 def test_with_bad_rows_aside_the_good_ones_are_loaded(dsn, database, sync_boss):

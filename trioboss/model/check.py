@@ -11,6 +11,8 @@ import attrs
 from trioboss.errors import UsageError
 
 __all__ = [
+    "EARLIEST",
+    "LATEST",
     "check_count",
     "check_duration",
     "check_factor",
@@ -30,8 +32,8 @@ __all__ = [
 # The queue of a queue's completion jobs (see copy_completions.sql) may have a name that much longer.
 _NAME = re.compile(r"(__state__completed__)?[\w.\-/]{1,200}", re.ASCII)
 _LONGEST = 100 * 365.25 * 86400.0  # seconds; more is a unit mistaken for another
-_EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)  # an earlier instant is a mistake
-_LATEST = datetime(2200, 1, 1, tzinfo=UTC)  # later instants do not survive 64-bit nanoseconds
+EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)  # an earlier instant is a mistake
+LATEST = datetime(2200, 1, 1, tzinfo=UTC)  # later instants do not survive 64-bit nanoseconds
 _INT4 = 2**31 - 1
 _MOST = 10**9  # as the domain `amount` of the database: sums of two counts never overflow
 _SHOWN = 200  # characters of a value that an error shows
@@ -149,10 +151,10 @@ def check_instant(field: str, value: object) -> datetime:
         raise UsageError(f"{field}: {shown(value)} is not an instant: use a datetime, or ISO 8601 text")
     if value.tzinfo is None:
         raise UsageError(f"{field}: {shown(value)} has no time zone: give it one, e.g. tzinfo=UTC")
-    if value < _EARLIEST:
-        raise UsageError(f"{field}: {shown(value)} is too long ago: use an instant after {_EARLIEST.year}")
-    if value >= _LATEST:
-        raise UsageError(f"{field}: {shown(value)} is too far away: use an instant before {_LATEST.year}")
+    if value < EARLIEST:
+        raise UsageError(f"{field}: {shown(value)} is too long ago: use an instant after {EARLIEST.year}")
+    if value >= LATEST:
+        raise UsageError(f"{field}: {shown(value)} is too far away: use an instant before {LATEST.year}")
     return value
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import IntegralType, StringType, StructType, TimestampType
 
 from trioboss.errors import UsageError
-from trioboss.model.check import check_key, check_priority, check_start, check_uuid
+from trioboss.model.check import EARLIEST, LATEST, check_key, check_priority, check_start, check_uuid
 from trioboss.model.job import NewJob, SendOptions
 from trioboss.model.payload import MAX_BYTES, encode
 from trioboss.pipeline.ids import Ids
@@ -191,12 +191,22 @@ def _parsed(
         return pa.nulls(batch.num_rows, type)
     given = batch.column(name)
     if given.type == type:
+        for index in _indices(_is_no_instant(given)):
+            _parse(name, given[index].as_py(), check, index, problems, None)
         return given
     values = [
         None if value is None else _parse(name, value, check, index, problems, None)
         for index, value in enumerate(given.to_pylist())
     ]
     return pa.array(values, type)
+
+
+def _is_no_instant(given: pa.Array) -> pa.Array:
+    """Which of them a job cannot have: data warehouses write the year 9999 where there is no end."""
+    if not pa.types.is_timestamp(given.type):
+        return pa.nulls(len(given), pa.bool_())
+    first, end = (pa.scalar(bound, given.type) for bound in (EARLIEST, LATEST))
+    return pc.or_(pc.less(given, first), pc.greater_equal(given, end))
 
 
 def _parse_priority(name: str, value: Any) -> int:
