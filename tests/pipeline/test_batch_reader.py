@@ -2,7 +2,7 @@
 
 import datetime
 import json
-from uuid import UUID
+from uuid import UUID, uuid4, uuid5
 
 import pytest
 from hypothesis import given
@@ -179,6 +179,41 @@ def test_a_range_of_transactions_is_read_exactly_by_blocks_and_by_the_index(dsn,
 
         assert len(rows) == len({row["id"] for row in rows}) == expected
         assert all(first <= row["xid"] < end for row in rows)
+
+
+@pytest.mark.parametrize(
+    "tid_ranges", [140_000, 10**9], ids=["this server", "one without scans of block ranges"]
+)
+def test_a_plan_that_is_used_again_has_the_rows_that_are_new_and_asked_for(
+    dsn, database, monkeypatch, tid_ranges
+):
+    """Rows of later transactions, of earlier ones that commit late, and of a day that had no table."""
+    monkeypatch.setattr("trioboss.pipeline.planning._TID_RANGES", tid_ranges)
+    with open_transaction(dsn) as late:
+        for n in range(20):
+            end_jobs(database, 1, first=n)
+        ((last,),) = database.execute("select max(xid)::text::bigint from trioboss.archive").fetchall()
+        ((own,),) = late.execute("select pg_current_xact_id()::text::bigint").fetchall()
+        reader = reader_of(dsn, fromXid=str(own), toXid=str(2**50), numPartitions="3")
+        some = reader_of(dsn, fromXid=str(last - 2), toXid=str(2**50), numPartitions="3")
+        partitions, of_some = reader.partitions(), some.partitions()
+        end_jobs(late, 1)
+        late.commit()
+    end_jobs(database, 2)
+    add_day(database, "2031-05-05")
+    end_jobs(database, 1, at=FAR)
+    later_query = uuid4()
+    monkeypatch.setattr(
+        "trioboss.pipeline.history_reader.execution_of_task", lambda plan: uuid5(plan, str(later_query))
+    )
+
+    found, newest = (
+        sorted(row["id"] for partition in planned for row in rows_of(of, partition))
+        for of, planned in ((reader, partitions), (some, of_some))
+    )
+
+    assert found == ids_in(database)
+    assert len(newest) == len(set(newest)) == 6
 
 
 def test_a_few_new_rows_of_a_large_day_are_found_by_the_index(dsn, database):

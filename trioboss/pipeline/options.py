@@ -173,8 +173,10 @@ class ReadOptions:
 
 
 def _xid(given: Mapping[str, str], name: str) -> int | None:
-    number = _number(given, name, None, 0)
-    return None if number is None else int(given[name])
+    text = given.get(name)
+    if text is not None and not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise UsageError(f"{name}: {text!r} is not the number of a transaction")
+    return None if text is None else int(text)
 
 
 @attrs.frozen

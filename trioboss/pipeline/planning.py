@@ -148,9 +148,15 @@ def plan_shares(
     stripes = max(
         (ceil(table.blocks / stripe) for table in tables if table.relation not in ranges), default=0
     )
+    asked = xids or (0, 0)  # without them there are no ranges
     count = max(1, wanted if ranges else min(wanted, stripes))
     return [
-        Share(number, count, stripe, {name: _part(*range, number, count) for name, range in ranges.items()})
+        Share(
+            number,
+            count,
+            stripe,
+            {name: _part(found, asked, number, count) for name, found in ranges.items()},
+        )
         for number in range(count)
     ]
 
@@ -158,29 +164,36 @@ def plan_shares(
 def _xid_ranges(
     database: Database, tables: Collection[DayTable], first: int, end: int
 ) -> dict[str, tuple[int, int]]:
-    """The tables that are read by transaction, each with the range of transactions in question."""
+    """The tables that are read by transaction, each with those of the transactions in question that it has now."""
     ranges = {}
     for table in tables:
         ((low, high),) = database.run("find_bounds", of={"archive": table.relation})
-        if low is None:
-            continue
+        if low is None:  # it may have rows when it is read
+            low, high = first, first - 1
         begin, stop = max(low, first), min(high + 1, end)
         if stop - begin < (high + 1 - low) * _FEW or not has_tid_ranges(database):
             ranges[table.relation] = (begin, max(begin, stop))
     return ranges
 
 
-def _part(begin: int, end: int, number: int, count: int) -> tuple[int, int]:
-    """One of so many parts of a range of transactions."""
+def _part(found: tuple[int, int], asked: tuple[int, int], number: int, count: int) -> tuple[int, int]:
+    """One of so many parts of the transactions that a table has now. The outer parts have all others that are asked
+    for: the plan is used for later queries, too, and the table has more rows then.
+    """
+    begin, end = found
     step = ceil((end - begin) / count)
-    return min(end, begin + number * step), min(end, begin + (number + 1) * step)
+    first = asked[0] if number == 0 else min(end, begin + number * step)
+    last = asked[1] if number == count - 1 else min(end, begin + (number + 1) * step)
+    return first, last
 
 
 def pieces_of(database: Database, share: Share, tables: Collection[DayTable], newest: int) -> Iterator[Piece]:
     """The pieces of these tables that a task reads, in which no transaction from ``newest`` on is of interest."""
     for table in tables:
         if table.relation in share.xids or not has_tid_ranges(database):
-            first, end = share.xids.get(table.relation, (0, newest))
+            # A table that was made after the plan is read by one task.
+            alone = (0, newest) if share.number == 0 else (0, 0)
+            first, end = share.xids.get(table.relation, alone)
             yield XidRange(table.relation, table.file, first, end, table.rows_per_block)
             continue
         for first, end in share.block_ranges(table.blocks):
