@@ -28,12 +28,12 @@ def pytest_pycollect_makemodule(module_path, parent):
     return Skipped.from_parent(parent, path=module_path) if MISSING else None
 
 
-BESIDE = ("test_capacity", "test_cluster", "test_connect", "test_submit", "test_synth")
-"""Tests that take about as long as all the others: three start a Spark of their own, the rest shares a second one."""
+BESIDE = ("test_cluster", "test_connect", "test_submit")
+"""Tests that start a Spark of their own, one after the other."""
 
 
 def pytest_itemcollected(item):
-    """In several processes: two have a session, and a test without Spark runs wherever there is time."""
+    """In several processes: one has a session, and a test without Spark runs wherever there is time."""
     if item.path.stem in BESIDE:
         item.add_marker(pytest.mark.xdist_group("beside"))
     elif "spark" in item.fixturenames:

@@ -76,9 +76,9 @@ def test_waits_behind_a_key_cannot_be_bought_with_slots(found):
     assert found["keyed"].limited_by == "keys"
 
 
-def test_a_target_must_be_more_than_nothing(spark, lake):
+def test_a_target_must_be_more_than_nothing():
     with pytest.raises(UsageError, match="target"):
-        capacity(Source(lake=lake), target=0, spark=spark)
+        capacity(Source(lake="nowhere"), target=0)
 
 
 def test_the_command_prints_a_line_a_queue(spark, lake, capsys):

@@ -14,6 +14,10 @@ compact = partial(compact, spark=NoSpark())
 erase = partial(erase, spark=NoSpark())
 
 
+# Delta lakes have all the steps that plain ones have, and some more.
+formats = pytest.mark.parametrize("format", ["delta", pytest.param("parquet", marks=pytest.mark.soak)])
+
+
 @pytest.fixture
 def steps(monkeypatch):
     do_without_spark(monkeypatch)
@@ -47,7 +51,7 @@ def kill_everywhere(dsn, database, tmp_path, steps):
     return kill_everywhere
 
 
-@pytest.mark.parametrize("format", ["parquet", "delta"])
+@formats
 def test_the_first_export_to_a_lake_can_be_killed_anywhere(dsn, database, kill_everywhere, format):
     def export(lake):
         archive(dsn, lake, format=format)
@@ -58,7 +62,7 @@ def test_the_first_export_to_a_lake_can_be_killed_anywhere(dsn, database, kill_e
     assert kill_everywhere(lambda lake: add_rows(database), export) >= 10
 
 
-@pytest.mark.parametrize("format", ["parquet", "delta"])
+@formats
 def test_a_later_export_can_be_killed_anywhere(dsn, database, kill_everywhere, format):
     def prepare(lake):
         archive(dsn, lake, format=format)
@@ -82,7 +86,7 @@ def test_an_export_that_changes_what_a_lake_is_can_be_killed_anywhere(dsn, datab
     assert kill_everywhere(prepare, lambda lake: archive(dsn, lake, **change)) >= 3
 
 
-@pytest.mark.parametrize("format", ["parquet", "delta"])
+@formats
 def test_a_compaction_can_be_killed_anywhere(dsn, database, kill_everywhere, format):
     def prepare(lake):
         for _ in range(2):
@@ -116,10 +120,13 @@ def test_an_erasure_can_be_killed_anywhere(dsn, database, kill_everywhere):
 
 
 def test_an_export_that_drops_a_lost_batch_can_be_killed_anywhere(dsn, database, kill_everywhere, steps):
+    first_after_commit = None
+
     def prepare(lake):
+        nonlocal first_after_commit
         archive(dsn, lake)
         add_rows(database)
-        lose_a_staged_file(dsn, database, lake, steps)
+        first_after_commit = lose_a_staged_file(dsn, database, lake, steps, first_after_commit or 1)
 
     def drop(lake):
         archive(dsn, lake, drop_pending=True)
@@ -128,12 +135,17 @@ def test_an_export_that_drops_a_lost_batch_can_be_killed_anywhere(dsn, database,
     assert kill_everywhere(prepare, drop) >= 10
 
 
-def lose_a_staged_file(dsn, database, lake, steps):
-    """Kill an export that has committed a batch, and delete one of the files that are not in place yet."""
-    n = 1
-    while not database.execute("select from trioboss.lake where pending is not null").fetchall():
+def lose_a_staged_file(dsn, database, lake, steps, n):
+    """Kill an export once it has committed a batch, and delete one of the files that are not in place yet.
+
+    ``n``: a step before which it is killed first; returns the first one after the commit.
+    """
+    while True:
         assert steps.kill_before(n, lambda: archive(dsn, lake))
         release_lock(database)
+        if database.execute("select from trioboss.lake where pending is not null").fetchall():
+            break
         n += 1
     (first, *_) = sorted((lake / "_staging").rglob("*.parquet"))
     first.unlink()
+    return n

@@ -66,7 +66,10 @@ def test_a_job_counts_once_from_the_database_and_from_a_lake_however_often_it_en
     assert rounded(of_lake.points) == rounded(of_database.points)
 
 
-@pytest.mark.parametrize("before", ["the first ends", "the last ends", "now"])
+@pytest.mark.parametrize(
+    "before",
+    ["the last ends", *(pytest.param(end, marks=pytest.mark.soak) for end in ("the first ends", "now"))],
+)
 def test_the_report_of_a_period_counts_the_same_jobs_from_the_database_and_from_a_lake(
     spark, lived, lake, tmp_path, before
 ):

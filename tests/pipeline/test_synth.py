@@ -1,16 +1,21 @@
 """The report and the audit find exactly the facts that a synthetic history was made with."""
 
+from argparse import Namespace
 from collections import Counter
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 import pytest
+from lake_steps import NoSpark
 
 from trioboss.errors import UsageError
+from trioboss.pipeline.files import open_files
 from trioboss.pipeline.history import Source
 from trioboss.pipeline.jobs import synth as synth_job
 from trioboss.pipeline.jobs.audit import audit
 from trioboss.pipeline.jobs.report import report
 from trioboss.pipeline.jobs.synth import synth, synth_load
+from trioboss.pipeline.manifest import Manifest
 from trioboss.pipeline.synthetic.planted import plant
 from trioboss.pipeline.synthetic.shapes import SHAPES, facts_of, kind_of, run_of
 
@@ -148,9 +153,11 @@ def test_facts_of_cycles_are_the_facts_of_all_jobs_one_by_one():
     assert facts.runs.total() == facts.attempts.total()
 
 
-def test_a_lake_that_is_there_is_not_written_over(spark, lake, made):
+def test_a_lake_that_is_there_is_not_written_over(tmp_path):
+    Manifest(open_files(None, tmp_path)).create(None)
+
     with pytest.raises(UsageError, match="there is a lake"):
-        synth(10, lake, spark=spark)
+        synth(10, tmp_path, spark=NoSpark())
 
 
 def test_rows_for_a_load_have_the_columns_that_load_takes(spark, tmp_path):
@@ -161,9 +168,12 @@ def test_rows_for_a_load_have_the_columns_that_load_takes(spark, tmp_path):
     assert rows.count() == 20
 
 
-def test_the_command_says_what_is_in_it(spark, made, monkeypatch, capsys):
-    """A history that was made before, because to make one takes seconds."""
-    asked = []
+def test_the_command_says_what_is_in_it(monkeypatch, capsys):
+    """A history that is not made, because to make one takes seconds."""
+    asked, made = [], synth_job._known(1234, 0.5, plant(2, BEGIN, 1).violations)
+    monkeypatch.setattr(
+        synth_job, "open_run", lambda *_, **__: nullcontext(Namespace(spark=None, progress=None))
+    )
     monkeypatch.setattr(
         synth_job, "synth", lambda *given, **more: asked.append((given, more["days"])) or made
     )
