@@ -64,41 +64,108 @@ def lived(server_dsn, template):
         yield dsn
 
 
+def fail_into_dead_letters(boss, queue, count):
+    boss.create_queue("dead")
+    boss.create_queue(queue, dead_letter="dead", retry_limit=0)
+    for _ in range(count):
+        boss.send(queue, {})
+        (job,) = boss.fetch(queue)
+        boss.fail(queue, job, "no")
+
+
+@pytest.fixture(scope="module")
+def dead_letters(lived):
+    """Of three failed jobs the dead letter jobs: one has ended, one was deleted, and one is queued."""
+    with SyncBoss(lived, migrate=False) as boss:
+        fail_into_dead_letters(boss, "q", 3)
+        (ended,) = boss.fetch("dead")
+        boss.complete("dead", ended)
+        (deleted, queued) = boss.find_jobs("dead", state="created")
+        boss.delete_job("dead", deleted.id)
+    return ended, deleted, queued
+
+
+@pytest.fixture(scope="module")
+def of_database(spark, lived, dead_letters):
+    return audit(Source(dsn=lived), spark=spark)
+
+
+@pytest.fixture(scope="module")
+def of_lake(spark, lived, dead_letters, of_database, tmp_path_factory):
+    """The audit of a lake that has lost its file of attempts."""
+    lake = tmp_path_factory.mktemp("audit") / "lake"
+    archive(lived, lake, spark=spark)
+    attempts, jobs = sorted(files_of_lake(lake))
+    assert jobs.startswith("jobs/")
+    (lake / attempts).unlink()
+    return lake, attempts, audit(Source(lake=lake, dsn=lived), spark=spark)
+
+
 def kept_audits(dsn):
-    """The rows of audits that the dashboard shows."""
+    """The audits that the dashboard shows, by their sources."""
     with psycopg.connect(dsn) as connection:
-        return connection.execute(
+        rows = connection.execute(
             "select source, queues, jobs, attempts, violations, possible from trioboss.history_audit"
         ).fetchall()
+    return {source: tuple(rest) for source, *rest in rows}
 
 
-def test_what_a_queue_really_does_is_no_violation(spark, lived):
-    found = audit(Source(dsn=lived), spark=spark)
+def test_what_a_queue_really_does_is_no_violation(lived, of_database, of_lake):
+    assert of_database.violations == {}
+    assert of_database.is_clean
+    assert {finding.queue for finding in of_database.findings} == {"q"}  # of the dead letter jobs
+    assert of_database.jobs > 10
+    assert of_database.attempts > 4
+    counts = (of_database.jobs, of_database.attempts)
+    assert kept_audits(lived)["database"] == ([], *counts, {}, {"no dead letter": 1})
 
-    assert found.findings == []
-    assert found.is_clean
-    assert found.jobs > 10
-    assert found.attempts > 4
-    assert kept_audits(lived) == [("database", [], found.jobs, found.attempts, {}, {})]
 
+def test_a_dead_letter_job_that_is_nowhere_is_possibly_missing(
+    lived, of_database, dead_letters, monkeypatch, capsys
+):
+    monkeypatch.setattr(audit_job, "audit", lambda *given, **more: of_database)
+    ended, deleted, queued = dead_letters
 
-def test_a_history_that_was_tampered_with_is_found_and_the_exit_code_says_so(spark, lived, capsys):
-    with SyncBoss(lived, migrate=False) as boss:
-        job = boss.find_jobs("singleton", state="completed")[0]
-        boss.send("singleton", {"forged": True}, singleton_key="k")
-        (forged,) = boss.fetch("singleton")
-        boss.complete("singleton", forged)
-    forge(lived, forged.id, job.started_on)
-
-    assert audit_job.main(["--dsn", lived, "--queue", "singleton"]) == 1
+    assert audit_job.main(["--dsn", lived, "--strict"]) == 1
+    capsys.readouterr()
+    assert audit_job.main(["--dsn", lived]) == 0
 
     out = capsys.readouterr().out
-    assert str(job.id) in out
-    assert str(forged.id) in out
-    assert "overlap: singleton" in out
-    ((source, queues, _, _, violations, _),) = kept_audits(lived)
-    assert (source, queues) == ("database", ["singleton"])
-    assert violations["overlap"] >= 1
+    assert "no dead letter (possible): no dead letter job in dead, unless it was deleted" in out
+    assert f"job {deleted.source_id}" in out
+    assert str(queued.source_id) not in out
+    assert str(ended.source_id) not in out
+    assert "no violation, 1 possible violation (1 no dead letter)" in out
+
+
+def test_a_lake_does_not_have_dead_letter_jobs_that_are_queued(of_lake, dead_letters):
+    _, _, found = of_lake
+    _, deleted, queued = dead_letters
+
+    missing = {finding.job for finding in found.findings if finding.kind == "no dead letter"}
+    assert missing == {str(deleted.source_id), str(queued.source_id)}
+    assert found.possible == {"no dead letter": 2}
+
+
+def test_files_that_a_lake_has_lost_are_found_and_the_others_audited(lived, of_lake):
+    lake, attempts, found = of_lake
+
+    assert found.violations["lake file"] == 1
+    kept = ([], found.jobs, 0, dict(found.violations), dict(found.possible))
+    assert kept_audits(lived)[str(lake)] == kept
+    assert str(found.findings[0]) == f"lake file: {attempts} is missing"
+    assert found.jobs > 10
+
+
+def test_a_dead_letter_job_of_another_queue_that_ended_after_the_period_is_found(spark, dsn, sync_boss):
+    fail_into_dead_letters(sync_boss, "q", 1)
+    (dead_letter,) = sync_boss.fetch("dead")
+    sync_boss.complete("dead", dead_letter)
+    after_failure = dead_letter.created_on + timedelta(microseconds=1)
+
+    found = audit(Source(dsn=dsn, queues=["q"], until=after_failure), spark=spark)
+
+    assert (found.jobs, found.violations, found.possible) == (1, {}, {})
 
 
 def test_a_database_says_which_queues_have_no_order_of_starts(dsn, sync_boss):
@@ -116,80 +183,29 @@ def test_a_database_says_which_queues_have_no_order_of_starts(dsn, sync_boss):
 def test_an_audit_of_a_queue_without_history_is_an_error(spark, lived):
     with pytest.raises(UsageError, match="queue: nothing of nosuch is in this history"):
         audit_job.main(["--dsn", lived, "--queue", "nosuch"])
-    assert ["nosuch"] not in [queues for _, queues, *_ in kept_audits(lived)]
+    assert ["nosuch"] not in [queues for queues, *_ in kept_audits(lived).values()]
 
 
-def test_a_dead_letter_job_that_is_nowhere_is_possibly_missing(spark, dsn, sync_boss, monkeypatch, capsys):
-    sync_boss.create_queue("dead")
-    sync_boss.create_queue("q", dead_letter="dead", retry_limit=0)
-    for _ in range(3):
-        sync_boss.send("q", {})
-        (job,) = sync_boss.fetch("q")
-        sync_boss.fail("q", job, "no")
-    (ended,) = sync_boss.fetch("dead")
-    sync_boss.complete("dead", ended)
-    (deleted, queued) = sync_boss.find_jobs("dead", state="created")
-    sync_boss.delete_job("dead", deleted.id)
+# -- after this, the history is no longer what a queue does
 
-    done = audit(Source(dsn=dsn), spark=spark)
-    monkeypatch.setattr(audit_job, "audit", lambda *given, **more: done)
-    assert audit_job.main(["--dsn", dsn, "--strict"]) == 1
-    capsys.readouterr()
-    assert audit_job.main(["--dsn", dsn]) == 0
+
+def test_a_history_that_was_tampered_with_is_found_and_the_exit_code_says_so(spark, lived, capsys):
+    with SyncBoss(lived, migrate=False) as boss:
+        job = boss.find_jobs("singleton", state="completed")[0]
+        boss.send("singleton", {"forged": True}, singleton_key="k")
+        (forged,) = boss.fetch("singleton")
+        boss.complete("singleton", forged)
+    forge(lived, forged.id, job.started_on)
+
+    assert audit_job.main(["--dsn", lived, "--queue", "singleton"]) == 1
+
     out = capsys.readouterr().out
-
-    assert "no dead letter (possible): no dead letter job in dead, unless it was deleted" in out
-    assert f"job {deleted.source_id}" in out
-    assert str(queued.source_id) not in out
-    assert "no violation, 1 possible violation (1 no dead letter)" in out
-
-
-def test_a_dead_letter_job_of_another_queue_that_ended_after_the_period_is_found(spark, dsn, sync_boss):
-    sync_boss.create_queue("dead")
-    sync_boss.create_queue("q", dead_letter="dead", retry_limit=0)
-    sync_boss.send("q", {})
-    (job,) = sync_boss.fetch("q")
-    sync_boss.fail("q", job, "no")
-    (dead_letter,) = sync_boss.fetch("dead")
-    sync_boss.complete("dead", dead_letter)
-    after_failure = dead_letter.created_on + timedelta(microseconds=1)
-
-    found = audit(Source(dsn=dsn, queues=["q"], until=after_failure), spark=spark)
-
-    assert (found.jobs, found.violations, found.possible) == (1, {}, {})
-
-
-def test_a_missing_dead_letter_job_is_found_in_a_lake_too(spark, dsn, sync_boss, database, tmp_path):
-    sync_boss.create_queue("dead")
-    sync_boss.create_queue("q", dead_letter="dead", retry_limit=0)
-    for _ in range(2):
-        sync_boss.send("q", {})
-        (job,) = sync_boss.fetch("q")
-        sync_boss.fail("q", job, "no")
-        (dead_letter,) = sync_boss.fetch("dead")
-        sync_boss.complete("dead", dead_letter)
-    database.execute("delete from trioboss.archive where id = %s", [dead_letter.id])
-    archive(dsn, tmp_path, spark=spark)
-
-    found = audit(Source(lake=tmp_path, queues=["q"]), spark=spark)
-
-    assert (found.violations, found.possible) == ({}, {"no dead letter": 1})
-    assert [finding.job for finding in found.findings] == [str(job.id)]
-
-
-def test_files_that_a_lake_has_lost_are_found_and_the_others_audited(spark, lived, tmp_path):
-    archive(lived, tmp_path, spark=spark)
-    attempts, jobs = sorted(files_of_lake(tmp_path))
-    (tmp_path / attempts).unlink()
-
-    found = audit(Source(lake=tmp_path, dsn=lived), spark=spark)
-
-    assert found.violations["lake file"] == 1
-    kept = (str(tmp_path), [], found.jobs, 0, dict(found.violations), dict(found.possible))
-    assert kept in kept_audits(lived)
-    assert str(found.findings[0]) == f"lake file: {attempts} is missing"
-    assert found.jobs > 10
-    assert jobs.startswith("jobs/")
+    assert str(job.id) in out
+    assert str(forged.id) in out
+    assert "overlap: singleton" in out
+    queues, _, _, violations, _ = kept_audits(lived)["database"]
+    assert queues == ["singleton"]
+    assert violations["overlap"] >= 1
 
 
 def forge(dsn, id, started_on):

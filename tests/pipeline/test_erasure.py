@@ -56,8 +56,6 @@ def test_an_erased_job_is_gone_from_the_lake_and_postgres_with_all_copies_of_its
     assert_same(tmp_path, database)
     assert_delta_follows(tmp_path)
     assert ids_of_delta(tmp_path) == sorted([other, other_copy, later, later_copy])
-    again = erased(["--dsn", dsn, "--lake", str(tmp_path), "--queue", "email", "--id", id], capsys)
-    assert (again["jobs"], again["rows_in_lake"], again["ended"]) == ([["email", id]], 0, 0)
 
 
 @pytest.mark.soak
