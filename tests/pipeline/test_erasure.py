@@ -1,6 +1,7 @@
 """Erasure: the jobs of a person are gone from the lake and from Postgres, whatever is killed."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,7 +12,9 @@ from lake_helpers import (
     assert_same,
     ids_of_delta,
 )
+from lake_steps import NoSpark, do_without_spark
 from pipeline_helpers import (
+    add_day,
     end_jobs,
     rows_of_lake,
 )
@@ -73,6 +76,25 @@ def test_all_jobs_of_a_key_are_erased_live_and_ended(spark, dsn, database, tmp_p
     assert (proof["live"], proof["ended"], proof["attempts"], proof["rows_in_lake"]) == (1, 2, 1, 3)
     assert (kept,) in database.execute("select id::text from trioboss.archive").fetchall()
     assert_same(tmp_path, database)
+
+
+def test_a_row_that_only_removed_files_of_a_delta_lake_still_have_is_erased(
+    dsn, database, tmp_path, monkeypatch
+):
+    do_without_spark(monkeypatch)
+    day = f"{datetime.now(UTC) - timedelta(days=40):%Y-%m-%d}"
+    add_day(database, day)
+    end_jobs(database, 1, at=f"{day} 12:00+00")
+    ((id,),) = database.execute("select id::text from trioboss.archive").fetchall()
+    archive(dsn, tmp_path, spark=NoSpark(), format="delta")
+    compact(dsn, tmp_path, spark=NoSpark(), keep_days=30)
+    database.execute("delete from trioboss.archive")
+    assert id.encode() in bytes_of(tmp_path)
+
+    proof = erase(dsn, "email", ids=[id], lake=tmp_path, spark=NoSpark())
+
+    assert proof.files_deleted == 1
+    assert id.encode() not in bytes_of(tmp_path)
 
 
 def test_the_proof_lists_the_lakes_that_were_not_searched(spark, dsn, database, tmp_path, quick, capsys):

@@ -104,11 +104,12 @@ def test_a_compaction_can_be_killed_anywhere(dsn, database, kill_everywhere, for
     assert kill_everywhere(prepare, join, check=lambda lake: assert_same(lake, database)) >= 10
 
 
-def test_an_erasure_can_be_killed_anywhere(dsn, database, kill_everywhere):
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_an_erasure_can_be_killed_anywhere(dsn, database, kill_everywhere, format):
     def prepare(lake):
         add_rows(database)
         end_jobs(database, 1, "gone")
-        archive(dsn, lake)
+        archive(dsn, lake, format=format)
         ((id,),) = database.execute("select id::text from trioboss.archive where queue = 'gone'").fetchall()
         return {"id": id}
 

@@ -137,6 +137,7 @@ class _Erasure:
         for _ in range(_ROUNDS):
             self._find()
             if not (left := self._count()):
+                self._delete_removed()
                 return self._prove(left)
             if self._export is not None:
                 self._erase_in_lake(self._export)
@@ -180,8 +181,12 @@ class _Erasure:
         with describe_queries(export.spark, "rewrite"):
             rows, replaced = erase_rows(export, self._names, TARGET)
         self._files += [file.path for file in replaced]
-        deleted = export.manifest.delete_removed() if export.keeps_removed else len(replaced)
-        self._deleted.update(rows_in_lake=rows, files_deleted=deleted)
+        self._deleted.update(rows_in_lake=rows, files_deleted=0 if export.keeps_removed else len(replaced))
+
+    def _delete_removed(self) -> None:
+        """Delete the files that a Delta lake keeps: whatever removed them, they may have rows of these jobs."""
+        if self._export is not None and self._export.keeps_removed:
+            self._deleted.update(files_deleted=self._export.manifest.delete_removed())
 
     def _delete(self) -> None:
         """Delete all rows in Postgres, or none."""
