@@ -101,6 +101,13 @@ def _read_contents(
     return queues, empty
 
 
+def _rank(part: Part, properties: Properties) -> int:
+    """The order of parts of one table: columns, then what needs them, then what needs the keys of other constraints."""
+    if part.kind == "column" and properties.get("generated") is None:
+        return 0
+    return 2 if str(properties.get("definition")).startswith("FOREIGN KEY") else 1
+
+
 def _is_of_a_day(part: Part) -> bool:
     return _DAY.fullmatch(part.of or part.name) is not None
 
@@ -141,7 +148,7 @@ class _Comparison:
     made: Objects
     found: Objects
     _schema: str
-    _drift: list[tuple[int, Drift]] = attrs.field(factory=list, init=False)
+    _drift: list[tuple[int, int, Drift]] = attrs.field(factory=list, init=False)
 
     def run(self, queues: Iterable[tuple[str, str]], empty: Iterable[str]) -> list[Drift]:
         """The differences, in the order of the statements that make the objects.
@@ -151,7 +158,7 @@ class _Comparison:
         expected = {part: each for part, each in self.made.items() if not _is_of_a_day(part)}
         expected |= self._expect_partitions(dict(queues))
         for text, repair in undo_renames(expected, found := dict(self.found)):
-            self._drift.append((_FIRST, Drift(text, qualify(repair, self._schema))))
+            self._drift.append((_FIRST, 0, Drift(text, qualify(repair, self._schema))))
         self.found = found
         repairs = Repairs(expected, self.found)
         for part, properties in expected.items():
@@ -165,12 +172,13 @@ class _Comparison:
         for part in self.found.keys() - expected.keys():
             if removal := repairs.remove(part):
                 self._add(part, *removal)
-        return [drift for _, drift in sorted(self._drift, key=lambda each: (each[0], each[1].text))]
+        return [drift for *_, drift in sorted(self._drift, key=lambda each: (*each[:2], each[2].text))]
 
     def _add(self, part: Part, text: str, repair: str) -> None:
         # A table of a queue is made by what the migrations make for it.
         number = _LAST if part.model is not None and part not in self.found else part.position
-        self._drift.append((number, Drift(text, qualify(repair, self._schema))))
+        rank = _rank(part, self.made.get(part) or self.found.get(part) or {})
+        self._drift.append((number, rank, Drift(text, qualify(repair, self._schema))))
 
     def _find_changed(self, part: Part, properties: Properties) -> list[str]:
         """The names of the properties that differ; of a value of a type its place among the others may."""

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from trioboss.sql.parts import making_statement, position
+from trioboss.sql.parts import added_columns, making_statement, position
 from trioboss.sql.plans import migrations
 
 __all__ = ["Part", "Properties", "Repairs", "quote"]
@@ -13,6 +13,10 @@ __all__ = ["Part", "Properties", "Repairs", "quote"]
 Properties: TypeAlias = Mapping[str, Any]
 
 _NONE = "-- no statement repairs this: install into a new schema, and send the jobs there"
+_LOST = (
+    "-- its values are lost: if the table has rows, no statement repairs this; install into a new schema, and send\n"
+    "-- the jobs there\n"
+)
 
 
 @attrs.frozen
@@ -71,7 +75,8 @@ class Repairs:
         table = f"ALTER TABLE trioboss.{part.of}"
         match part.kind:
             case "column":
-                return f"{table} ADD COLUMN {part.name} {_column(properties)};"
+                note = _LOST if _needs_value(properties) else ""
+                return f"{note}{table} ADD COLUMN {part.name} {_column(properties)};"
             case "constraint":
                 return f"{table} ADD CONSTRAINT {part.name} {properties['definition']};"
             case "option":
@@ -112,7 +117,7 @@ class Repairs:
         made = str(making_statement("table", part.name))
         rows = self.fill(part.name)
         attached = () if "PARTITION OF" in made else self._attach(part)
-        return "\n".join([made, *([rows] if rows else []), *attached])
+        return "\n".join([made, *added_columns(part.name), *([rows] if rows else []), *attached])
 
     def _attach(self, part: Part) -> Iterator[str]:
         """Make a table the partition that it should be; jobs of its queue that are elsewhere meanwhile come along."""
@@ -240,13 +245,18 @@ class Repairs:
                 return self._foreign(part, "refuses rows", "DROP INDEX trioboss.{};")
             case "option":
                 return f"{part} was set", f"ALTER TABLE {table} RESET ({part.name});"
-            case "column" if found.get("not null") and found["default"] is None and not found["generated"]:
+            case "column" if "not null" in found and _needs_value(found):
                 change = f"ALTER TABLE {table} ALTER COLUMN {{}} DROP NOT NULL;"
                 return self._foreign(part, "must have a value", change)
         return None
 
     def _foreign(self, part: Part, harm: str, statement: str) -> tuple[str, str]:
         return f"{part} is not one of trioboss: it {harm}", statement.format(quote(part.name))
+
+
+def _needs_value(column: Properties) -> bool:
+    """Whether a column cannot be added to a table that has rows."""
+    return column["not null"] and column["default"] is None and column["generated"] is None
 
 
 def _column(properties: Properties) -> str:

@@ -6,7 +6,7 @@ from functools import cache
 
 from trioboss.sql.plans import migrations
 
-__all__ = ["making_statement", "position", "split_statements"]
+__all__ = ["added_columns", "making_statement", "position", "split_statements"]
 
 # A part of a script that has no end of a statement in it: a comment, a body in dollar quotes, a text.
 _OPAQUE = re.compile(r"--[^\n]*\n?|(\$\w*\$).*?\1|'(?:[^']|'')*'|;", re.DOTALL)
@@ -15,6 +15,7 @@ _MAKES = re.compile(
     r"\s+(?:trioboss\.)?(\w+)"
 )
 _KINDS = {None: "row", "DOMAIN": "type"}
+_ADDS = re.compile(r"ALTER TABLE trioboss\.(\w+) ADD COLUMN\b")
 
 
 def split_statements(script: str) -> Iterator[str]:
@@ -31,11 +32,16 @@ def split_statements(script: str) -> Iterator[str]:
 
 
 @cache
+def _texts() -> list[str]:
+    """All statements, in order."""
+    return [text for migration in migrations() for text in split_statements(migration.up)]
+
+
+@cache
 def _statements() -> Mapping[tuple[str, str], tuple[int, str]]:
     """The position and the text of each statement, by the kind and the name of the object."""
     made: dict[tuple[str, str], tuple[int, str]] = {}
-    texts = (text for migration in migrations() for text in split_statements(migration.up))
-    for number, text in enumerate(texts):
+    for number, text in enumerate(_texts()):
         if match := _MAKES.match(text):
             made[_KINDS.get(match[1]) or match[1].lower(), match[2]] = (number, text + ";")
     return made
@@ -48,6 +54,11 @@ def making_statement(kind: str, name: str) -> str | None:
     """
     found = _statements().get((kind, name))
     return None if found is None else found[1]
+
+
+def added_columns(table: str) -> list[str]:
+    """The statements that give a table the columns that came later than the table."""
+    return [text + ";" for text in _texts() if (match := _ADDS.match(text)) and match[1] == table]
 
 
 def position(kind: str, name: str) -> int | None:
