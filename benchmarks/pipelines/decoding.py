@@ -96,7 +96,7 @@ def _statements(dsn: str, *, for_adbc: bool) -> list[str]:
 
 
 def _for_adbc(text: str) -> str:
-    """ADBC knows neither the types that trioboss has defined nor transaction ids."""
+    """ADBC supports neither the types that trioboss has defined nor transaction ids."""
     casts = {"enum": "::text", "uuid": "::text", "xid": "::text::bigint"}
     columns = ", ".join(f'"{column.name}"{casts.get(column.kind, "")}' for column in _TABLE.columns)
     return f"SELECT {columns} FROM ({text}) r"

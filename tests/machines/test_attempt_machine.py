@@ -168,7 +168,7 @@ class World:
         """The invariants when the handler has ended and nothing waits."""
         assert self.machine.state in (AttemptState.SETTLED, AttemptState.LOST)
         if self.first_cancel is CancelReason.CANCELLED:
-            # The caller that cancelled the job knows of it; only a settlement by the handler itself is reported.
+            # The caller has cancelled the job itself; only a settlement by the handler itself is reported.
             assert self.reports in ([], [Action.REPORT_MANUAL])
         else:
             assert len(self.reports) == 1

@@ -196,7 +196,7 @@ def test_a_stream_goes_on_when_retention_has_deleted_only_rows_that_it_has_read(
 
 
 def test_a_batch_that_was_planned_before_fails_too(dsn, stale):
-    """Spark remembers the end of a batch, and asks only for its rows when it is restarted."""
+    """Spark stores the end of a batch, and reads only its rows when it is restarted."""
     end = stale.reader.latestOffset(stale.offset, ALL)
     retire(dsn, DAYS[1])
 

@@ -159,7 +159,7 @@ class Completer:
                 running.accepted()
                 self._report_failed(running, f"rejected by the database: {rejected[running.job.id]}", state)
             elif state is not None or type(running.outcome) is Released:
-                # The answer does not tell whether the job was released, or had been settled elsewhere before: then it
+                # The answer does not show whether the job was released, or had been settled elsewhere before: then it
                 # needs no release.
                 self._report(running, running.accepted(), state)
             else:
@@ -186,7 +186,7 @@ class Completer:
             case Action.REPORT_MANUAL:
                 self._report_manual(running)
             case Action.REPORT_UNANSWERED:
-                # No event: nothing tells whether the first statement has settled it, or somebody else.
+                # No event: nothing shows whether the first statement has settled it, or somebody else.
                 self.completed += isinstance(running.outcome, Completed)
                 self.failed += isinstance(running.outcome, Failed)
             case Action.REPORT_REFUSED:

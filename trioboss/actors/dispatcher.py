@@ -328,7 +328,7 @@ class Dispatcher:
             self._followers.claimed(jobs)
         if jobs:
             self._slots.offer(ClaimedBatch(jobs, self.completer, sent_at), more=self.machine.may_have_jobs)
-        # Its notification came before the job was here, so nothing was cancelled: the lease tells.
+        # Its notification came before the job was here, so nothing was cancelled: the lease shows it.
         if may_be_cancelled:
             self._lease_checker.check(self._running(), CancelReason.CANCELLED)
         # The claim was under way when the worker was told to stop: its jobs are given back before they start.

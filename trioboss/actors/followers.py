@@ -1,7 +1,7 @@
 """Notifies the followers of a job when a worker of this boss claims it.
 
-A claim notifies nobody: it is the most frequent statement, and nearly no job is followed. A follower tells all bosses
-the id of its job instead; each of them compares the jobs that it claims with a set that is nearly always empty.
+A claim notifies nobody: it is the most frequent statement, and nearly no job is followed. A follower sends the id of
+its job to all bosses instead; each of them compares the jobs that it claims with a set that is nearly always empty.
 """
 
 from collections.abc import Iterable

@@ -84,7 +84,7 @@ def _unwrap(handler: Any) -> Any:
 
 @attrs.frozen
 class JobClasses:
-    """The classes of the jobs that handlers of each kind get. The API has its own, which know the boss."""
+    """The classes of the jobs that handlers of each kind get. The API has its own, which have the boss."""
 
     trio: type[LeasedJob[Any]] = LeasedJob
     thread: type[ThreadJob[Any]] = ThreadJob

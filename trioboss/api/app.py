@@ -69,7 +69,7 @@ class App:
     after the last; what it yields is `job.context`. ``middleware``: async functions ``(job, call_next)`` around every
     handler of the app, the first one outermost.
 
-    ``label``: the name under which the database remembers what belongs to the app, by default ``module:name``. An app
+    ``label``: the name under which the database has what belongs to the app, by default ``module:name``. An app
     creates, changes and prunes what has its label, and nothing else. All versions of an app need the same label, and
     each app of a database a label of its own: ``trioboss migrate --prune`` refuses an app without one, because modules
     of two programs may have the same name.

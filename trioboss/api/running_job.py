@@ -27,7 +27,7 @@ D = TypeVar("D")
 
 @attrs.define(eq=False)
 class Surroundings:
-    """The values that all jobs of a worker share, and that the actors need not know."""
+    """The values that all jobs of a worker share, and that the actors do not need."""
 
     boss: "Boss"
     context: Any = None

@@ -1,4 +1,4 @@
-"""The decorated function of `app.worker`: a handler that knows how to send jobs to itself."""
+"""The decorated function of `app.worker`: a handler with methods that send jobs to its own queue."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ class Task(Generic[D]):
         """
         try:
             encoded = self.encode(cast("D", data))
-        except Exception as error:  # a decoder of the program raises what it likes
+        except Exception as error:  # a decoder of the program may raise anything
             if not self._can_read(data):
                 raise UsageError(
                     f"schedule: every job would fail, because the worker of queue {self.queue!r} cannot read its "

@@ -48,7 +48,7 @@ async def measure_database(boss: Boss) -> Mapping[str, Mapping[str, float]]:
                 for name, size, age, served, blocked in await _read(conn, boss, "measure_queues"):
                     measured.add("queue_size", name, size)
                     measured.add("oldest_age_seconds", name, round(age, 3))
-                    # A series that is 0 tells that all is well; one that is absent tells nothing.
+                    # A series that is 0 means that all is well; one that is absent means nothing.
                     measured.add("unserved_jobs", name, 0 if served else size)
                     if blocked is not None:
                         measured.add("blocked_keys", name, blocked)

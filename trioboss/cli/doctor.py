@@ -105,7 +105,7 @@ def _run_check(check: str, run: Callable[[], Iterable[Finding]]) -> Iterator[Fin
 def _examine_schema(args: argparse.Namespace, error: SchemaOutOfDate) -> Iterator[Finding]:
     with SyncBoss(args.dsn, schema=args.schema, migrate=False) as boss:
         if not error.found and has_lost_its_version(boss):
-            text = f"{boss.schema!r} does not know its version, and cannot be migrated"
+            text = f"{boss.schema!r} has no row with its version, and cannot be migrated"
             yield Finding("schema", "failure", text, "repair what `drift` has found")
             yield from _run_check("drift", lambda: _compare(boss))
             return

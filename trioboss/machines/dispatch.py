@@ -44,7 +44,7 @@ _WAIT_FOR_ROOM = Wait(math.inf, for_room=True)
 
 @attrs.define
 class DispatchMachine:
-    """The state of one queue, as its dispatcher was told of it.
+    """The state of one queue, as its dispatcher has reported it.
 
     Invariants:
 
@@ -52,9 +52,9 @@ class DispatchMachine:
     - The dispatcher waits without a deadline only after this order of events: its idle marker was committed; a claim
       was sent; the claim returned fewer jobs than it asked for; the doorbell has not rung since. The sender of any job
       that can run now has then seen the marker, and notifies.
-    - It does not ask for the next due time as long as it was told of every change: the marker was set since the last
+    - It does not ask for the next due time as long as no change can be missing: the marker was set since the last
       answer, and every notification said when its job is due. Without the marker it asks every few milliseconds.
-    - Before it claims again, it recovers leases that it may have and does not know of.
+    - Before it claims again, it recovers leases that it may have and has no record of.
     - A claim that begins after a position is followed by one from the beginning, at the latest at `_onward_until`.
     """
 
@@ -76,7 +76,7 @@ class DispatchMachine:
     awaits_bulk_poll: bool = False
     """The bulk poller sets the marker and polls for this dispatcher, which only reacts to its doorbell until then."""
     leases_unknown: bool = False
-    """There may be leases of this worker in the database that it does not know of, or has given up."""
+    """There may be leases of this worker in the database of which it has no record, or that it has given up."""
     keyed: bool = False
     """Jobs of the queue wait for each other: to settle one may make another ready."""
 
@@ -107,7 +107,7 @@ class DispatchMachine:
         """Whether the next claim may begin after the last job of the one before."""
         return self._onward_until > -math.inf
 
-    # -- what the dispatcher is told
+    # -- events
 
     def ring(self, now: float, delay: float | None = None) -> None:
         """A job is due in ``delay`` seconds; 0: ready now; None: unknown change, ask for the next due time, too."""
@@ -221,7 +221,7 @@ class DispatchMachine:
     def _claim(self, now: float, room: int, pending: Pending) -> DatabaseCommand:
         if self.leases_unknown:
             # Settled first: a job that has failed may have been leased to us again by the claim whose answer was lost.
-            # As long as its failure waits here, it would be taken for the attempt that we know.
+            # As long as its failure waits here, it would be taken for the attempt on record.
             return Settle() if pending.since is not None else Recover()
         is_due = now >= self.due
         saturated = self._full_claims >= _SATURATED

@@ -1,6 +1,6 @@
 """Decides when the listener pings, polls, or connects again; actors/listener.py carries it out.
 
-Notifications can stop without an error. So the listener asks itself, in three ways:
+Notifications can stop without an error. The listener checks for that in three ways:
 
 - A poll, on connect and then every 20 s, also sends a *probe*: a notification to the listener itself. If it does not
   arrive within 3 s, the connection is broken, and the listener connects again. If no probe ever arrived on the first

@@ -43,7 +43,7 @@ def _describe(spark: SparkSession, description: str) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with suppress(Exception):  # Java may have ended, and the caller wants the first error
+        with suppress(Exception):  # Java may have ended, and the caller gets the first error
             _restore(spark, before)
         raise
     _restore(spark, before)

@@ -66,7 +66,7 @@ class HistoryReader:
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one share. In a task."""
         assert isinstance(partition, SharePartition)
-        # A task learns its query from Spark's context, which is that of the thread in which it runs.
+        # A task reads its query from Spark's context, which is that of the thread in which it runs.
         execution = None if partition.plan is None else execution_of_task(partition.plan)
         return decode_chunks(lambda: self._read_chunks(partition, execution), self._schema, self._query)
 

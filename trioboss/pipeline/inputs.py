@@ -81,7 +81,7 @@ def _is_splittable(spark: SparkSession, name: str) -> bool:
     """Whether several tasks can read a CSV file: it is large, and every row of it is one line.
 
     A quoted value may have line breaks in it. Spark then reads the file in one task, because in the middle of a file
-    it cannot know whether a line break is within quotes. If every line has an even number of quotes, none is.
+    it cannot decide whether a line break is within quotes. If every line has an even number of quotes, none is.
     """
     if (
         name.endswith(_PACKED)

@@ -1,7 +1,7 @@
 """The run-time settings of our own sessions, with the reason for each. A setting in the user's dsn overrides ours.
 
 They are applied by one ``select set_config(...)`` after connecting and not as start-up ``options``, because pgbouncer
-refuses a connection with options it does not know. A transaction pooler assigns us another server session for each
+refuses a connection with options unknown to it. A transaction pooler assigns us another server session for each
 transaction, so behind one only the settings that the pooler tracks are applied: any other would stay behind in a
 session that other clients use.
 """

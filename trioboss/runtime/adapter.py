@@ -45,7 +45,7 @@ _SHORT_KEEPALIVES = {
 # Seconds that a leader leads without a poll: longer than the 20 s between two polls, so that it stays the leader. If
 # its session ends, the next candidate that polls leads.
 _LEADERSHIP = 30.0
-# The same behind a pooler, where no lock tells that the leader died, and polls are more frequent.
+# The same behind a pooler, where no lock shows that the leader died, and polls are more frequent.
 _POLLED_LEADERSHIP = 8.0
 _LISTENER_TIMEOUT = 4.0  # seconds that the server has to answer a listener
 _NO_ANSWER = f"the server has not answered the listener within {_LISTENER_TIMEOUT:g} s"
@@ -86,7 +86,7 @@ class BossIdentity:
 
     @property
     def lock(self) -> int | None:
-        """The advisory lock of its presence: 63 bits of its random id. None where only a time tells its presence."""
+        """The advisory lock of its presence: 63 bits of its random id. None where only a time shows its presence."""
         # 63 bits: an advisory lock is a signed bigint.
         return None if self.is_pooled else self.id.int & (1 << 63) - 1
 

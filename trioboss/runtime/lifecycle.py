@@ -162,7 +162,8 @@ class Runtime:
     async def _run_worker(self, worker: Worker, *, task_status: trio.TaskStatus[None]) -> None:
         if self._stopping:
             raise UsageError("this boss is stopping: it takes no more workers")
-        # The router knows the worker before the queues are read: a queue that is created meanwhile is not missed.
+        # The worker is registered with the router before the queues are read: a queue that is created meanwhile is not
+        # missed.
         self.router.workers[worker.id] = worker
         try:
             queues = await self._read_queues()

@@ -95,7 +95,7 @@ class SendBatcher:
             if send in waiting:
                 waiting.remove(send)
                 raise
-            # It is in a statement that is under way: only its end tells whether the job was sent.
+            # It is in a statement that is under way: only its end shows whether the job was sent.
             with trio.move_on_after(_CANCEL_GRACE, shield=True):
                 await send.wait()
             if send.state is not _State.SENT:

@@ -333,7 +333,8 @@ class ClaimOperations:
         if not queue.policy.is_keyed:
             statements = bind(claim if request.after is None else "claim_onward")
         elif bounded or not request.by_priority:
-            # admit_and_claim.sql knows neither bounds nor the order of sending: admit first, and claim what is ready.
+            # admit_and_claim.sql supports neither bounds of priority nor the order of sending: admit first, and claim
+            # what is ready.
             statements = bind("lock_admission", "admit", claim)
         else:
             statements = bind("lock_admission", "admit_and_claim")

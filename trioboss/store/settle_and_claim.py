@@ -86,7 +86,7 @@ class SettleAndClaimOperations:
             queue = yield from self._context.find(name)
             if request is None or not (queue.policy.is_keyed or is_bulk):
                 return (yield from self._settle_unlocked(name, settlements))
-            # Settling and claiming were two transactions here, and the error does not tell which of them failed. It is
+            # Settling and claiming were two transactions here, and the error does not show which of them failed. It is
             # raised: the dispatcher then sends the outcomes again, and recovers leases that it may have.
         if is_rejected(error) and not is_bulk:
             return (yield from self._settle_despite(name, settlements, request, error))

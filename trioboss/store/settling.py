@@ -40,8 +40,9 @@ LOCK_WAIT = "200ms"
 _SHORT_LOCK_WAIT = "20ms"
 # After so many settlements that waited in vain, all that are left are postponed without another try.
 _MOST_WAITS = 10
-# How many attempts one statement fails or releases. Its joins compare each with each, because the planner cannot know
-# how many there are: the 4,000 of a worker that was killed, or stops, took half a minute at once, and 1 s in pieces.
+# How many attempts one statement fails or releases. Its joins compare each with each, because the planner cannot
+# estimate how many there are: the 4,000 of a worker that was killed, or stops, took half a minute at once, and 1 s in
+# pieces.
 _PIECE = 100
 # The beginning of the errors that `_settle_alone` writes in the place of an output or error that was rejected.
 _UNWRITABLE = '{"message": "its '
@@ -65,7 +66,7 @@ class SettlePlan:
 
     def read(self, results: Sequence[PGresult]) -> tuple[dict[UUID, JobState], bool]:
         """The new states of the jobs that were settled; and whether completing was declined: the queue is not as it was
-        cached, it wants completion jobs now, or keeps its completed jobs.
+        cached, it gets completion jobs now, or keeps its completed jobs.
         """
         rest = list(results)
         settled: dict[UUID, JobState] = {}

@@ -1,6 +1,6 @@
 """The chaos run: kill, stop and cut off everything at once, then check that every promise held.
 
-queues          the queues, and what the checker knows about them
+queues          the queues, and the checker's record of them
 plan            how many jobs of which policies, how many faults of which kind; everything follows from one seed
 journal         what each process records: each line is one `write` to an O_APPEND file, so it survives SIGKILL
 producer        sends jobs, partly in transactions of its own

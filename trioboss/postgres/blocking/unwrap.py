@@ -90,7 +90,7 @@ def unwrap_foreign(given: Any) -> BlockingConnection:
 def _find_raw(connection: Any) -> Any:
     """The driver's connection of an SQLAlchemy Connection, in the transaction that its next statement would begin."""
     if not connection.in_transaction():
-        # Otherwise SQLAlchemy would not know of the transaction, and its commit() would do nothing.
+        # Otherwise SQLAlchemy would have no record of the transaction, and its commit() would do nothing.
         connection.begin()
     return connection.connection.driver_connection
 

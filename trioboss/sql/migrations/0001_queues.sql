@@ -155,7 +155,7 @@ END $$;
 
 CREATE TRIGGER renew_revision BEFORE UPDATE ON trioboss.queue FOR EACH ROW EXECUTE FUNCTION trioboss.renew_revision();
 
--- Workers learn of queues that were created, changed or deleted by a notification.
+-- A notification tells workers which queues were created, changed or deleted.
 CREATE FUNCTION trioboss.notify_queues_changed() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

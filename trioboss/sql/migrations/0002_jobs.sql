@@ -194,7 +194,8 @@ CREATE TABLE trioboss.live_job (
     -- Values that few jobs have: error, failures and failed_on of its last failure; progress; source of a dead letter;
     -- redriven, the id of the job that failed, of one that was redriven; singleton_on of a throttled job.
     notes         trioboss.job_notes,
-    -- The same id twice is one job (P4): a send with the id of a live job is refused. All statements that are given ids.
+    -- The same id twice is one job (P4): a send with the id of a live job is refused. All statements that are given
+    -- ids.
     CONSTRAINT live_job_pkey PRIMARY KEY (queue, id) WITH (deduplicate_items = off)
 ) PARTITION BY LIST (queue);
 
@@ -208,7 +209,7 @@ ALTER TABLE trioboss.live_job ALTER COLUMN notes SET STORAGE EXTERNAL;
 
 -- claim.sql: the jobs that can run now, in the order in which they should. A claim reads at most `limit` entries,
 -- besides those that other sessions have locked: so its cost does not depend on the backlog. poll.sql finds by it ready
--- jobs of which no notification told (P8).
+-- jobs of which no notification was received (P8).
 CREATE INDEX live_job_ready ON trioboss.live_job (queue, priority DESC, seq) WITH (deduplicate_items = off)
     WHERE readiness = 'ready';
 

@@ -53,7 +53,7 @@ CREATE TABLE trioboss.warning (
     count     trioboss.amount NOT NULL DEFAULT 1
 );
 
--- The actions of people from the dashboard: each row is written with the change it tells of. Kept for 90 days.
+-- The actions of people from the dashboard: each row is written with the change that it records. Kept for 90 days.
 CREATE TABLE trioboss.audit (
     id         uuid PRIMARY KEY DEFAULT trioboss.make_id(),
     at         trioboss.instant NOT NULL DEFAULT now(),

@@ -1,2 +1,2 @@
--- The names of the queues that want a job for an event.
+-- The names of the queues that get a job for an event.
 SELECT queue FROM trioboss.subscription WHERE event = :event::text ORDER BY queue;

@@ -24,7 +24,7 @@ WITH target AS MATERIALIZED (
     SELECT min(seq), priority, :queue, backlog
     FROM (
         -- A role that only sends may not read the backlogs of jobs, so they come from the stage. Joined by grouping:
-        -- the planner cannot know how many rows there are, and would compare each with each.
+        -- the planner cannot estimate how many rows there are, and would compare each with each.
         SELECT max(seq) AS seq, max(priority) AS priority, max(backlog) AS backlog
         FROM (SELECT id, seq, NULL::int AS priority, NULL::text AS backlog FROM released WHERE readiness = 'waiting'
               UNION ALL

@@ -1,5 +1,5 @@
 -- The time, and which transactions have committed by now, as a pg_snapshot: a page that counts jobs hands it on to the
--- action, which leaves jobs of all others alone. pg_current_snapshot knows no subtransactions (savepoints), which have
+-- action, which leaves jobs of all others alone. pg_current_snapshot has no subtransactions (savepoints), which have
 -- numbers of their own: those in progress are found by their status, among the last 50,000 numbers. A transaction that
 -- ends meanwhile has committed before the next statement counts. A standby knows less of them: there only those count
 -- as committed that are older than all in progress.
