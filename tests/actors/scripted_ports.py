@@ -53,8 +53,6 @@ class SentStatement:
     queue: str
     settlements: Settlements
     request: ClaimRequest | None
-    promote_due: bool
-    idle: bool | None
     notify: str | None
 
 
@@ -157,16 +155,14 @@ class ScriptedWork:
         settlements: Settlements,
         request: ClaimRequest | None,
         *,
-        promote_due: bool,
-        idle: bool | None,
         notify: str | None,
     ) -> SettledAndClaimed:
         now = trio.current_time()
         assert request is None or request.worker in self.registered
-        self.statements.append(SentStatement(now, queue, settlements, request, promote_due, idle, notify))
+        self.statements.append(SentStatement(now, queue, settlements, request, notify))
         fault = await self._arrive("settle_and_claim")
         settled = self._settle(settlements)
-        claim = None if request is None else self._claim(queue, request, promote_due=promote_due)
+        claim = None if request is None else self._claim(queue, request)
         await self._leave(fault)
         return SettledAndClaimed(settled, claim)
 
@@ -189,9 +185,9 @@ class ScriptedWork:
         self.add(attrs.evolve(job, state=JobState.RETRY, readiness=Readiness.READY))
         return JobState.RETRY
 
-    def _claim(self, queue: str, request: ClaimRequest, *, promote_due: bool) -> ClaimResult:
+    def _claim(self, queue: str, request: ClaimRequest) -> ClaimResult:
         now = trio.current_time()
-        if promote_due:
+        if request.promote_due:
             self.add(*(job for due, job in self.deferred if due <= now and job.queue == queue))
             self.deferred = [(due, job) for due, job in self.deferred if due > now or job.queue != queue]
         ready = self.jobs.get(queue, deque())

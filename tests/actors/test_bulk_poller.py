@@ -57,7 +57,7 @@ async def test_a_dispatcher_that_is_rung_before_the_answer_claims_and_sets_its_o
         await trio.testing.wait_all_tasks_blocked()
 
         assert done == ["rung"]
-        assert work.statements[0].idle is True
+        assert work.statements[0].request.idle is True
 
 
 async def test_a_bulk_poll_that_fails_is_repeated(work, open_worker, handler, done):

@@ -26,7 +26,8 @@ async def test_it_claims_once_and_then_waits(work, open_worker):
         assert len(work.statements) == 1
         (claim,) = work.statements
 
-    assert (claim.request.limit, claim.promote_due, claim.idle, claim.notify) == (5, True, True, "*busy")
+    request = claim.request
+    assert (request.limit, request.promote_due, request.idle, claim.notify) == (5, True, True, "*busy")
 
 
 async def test_a_notification_starts_a_job_at_once(work, open_worker):
@@ -87,7 +88,7 @@ async def test_while_it_is_saturated_it_has_no_idle_marker(work, open_worker):
     async with open_worker(do_nothing, concurrency=10):
         await work.until(lambda: len(work.outcomes) == 50)
         await trio.testing.wait_all_tasks_blocked()
-        marks = [claim.idle for claim in claims(work) if claim.idle is not None]
+        marks = [claim.request.idle for claim in claims(work) if claim.request.idle is not None]
 
     assert marks == [True, False, True]
 

@@ -141,7 +141,7 @@ async def test_after_a_reconnect_every_dispatcher_claims_and_sets_its_marker_aga
         router.reconnected()
         await trio.testing.wait_all_tasks_blocked()
 
-        assert work.statements[-1].idle is True
+        assert work.statements[-1].request.idle is True
 
 
 async def test_after_a_reconnect_leases_are_checked_and_those_with_heartbeats_renewed(

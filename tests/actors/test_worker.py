@@ -305,7 +305,7 @@ async def test_the_idle_marker_is_set_again_in_a_queue_that_was_recreated_unnoti
         assert len(work.statements) == before
         worker.set_queues(created("q", at=LONG_AGO.replace(year=2027)))
         await trio.testing.wait_all_tasks_blocked()
-        again = [statement.idle for statement in work.statements[before:]]
+        again = [statement.request and statement.request.idle for statement in work.statements[before:]]
 
     assert again == [True]
 

@@ -12,8 +12,8 @@ from typing import Literal
 import attrs
 
 from trioboss.machines.dispatch import DispatchMachine
-from trioboss.machines.dispatch_commands import Claim, DatabaseCommand, Pending, Recover, Stop, Wait
-from trioboss.model.settle_and_claim import Position
+from trioboss.machines.dispatch_commands import DatabaseCommand, Pending, Recover, Stop, Wait
+from trioboss.model.settle_and_claim import ClaimRequest, Position
 
 LONGEST_PAUSE = 11.0  # seconds: no pause after a failure is longer
 CAPACITY = 2  # jobs that can run at once
@@ -189,7 +189,7 @@ class World:
         return None
 
     def begin(self, statement: DatabaseCommand) -> None:
-        if isinstance(statement, Claim):
+        if isinstance(statement, ClaimRequest):
             assert 0 < statement.limit <= self.room
             assert not self.machine.is_absent
             assert not self.has_stopped, "a dispatcher that stops has claimed"
@@ -206,7 +206,7 @@ class World:
         return {id for id, attempt in self.leases.items() if (id, attempt) not in here}
 
     def set_marker(self) -> None:
-        if isinstance(self.statement, Claim) and self.statement.idle is not None:
+        if isinstance(self.statement, ClaimRequest) and self.statement.idle is not None:
             self.marker = self.statement.idle
         self.is_marked = True
 
@@ -218,7 +218,7 @@ class World:
                 self.ready.append(id)
         for outcome in self.carried:
             self._settle(outcome)
-        if isinstance(self.statement, Claim):
+        if isinstance(self.statement, ClaimRequest):
             self._claim(self.statement)
         self.is_executed, self.executed_at = True, self.now
 
@@ -231,7 +231,7 @@ class World:
         elif self.behind:
             self.ready.append(self.behind.pop(0))
 
-    def _claim(self, claim: Claim) -> None:
+    def _claim(self, claim: ClaimRequest) -> None:
         if claim.promote_due:
             self.ready += [id for due, id in self.deferred if due <= self.now]
             self.deferred = [(due, id) for due, id in self.deferred if due > self.now]
@@ -250,7 +250,7 @@ class World:
         """``slow``: the claim has passed over many entries of jobs that were claimed before."""
         assert self.is_executed
         self.slack = max(self.slack, self.now - self.executed_at)
-        if isinstance(self.statement, Claim):
+        if isinstance(self.statement, ClaimRequest):
             claimed, next_due = self.found
             self.running |= {id: self.leases[id] for id in claimed}
             self.machine.claimed(len(claimed), next_due, self.now, keyed=keyed, took=1.0 if slow else 0.0)

@@ -3,22 +3,23 @@
 import math
 
 from trioboss.machines.dispatch import DispatchMachine
-from trioboss.machines.dispatch_commands import Claim, Recover, Settle, Wait
+from trioboss.machines.dispatch_commands import Recover, Settle, Wait
+from trioboss.model.settle_and_claim import ClaimRequest
 
 INTERVAL = 0.005
 BURST = 10
-CLAIM = Claim(5, promote_due=True, idle=True, find_next_due=True)
+CLAIM = ClaimRequest(5, promote_due=True, idle=True, find_next_due=True)
 
 
 def become_idle(machine: DispatchMachine, now: float = 0.0) -> None:
-    while isinstance(machine.plan(now, 5), Claim):
+    while isinstance(machine.plan(now, 5), ClaimRequest):
         machine.claimed(0, None, now)
 
 
 def test_the_first_claim_promotes_due_jobs_and_sets_the_idle_marker():
     machine = DispatchMachine()
 
-    assert machine.plan(0.0, 5) == Claim(5, promote_due=True, idle=True, find_next_due=True)
+    assert machine.plan(0.0, 5) == ClaimRequest(5, promote_due=True, idle=True, find_next_due=True)
 
 
 def test_one_fruitless_claim_after_the_marker_is_enough_to_wait():
@@ -34,7 +35,7 @@ def test_a_notification_needs_no_second_marker():
     become_idle(machine)
     machine.ring(1.0)
 
-    assert machine.plan(1.0, 5) == Claim(5, promote_due=False, idle=None, find_next_due=True)
+    assert machine.plan(1.0, 5) == ClaimRequest(5, promote_due=False, idle=None, find_next_due=True)
 
 
 def test_a_notification_of_a_ready_job_needs_no_question_for_the_next_due_time():
@@ -42,7 +43,7 @@ def test_a_notification_of_a_ready_job_needs_no_question_for_the_next_due_time()
     become_idle(machine)
     machine.ring(1.0, delay=0.0)
 
-    assert machine.plan(1.0, 5) == Claim(5, promote_due=False, idle=None, find_next_due=False)
+    assert machine.plan(1.0, 5) == ClaimRequest(5, promote_due=False, idle=None, find_next_due=False)
 
 
 def test_a_claim_that_did_not_ask_for_the_next_due_time_forgets_none():
@@ -55,7 +56,7 @@ def test_a_claim_that_did_not_ask_for_the_next_due_time_forgets_none():
     machine.claimed(1, None, 11.0)
 
     assert machine.plan(11.0, 5) == Wait(13.0)
-    assert machine.plan(13.0, 5) == Claim(5, promote_due=True, idle=None, find_next_due=True)
+    assert machine.plan(13.0, 5) == ClaimRequest(5, promote_due=True, idle=None, find_next_due=True)
 
 
 def test_a_job_that_became_due_during_a_claim_is_claimed_at_once():
@@ -65,7 +66,7 @@ def test_a_job_that_became_due_during_a_claim_is_claimed_at_once():
     machine.plan(1.0, 5)
     machine.claimed(1, 0.0, 1.0)
 
-    assert machine.plan(1.0, 5) == Claim(5, promote_due=True, idle=None, find_next_due=True)
+    assert machine.plan(1.0, 5) == ClaimRequest(5, promote_due=True, idle=None, find_next_due=True)
 
 
 def test_while_senders_do_not_notify_the_next_due_time_is_asked_for_every_ten_milliseconds():
@@ -74,7 +75,7 @@ def test_while_senders_do_not_notify_the_next_due_time_is_asked_for_every_ten_mi
     for millisecond in range(40):
         now = millisecond / 1000
         claim = machine.plan(now, 5)
-        assert isinstance(claim, Claim)
+        assert isinstance(claim, ClaimRequest)
         if claim.find_next_due:
             asked.append(millisecond)
         machine.claimed(5, None, now)
@@ -87,7 +88,7 @@ def test_a_full_claim_is_followed_by_another_at_once():
     machine.plan(0.0, 5)
     machine.claimed(5, None, 0.0)
 
-    assert isinstance(machine.plan(0.0, 5), Claim)
+    assert isinstance(machine.plan(0.0, 5), ClaimRequest)
 
 
 def test_after_two_full_claims_the_marker_is_removed_and_before_waiting_it_is_set_again():
@@ -95,7 +96,7 @@ def test_after_two_full_claims_the_marker_is_removed_and_before_waiting_it_is_se
     markers = []
     for count in (5, 5, 5, 5, 3, 0):
         claim = machine.plan(0.0, 5)
-        assert isinstance(claim, Claim)
+        assert isinstance(claim, ClaimRequest)
         markers.append(claim.idle)
         machine.claimed(count, None, 0.0)
 
@@ -109,7 +110,7 @@ def test_before_it_waits_again_it_asks_for_the_next_due_time_however_shortly_it_
         machine.plan(0.0, 5)
         machine.claimed(count, None, 0.0)
 
-    assert machine.plan(0.0, 5) == Claim(5, promote_due=False, idle=True, find_next_due=True)
+    assert machine.plan(0.0, 5) == ClaimRequest(5, promote_due=False, idle=True, find_next_due=True)
 
 
 def test_it_waits_exactly_until_the_next_deferred_job_is_due():
@@ -118,7 +119,7 @@ def test_it_waits_exactly_until_the_next_deferred_job_is_due():
     machine.claimed(0, 2.5, 10.0)
 
     assert machine.plan(10.0, 5) == Wait(12.5)
-    assert machine.plan(12.5, 5) == Claim(5, promote_due=True, idle=None, find_next_due=True)
+    assert machine.plan(12.5, 5) == ClaimRequest(5, promote_due=True, idle=None, find_next_due=True)
 
 
 def test_a_deferred_job_that_is_notified_during_a_claim_is_not_forgotten():
@@ -153,7 +154,7 @@ def test_a_deferred_job_that_comes_due_while_there_is_no_room_waits_for_room():
     machine.claimed(0, 2.0, 10.0)
 
     assert machine.plan(12.0, 0) == Wait(math.inf, for_room=True)
-    assert machine.plan(13.0, 1) == Claim(1, promote_due=True, idle=None, find_next_due=True)
+    assert machine.plan(13.0, 1) == ClaimRequest(1, promote_due=True, idle=None, find_next_due=True)
 
 
 def test_a_flood_of_notifications_costs_ten_claims_and_then_one_in_five_milliseconds():
@@ -162,7 +163,7 @@ def test_a_flood_of_notifications_costs_ten_claims_and_then_one_in_five_millisec
     for millisecond in range(2000):
         now = millisecond / 1000
         machine.ring(now)
-        if isinstance(machine.plan(now, 5), Claim):
+        if isinstance(machine.plan(now, 5), ClaimRequest):
             machine.claimed(0, None, now)
             asked.append(now)
 
@@ -180,7 +181,7 @@ def test_after_a_quiet_second_a_few_claims_are_free_again():
     assert machine.plan(0.0, 5) == Wait(INTERVAL)
     for _ in range(BURST):
         machine.ring(1.0)
-        assert isinstance(machine.plan(1.0, 5), Claim)
+        assert isinstance(machine.plan(1.0, 5), ClaimRequest)
         machine.claimed(0, None, 1.0)
 
 
@@ -189,23 +190,23 @@ def test_notifications_of_jobs_that_the_last_claim_has_brought_delay_no_claim():
     for _ in range(1000):
         for found in (1, 0):
             machine.ring(0.0)
-            assert isinstance(machine.plan(0.0, 5), Claim)
+            assert isinstance(machine.plan(0.0, 5), ClaimRequest)
             machine.claimed(found, None, 0.0)
 
 
 def test_claims_that_find_jobs_are_never_delayed():
     machine = DispatchMachine()
     for _ in range(1000):
-        assert isinstance(machine.plan(0.0, 5), Claim)
+        assert isinstance(machine.plan(0.0, 5), ClaimRequest)
         machine.claimed(5, None, 0.0)
 
 
-def recover_and_claim(machine: DispatchMachine, now: float) -> Claim:
+def recover_and_claim(machine: DispatchMachine, now: float) -> ClaimRequest:
     command = machine.plan(now, 5)
     if isinstance(command, Recover):
         machine.recovered()
         command = machine.plan(now, 5)
-    assert isinstance(command, Claim)
+    assert isinstance(command, ClaimRequest)
     return command
 
 
@@ -231,7 +232,7 @@ def test_a_dispatcher_whose_presence_is_lost_claims_nothing_until_it_is_connecte
     assert machine.plan(1.0, 5) == Wait(math.inf)
     machine.presence_regained()
 
-    assert machine.plan(1.0, 5) == Claim(5, promote_due=False, idle=True, find_next_due=True)
+    assert machine.plan(1.0, 5) == ClaimRequest(5, promote_due=False, idle=True, find_next_due=True)
 
 
 def test_an_outage_may_last_for_days():

@@ -8,7 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from trioboss.machines.dispatch_commands import Claim, Wait
+from trioboss.machines.dispatch_commands import Wait
+from trioboss.model.settle_and_claim import ClaimRequest
 
 Step = Callable[[World], None]
 
@@ -241,7 +242,7 @@ class Dispatching(RuleBasedStateMachine):
 
     @invariant()
     def one_statement_at_a_time(self) -> None:
-        if isinstance(self.world.statement, Claim):
+        if isinstance(self.world.statement, ClaimRequest):
             assert self.world.copied().machine.plan(self.world.now, 3) == Wait(math.inf)
 
     @invariant()

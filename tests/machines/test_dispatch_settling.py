@@ -5,7 +5,8 @@ import math
 from test_dispatch_machine import CLAIM, become_idle
 
 from trioboss.machines.dispatch import DispatchMachine
-from trioboss.machines.dispatch_commands import Claim, Pending, Recover, Settle, Stop, Wait
+from trioboss.machines.dispatch_commands import Pending, Recover, Settle, Stop, Wait
+from trioboss.model.settle_and_claim import ClaimRequest
 
 # -- settling
 
@@ -94,7 +95,7 @@ def test_a_dispatcher_without_jobs_claims_with_an_outcome_that_may_make_one_read
     machine = DispatchMachine()
     become_idle(machine)
 
-    assert isinstance(machine.plan(7.0, 5, Pending(since=7.0, frees_jobs=True)), Claim)
+    assert isinstance(machine.plan(7.0, 5, Pending(since=7.0, frees_jobs=True)), ClaimRequest)
 
 
 def test_a_dispatcher_of_a_keyed_queue_claims_with_every_outcome():
@@ -102,7 +103,7 @@ def test_a_dispatcher_of_a_keyed_queue_claims_with_every_outcome():
     machine.plan(0.0, 5)
     machine.claimed(1, None, 0.0, keyed=True)
 
-    assert isinstance(machine.plan(7.0, 5, Pending(since=7.0)), Claim)
+    assert isinstance(machine.plan(7.0, 5, Pending(since=7.0)), ClaimRequest)
 
 
 def test_a_dispatcher_whose_presence_is_lost_settles_all_the_same():
@@ -225,4 +226,4 @@ def test_leases_of_a_claim_whose_answer_was_not_read_are_recovered_before_the_ne
 
     assert machine.plan(1.0, 5) == Recover()
     machine.recovered()
-    assert isinstance(machine.plan(1.0, 5), Claim)
+    assert isinstance(machine.plan(1.0, 5), ClaimRequest)

@@ -3,8 +3,8 @@
 import math
 
 from trioboss.machines.dispatch import DispatchMachine
-from trioboss.machines.dispatch_commands import Claim, Wait
-from trioboss.model.settle_and_claim import Position
+from trioboss.machines.dispatch_commands import Wait
+from trioboss.model.settle_and_claim import ClaimRequest, Position
 
 
 def saturate(machine: DispatchMachine) -> None:
@@ -16,7 +16,7 @@ def saturate(machine: DispatchMachine) -> None:
 
 def claim_slowly(machine: DispatchMachine, now: float, *, keyed: bool = False) -> None:
     claim = machine.plan(now, 5)
-    assert isinstance(claim, Claim)
+    assert isinstance(claim, ClaimRequest)
     assert claim.after is None
     machine.claimed(5, None, now, keyed=keyed, took=0.1)
     machine.claimed_until(Position(0, 5, 3))
@@ -28,16 +28,16 @@ def test_claims_after_a_slow_one_begin_where_it_ended_for_four_times_as_long():
     claim_slowly(machine, 0.0)
 
     claim = machine.plan(0.1, 5)
-    assert isinstance(claim, Claim)
+    assert isinstance(claim, ClaimRequest)
     assert claim.after == Position(0, 5, 3)
     machine.claimed(5, None, 0.1, took=0.001)
     machine.claimed_until(Position(0, 10))
     claim = machine.plan(0.39, 5)
-    assert isinstance(claim, Claim)
+    assert isinstance(claim, ClaimRequest)
     assert claim.after == Position(0, 10, 3)
     machine.claimed(5, None, 0.39, took=0.001)
     claim = machine.plan(0.4, 5)
-    assert isinstance(claim, Claim)
+    assert isinstance(claim, ClaimRequest)
     assert claim.after is None
 
 
@@ -57,7 +57,7 @@ def test_a_claim_without_keys_that_begins_onward_and_is_not_full_is_followed_by_
     machine.claimed(0, None, 0.1)
 
     claim = machine.plan(0.1, 5)
-    assert isinstance(claim, Claim)
+    assert isinstance(claim, ClaimRequest)
     assert claim.after is None
 
 
@@ -71,7 +71,7 @@ def test_a_claim_with_keys_that_begins_onward_and_is_not_full_waits_to_begin_ane
     assert machine.plan(0.1, 5) == Wait(0.4)
     machine.ring(0.2)
     claim = machine.plan(0.2, 5)
-    assert isinstance(claim, Claim)
+    assert isinstance(claim, ClaimRequest)
     assert claim.after == Position(0, 5, 3)
 
 
@@ -92,5 +92,5 @@ def test_a_claim_that_failed_is_followed_by_one_from_the_beginning():
     machine.recovered()
 
     claim = machine.plan(0.2, 5)
-    assert isinstance(claim, Claim)
+    assert isinstance(claim, ClaimRequest)
     assert claim.after is None

@@ -82,10 +82,10 @@ def test_a_queue_that_was_created_again_as_a_keyed_one_is_claimed_again_at_once(
     queue = QueueUnderTest(sessions, "singleton")
     queue.send("a")
     context.remember([as_it_was])
-    ready = ClaimRequest(10, find_next_due=False)
+    ready = ClaimRequest(10, find_next_due=False, promote_due=False)
 
     def claim():
-        operation = settle_and_claim("q", Settlements(), ready, promote_due=False)
+        operation = settle_and_claim("q", Settlements(), ready)
         return sessions.run(OWN, lambda own: operation).claim
 
     first, second = claim(), claim()

@@ -85,7 +85,7 @@ class Subject:
     def claim(self) -> None:
         """A claim that promotes nothing first."""
         operation = self.sessions.store.settle_and_claim.settle_and_claim
-        self.run(operation, Settlements(), ClaimRequest(10), promote_due=False)
+        self.run(operation, Settlements(), ClaimRequest(10, promote_due=False))
 
     def quarantine(self) -> None:
         """Give it options that the database rejects, as plain SQL may have written them before the check was there."""

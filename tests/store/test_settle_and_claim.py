@@ -71,7 +71,7 @@ def waits_for_the_disk(transaction):
 async def test_the_transaction_that_settles_waits_for_the_disk(operations, count, limit, idle):
     settlements = Settlements(completed=[(lease, "null") for lease in leases(count)])
 
-    request = next(operations.settle_and_claim("q", settlements, ClaimRequest(limit=limit), idle=idle))
+    request = next(operations.settle_and_claim("q", settlements, ClaimRequest(limit=limit, idle=idle)))
 
     assert waits_for_the_disk(completing(request))
 
@@ -153,16 +153,16 @@ async def test_the_statements_of_a_claim_are_kept_only_while_its_terms_are_the_s
 
 @pytest.mark.parametrize("find_next_due", [True, False])
 async def test_the_next_due_time_is_found_only_if_it_is_requested(operations, find_next_due):
-    request = ClaimRequest(find_next_due=find_next_due)
+    request = ClaimRequest(find_next_due=find_next_due, promote_due=False)
 
-    batch = next(operations.settle_and_claim("q", Settlements(), request, promote_due=False))
+    batch = next(operations.settle_and_claim("q", Settlements(), request))
 
     assert ("find_next_due" in names_of(batch)) == find_next_due
 
 
 @pytest.mark.parametrize("promote_due", [True, False])
 async def test_due_jobs_are_promoted_before_the_claim_if_that_is_asked_for(operations, promote_due):
-    batch = next(operations.settle_and_claim("q", Settlements(), ClaimRequest(), promote_due=promote_due))
+    batch = next(operations.settle_and_claim("q", Settlements(), ClaimRequest(promote_due=promote_due)))
 
     assert names_of(batch)[0].startswith("promote_due") == promote_due
 

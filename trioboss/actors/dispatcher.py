@@ -25,7 +25,7 @@ from trioboss.errors import DatabaseUnavailable, UnknownQueue
 from trioboss.events import ErrorEvent, QueueWarning
 from trioboss.machines.attempt import CancelReason
 from trioboss.machines.dispatch import DispatchMachine
-from trioboss.machines.dispatch_commands import Claim, DatabaseCommand, Pending, Recover, Settle, Stop, Wait
+from trioboss.machines.dispatch_commands import DatabaseCommand, Pending, Recover, Settle, Stop, Wait
 from trioboss.machines.maintenance import BusyNotifier
 from trioboss.model.policy import KEYED
 from trioboss.model.settle_and_claim import ClaimRequest, SettledAndClaimed
@@ -66,7 +66,7 @@ class Dispatcher:
 
     bell: Doorbell = attrs.field(factory=Doorbell, init=False)
     completer: Completer = attrs.field(init=False)
-    machine: DispatchMachine = attrs.field(factory=DispatchMachine, init=False)
+    machine: DispatchMachine = attrs.field(init=False)
     _timeout: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     """Its deadline is the time until which the database has to answer. During a statement it also shields from every
     other cancellation.
@@ -83,6 +83,7 @@ class Dispatcher:
 
     def __attrs_post_init__(self) -> None:
         self.completer = Completer(self.bell, self._reporter)
+        self.machine = DispatchMachine(self._request)
 
     # -- messages
 
@@ -194,7 +195,7 @@ class Dispatcher:
                 # The deadline has passed while it waited. This raises Cancelled: `run` opens a new scope.
                 await checkpoint()
             match self.machine.plan(now, self._slots.room_for(self.bell), self._pending()):
-                case Claim() | Recover() | Settle() as command:
+                case ClaimRequest() | Recover() | Settle() as command:
                     await self._try(command, now)
                 case Wait() as wait:
                     if wait.for_room:
@@ -242,7 +243,7 @@ class Dispatcher:
         match command:
             case Recover():
                 await self._recover()
-            case Claim():
+            case ClaimRequest():
                 self._reserve(command.limit)
                 self._slots.needs_no_room(self.bell)
                 await self._settle_and_claim(command, now)
@@ -265,7 +266,7 @@ class Dispatcher:
     # -- statements
 
     async def _settle_and_claim(
-        self, claim: Claim | None, sent_at: float, *, postponed: bool = False
+        self, claim: ClaimRequest | None, sent_at: float, *, postponed: bool = False
     ) -> None:
         entries, settlements = self.completer.take_postponed() if postponed else self.completer.take()
         # This is compared before the call: the notification is due once in many statements.
@@ -274,9 +275,7 @@ class Dispatcher:
             answer = await self._port.settle_and_claim(
                 self.queue,
                 settlements,
-                None if claim is None else self._make_request(claim),
-                promote_due=claim is not None and claim.promote_due,
-                idle=None if claim is None else claim.idle,
+                claim,
                 notify=self._busy.due_notification(sent_at) if is_busy_due else None,
             )
         except UnknownQueue:
@@ -298,15 +297,6 @@ class Dispatcher:
             self.machine.answered(trio.current_time())
         else:
             self._receive(answer, sent_at)
-
-    def _make_request(self, claim: Claim) -> ClaimRequest:
-        # The same object as long as nothing changes: the store keeps the statement that it made of it.
-        kept = self._request
-        if (kept.limit, kept.find_next_due, kept.after) != (claim.limit, claim.find_next_due, claim.after):
-            self._request = attrs.evolve(
-                kept, limit=claim.limit, find_next_due=claim.find_next_due, after=claim.after
-            )
-        return self._request
 
     def _receive(self, answer: SettledAndClaimed, sent_at: float) -> None:
         """Hand the claimed jobs to the slots."""

@@ -68,11 +68,11 @@ class WorkPort(LeasePort, Protocol):
         settlements: Settlements,
         request: ClaimRequest | None,
         *,
-        promote_due: bool,
-        idle: bool | None,
         notify: str | None,
     ) -> SettledAndClaimed:
-        """Settle outcomes and claim jobs, in one round trip. The caller limits the time."""
+        """Settle outcomes, and claim jobs unless ``request`` is None, in one round trip; ``notify`` is sent on the
+        channel. The caller limits the time.
+        """
 
     async def recover_unseen(self, queue: str, worker: UUID, known: Sequence[UUID]) -> None:
         """Queue the jobs again that are leased to the worker, other than the known ones."""

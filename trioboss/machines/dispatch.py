@@ -6,7 +6,6 @@ from typing import TypeVar
 import attrs
 
 from trioboss.machines.dispatch_commands import (
-    Claim,
     Command,
     DatabaseCommand,
     Pending,
@@ -15,7 +14,7 @@ from trioboss.machines.dispatch_commands import (
     Stop,
     Wait,
 )
-from trioboss.model.settle_and_claim import Position
+from trioboss.model.settle_and_claim import ClaimRequest, Position
 
 __all__ = ["DispatchMachine"]
 
@@ -58,6 +57,8 @@ class DispatchMachine:
     - A claim that begins after a position is followed by one from the beginning, at the latest at `_onward_until`.
     """
 
+    _request: ClaimRequest = attrs.field(factory=ClaimRequest)
+    """The last claim, or what all claims have in common, before the first."""
     may_have_jobs: bool = True
     """There may be jobs that no claim has tried to take."""
     due_unknown: bool = True
@@ -100,7 +101,7 @@ class DispatchMachine:
     @property
     def is_claiming(self) -> bool:
         """Whether a claim is under way."""
-        return isinstance(self._under_way, Claim)
+        return isinstance(self._under_way, ClaimRequest)
 
     @property
     def goes_onward(self) -> bool:
@@ -121,7 +122,7 @@ class DispatchMachine:
         """The marker may be gone from the database: set it again before waiting."""
         self.has_marker = self.awaits_bulk_poll = False
         self.may_have_jobs = self.due_unknown = True
-        if isinstance(self._under_way, Claim):
+        if isinstance(self._under_way, ClaimRequest):
             # The marker that this claim sets may be lost, too.
             self._under_way = attrs.evolve(self._under_way, idle=None)
 
@@ -140,7 +141,7 @@ class DispatchMachine:
     def await_bulk_poll(self) -> None:
         """The bulk poller will set the marker, and poll. A dispatcher that has leases to recover claims by itself."""
         self.presence_regained()
-        if not (self.leases_unknown or isinstance(self._under_way, Claim | Recover)):
+        if not (self.leases_unknown or isinstance(self._under_way, ClaimRequest | Recover)):
             self.awaits_bulk_poll = True
             self.may_have_jobs = False
             self.due = math.inf
@@ -238,7 +239,23 @@ class DispatchMachine:
             self.due_unknown = False
             self.due = math.inf
             self._find_due_at = now + _DUE_INTERVAL
-        return Claim(room, is_due, idle, find_next_due, self._position)
+        return self._next_request(room, promote_due=is_due, idle=idle, find_next_due=find_next_due)
+
+    def _next_request(
+        self, limit: int, *, promote_due: bool, idle: bool | None, find_next_due: bool
+    ) -> ClaimRequest:
+        kept, terms = self._request, (limit, promote_due, idle, find_next_due, self._position)
+        # The same object as long as nothing changes: the store keeps the statements that it has made of it.
+        if (kept.limit, kept.promote_due, kept.idle, kept.find_next_due, kept.after) != terms:
+            self._request = attrs.evolve(
+                kept,
+                limit=limit,
+                promote_due=promote_due,
+                idle=idle,
+                find_next_due=find_next_due,
+                after=self._position,
+            )
+        return self._request
 
     def _go_back(self) -> None:
         """Let the next claim begin at the beginning."""
@@ -267,7 +284,7 @@ class DispatchMachine:
         whether some of the jobs may have been cancelled already.
         """
         claim = self._under_way
-        assert isinstance(claim, Claim)
+        assert isinstance(claim, ClaimRequest)
         self.answered(now)
         self.keyed = keyed
         if claim.idle is not None:
@@ -334,7 +351,7 @@ class DispatchMachine:
         """The database did not answer, or its answer could not be used. ``chance`` (0 to 1) spreads the next statements
         of many dispatchers.
         """
-        if isinstance(command, Claim | Recover):
+        if isinstance(command, ClaimRequest | Recover):
             self.leases_unknown = True
         self._under_way = None
         self._go_back()

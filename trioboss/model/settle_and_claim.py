@@ -29,7 +29,9 @@ class Position:
 
 @attrs.frozen
 class ClaimRequest:
-    """The jobs that a claim may take, and the worker that gets them."""
+    """A claim: the jobs that it may take, the worker that gets them, and what else it does. A worker's dispatcher fills
+    in the latter from claim to claim (machines/dispatch.py).
+    """
 
     limit: int = 1
     worker: UUID | None = None
@@ -40,6 +42,10 @@ class ClaimRequest:
     """Whether to find the next due time, too."""
     after: Position | None = None
     """Begin after this position; None: at the beginning."""
+    promote_due: bool = True
+    """Make the jobs ready whose start time has come, before."""
+    idle: bool | None = None
+    """Set or remove the worker's idle marker, before; None: leave it as it is."""
 
 
 @attrs.frozen

@@ -127,13 +127,10 @@ class StoreAdapter:
         settlements: Settlements,
         request: ClaimRequest | None,
         *,
-        promote_due: bool,
-        idle: bool | None,
         notify: str | None,
     ) -> SettledAndClaimed:
-        operation = self._store.settle_and_claim.settle_and_claim(
-            queue, settlements, request, promote_due=promote_due, idle=idle, notify=notify
-        )
+        settle_and_claim = self._store.settle_and_claim.settle_and_claim
+        operation = settle_and_claim(queue, settlements, request, notify=notify)
         with refusals_as_unavailable():  # without a limit: the dispatcher has its own
             return await execute(operation, self.pool)
 

@@ -35,13 +35,9 @@ class SettleAndClaimOperations:
         settlements: Settlements,
         request: ClaimRequest | None,
         *,
-        promote_due: bool = True,
-        idle: bool | None = None,
         notify: str | None = None,
     ) -> Operation[SettledAndClaimed]:
-        """Settle, then claim. ``idle`` sets or clears the worker's idle marker first; None leaves it as it is.
-        ``notify`` is sent on the channel.
-        """
+        """Settle, then claim; without a request only settle. ``notify`` is sent on the channel."""
 
         def run(queue: Queue) -> _SettleAndClaim:
             settling = plan_settling(self._context, queue, settlements, LOCK_WAIT)
@@ -52,9 +48,9 @@ class SettleAndClaimOperations:
                 return (yield from self._settle_only(settling))
             # The idle marker is committed before the claim reads: either the claim sees a new job, or its sender sees
             # the marker.
-            marker = self._marker(queue, request, idle)
+            marker = self._marker(queue, request)
             claims = ClaimOperations(self._context)
-            claiming, batch = self._batch(claims, settling, request, marker, promote_due=promote_due)
+            claiming, batch = self._batch(claims, settling, request, marker)
             answers = [result for transaction in (yield batch) for result in transaction][len(marker) :]
             settled = len(settling.statements)
             states = yield from self._read_settled(settling, answers[:settled])
@@ -121,8 +117,6 @@ class SettleAndClaimOperations:
         settling: SettlePlan,
         request: ClaimRequest,
         marker: tuple[BoundStatement, ...],
-        *,
-        promote_due: bool,
     ) -> tuple[ClaimPlan, Batch | InParallel]:
         """How to settle and claim at once.
 
@@ -135,7 +129,7 @@ class SettleAndClaimOperations:
         parallel = not (keyed or marker) and _is_bulk(settlements, request)
         # The end of a job has to be on disk when it is answered; a claim has not.
         async_commit = keyed or parallel or not settling.statements
-        claiming = claims.plan(queue, request, promote_due=promote_due, async_commit=async_commit)
+        claiming = claims.plan(queue, request, promote_due=request.promote_due, async_commit=async_commit)
         if parallel:
             settle = Batch(settling.statements, follow_up=settling.notifications)
             return claiming, InParallel((settle, Batch(*claiming.transactions)))
@@ -156,10 +150,10 @@ class SettleAndClaimOperations:
             settled |= yield from SettleOperations(self._context).settle(settling.queue.name, completed)
         return settled
 
-    def _marker(self, queue: Queue, request: ClaimRequest, idle: bool | None) -> tuple[BoundStatement, ...]:
-        if idle is None:
+    def _marker(self, queue: Queue, request: ClaimRequest) -> tuple[BoundStatement, ...]:
+        if request.idle is None:
             return ()
-        name = "set_idle_marker" if idle else "clear_idle_marker"
+        name = "set_idle_marker" if request.idle else "clear_idle_marker"
         return (self._context.bind(name, queue=queue.name, worker=request.worker),)
 
 
