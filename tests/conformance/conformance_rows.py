@@ -7,6 +7,8 @@ A row differs if the guide "Coming from pg-boss" names it, and works otherwise.
 
 import re
 from collections.abc import Callable
+from functools import wraps
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
@@ -112,13 +114,7 @@ ELSEWHERE = {
 }
 """The tests of rows that need more than one boss and one database."""
 
-READ = {
-    "002:24b": "advice for handlers",
-    "003:327": "does not arise",
-    "003:794": "there is no such option",
-    "003:873": "there is no such option",
-    "004:603b": "there is no such option",
-}
+READ = {"002:24b": "advice for handlers"}
 """Rows that nothing can be run for, and why."""
 
 
@@ -142,14 +138,34 @@ def read_rows() -> list[Row]:
 
 
 def row(*ids: str) -> Callable[[Any], Any]:
-    """Decorate a test with the rows that it is about: it runs once for each."""
+    """Decorate a test with the rows that it is about: it has a result for each, and one run."""
 
     def decorate(test: Any) -> Any:
-        test.rows = ids
+        run = _run_once(test)
+        run.rows = ids
         parametrize = pytest.mark.parametrize("row", ids, indirect=True)
-        return parametrize(pytest.mark.usefixtures("row")(test))
+        return parametrize(pytest.mark.usefixtures("row")(run))
 
     return decorate
+
+
+def _run_once(test: Any) -> Any:
+    """A test that has nothing to do any more once it has passed."""
+    passed: list[bool] = []
+
+    @wraps(test)
+    def run(**fixtures: Any) -> None:
+        if not passed:
+            test(**fixtures)
+            passed.append(True)
+
+    @wraps(test)
+    async def run_async(**fixtures: Any) -> None:
+        if not passed:
+            await test(**fixtures)
+            passed.append(True)
+
+    return run_async if iscoroutinefunction(test) else run
 
 
 def read_differences() -> dict[str, str]:

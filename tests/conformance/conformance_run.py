@@ -46,6 +46,7 @@ async def observe(dsn: str) -> Seen:
                     for part in PARTS:
                         parts.start_soon(part, boss, other, seen)
                 await _until(lambda: _is_reported(seen))
+                seen.values["off"] = await boss.get_job_by_id("one", seen.values["off"])
                 seen.values["pools"] = boss.statistics().pools
             await _stop(boss, seen)
     seen.values["ended"] = boss.has_ended
@@ -125,6 +126,10 @@ async def outcomes(boss: trioboss.Boss, other: trioboss.Boss, seen: Seen) -> Non
     seen.values["completions"] = {entry["request"]["data"]: entry for entry in completions}
     seen.values["completion worker"] = worker.settings.queue
     await boss.off_complete("outcomes")
+    try:
+        await boss.send("nowhere")
+    except trioboss.UnknownQueue as error:
+        seen.values["refused"] = error
     seen.values["letters"] = await boss.find_jobs("dead-letters")
 
 
@@ -189,15 +194,16 @@ async def ahead(boss: trioboss.Boss, other: trioboss.Boss, seen: Seen) -> None:
 
 
 async def off(boss: trioboss.Boss, seen: Seen, worker: trioboss.Worker) -> None:
-    """Workers that are stopped by name, by themselves, by id, and notified."""
-    boss.notify_worker(worker)
-    boss.notify_worker(worker.id)
+    """Workers that are notified by themselves and by id; and that are stopped by name, by themselves and by id."""
+    for notified in (worker, worker.id):
+        woken = worker.statistics().dispatchers[0].woken_by_notify
+        boss.notify_worker(notified)
+        await _until(lambda woken=woken: worker.statistics().dispatchers[0].woken_by_notify > woken)
     await boss.off_work("one")
     for which in (lambda worker: worker, lambda worker: worker.id):
         again = await boss.work("one", _handler(seen))
         await boss.off_work(which(again))
-    await boss.send("one")
-    seen.values["off"] = seen.runs["one"]
+    seen.values["off"] = await boss.send("one")
 
 
 async def leases(boss: trioboss.Boss, other: trioboss.Boss, seen: Seen) -> None:
@@ -231,7 +237,9 @@ async def leases(boss: trioboss.Boss, other: trioboss.Boss, seen: Seen) -> None:
     for name, options in queues.items():
         await boss.create_queue(name, **options)
         await boss.work(name, _handler(seen, body), concurrency=2)
+    await boss.fetch_completed("expiring")  # from now on there is a completion job for each job that ends
     seen.values["expired"] = await _ended(boss, "expiring", "expire")
+    seen.values["expiry"] = (await boss.fetch_completed("expiring"))[0].data
     seen.values["extended"] = await _ended(boss, "extending", "extend")
     beating = await boss.send("beating", "beat")
     async with trio.open_nursery() as nursery:

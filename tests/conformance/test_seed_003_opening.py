@@ -33,6 +33,26 @@ def test_connection_parameters_are_options(shared_dsn):
         trioboss.SyncBoss(host="x", database="y")
 
 
+@row("003:327", "003:794", "003:873", "004:603b")
+async def test_intervals_that_do_not_exist_are_refused_with_the_reason(shared_dsn, make):
+    refused = {
+        "archiveCompletedAfterSeconds": "jobs that have ended are archived at once",
+        "clockMonitorIntervalSeconds": "schedules go by the clock of the database",
+        "clockMonitoringInterval": "schedules go by the clock of the database",
+    }
+    for name, reason in refused.items():
+        with pytest.raises(TypeError, match=f"^open_boss: unexpected option '{name}'.* not needed: {reason}"):
+            async with trioboss.open_boss(shared_dsn, **{name: 30}):
+                pass
+
+    async def handle(job):
+        pass
+
+    with pytest.raises(TypeError, match=r"'pollingIntervalSeconds'.* not needed: a notification wakes"):
+        async with trioboss.open_boss(shared_dsn, migrate=False, supervise=False, schedule=False) as boss:
+            await boss.work(make(), handle, pollingIntervalSeconds=2)
+
+
 @row("003:294")
 def test_the_program_has_a_pool_and_the_boss_another(seen):
     assert [pool.size for pool in seen.values["pools"]] == [10, 4]

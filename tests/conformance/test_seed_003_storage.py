@@ -9,6 +9,7 @@ from conformance_rows import METADATA, row
 
 import trioboss
 from trioboss import JobState, events
+from trioboss.sql.plans import LATEST
 
 # The columns of the view are those fields; only the queue has another name there.
 COLUMNS = {"name" if field == "queue" else field for field in METADATA}
@@ -110,16 +111,16 @@ def test_events_are_those_of_one_instance(seen):
 
 
 @row("003:169")
-def test_an_error_of_a_call_is_raised_and_no_event(b, seen):
-    with pytest.raises(trioboss.UnknownQueue):
-        b.send("nowhere")
+def test_an_error_of_a_call_is_raised_and_no_event(seen):
+    assert seen.values["refused"].queue == "nowhere"
     assert seen.of(events.ErrorEvent) == []
 
 
 @row("003:173", "003:175", "003:181", "003:187", "003:199")
 def test_monitor_states_counts_every_state_of_every_queue(seen):
-    states = seen.of(events.MonitorStates)[-1]
+    *before, states = seen.of(events.MonitorStates)
 
+    assert before
     assert set(states.queues["long"]) == {*JobState, "all"} == set(states.totals)
     assert (
         states.queues["long"]["created"],
@@ -146,7 +147,7 @@ def test_stopped_is_the_last_event(seen):
     assert isinstance(seen.events[-1], events.Stopped)
 
 
-@row("003:69b", "004:65", "003:82", "003:88", "003:239", "003:246", "003:254", "003:266", "003:362", "004:81")
+@row("003:69b", "004:65", "003:88", "003:239", "003:246", "003:254", "003:266", "003:362", "004:81")
 def test_a_schema_is_installed_by_a_boss_or_by_plans(shared_dsn):
     uri = "postgresql:///?" + "&".join(
         f"{name}={value}" for name, value in psycopg.conninfo.conninfo_to_dict(shared_dsn).items()
@@ -182,12 +183,11 @@ def test_the_version_of_the_schema_is_read(b, shared_dsn):
         assert (boss.is_installed(), boss.schema_version()) == (False, None)
 
 
-@row("003:422")
+@row("003:82", "003:422")
 async def test_instances_that_install_at_the_same_time_wait_for_each_other(shared_dsn):
-
     def install():
         with trioboss.SyncBoss(shared_dsn, schema="at_once") as boss:
-            return boss.schema_version()
+            assert boss.schema_version() == LATEST
 
     async with trio.open_nursery() as nursery:
         for _ in range(3):

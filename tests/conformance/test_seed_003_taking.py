@@ -64,7 +64,8 @@ def test_a_slot_is_refilled_while_another_is_still_busy(seen):
 
 @row("003:756", "003:834", "003:962", "004:518")
 def test_workers_are_stopped_by_name_by_themselves_and_by_id(seen):
-    assert seen.values["off"] == 3
+    assert seen.runs["one"] == 3
+    assert seen.values["off"].state == "created"
 
 
 @row("003:805", "003:811", "004:422", "004:422b")
@@ -228,6 +229,8 @@ def test_completion_jobs_tell_of_every_job_that_ended(seen):
     assert (fine["request"]["name"], fine["response"], fine["failed"]) == ("outcomes", {"ret": "fine"}, False)
     assert (failed["state"], failed["failed"], failed["retryCount"]) == ("failed", True, 2)
     assert {"createdOn", "startedOn", "completedOn"} <= set(fine)
+    expired = seen.values["expiry"]
+    assert (expired["request"]["data"], expired["failed"], expired["state"]) == ("expire", True, "failed")
 
 
 @row("004:583")
