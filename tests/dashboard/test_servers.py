@@ -188,16 +188,46 @@ def test_the_command_is_not_open_to_other_machines_without_a_password(queue):
     assert "TRIOBOSS_DASHBOARD_PASSWORD" in errors
 
 
-def test_a_worker_serves_it_beside_its_jobs(tmp_path, queue, monkeypatch):
+@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize("can_act", [True, False])
+def test_a_worker_serves_it_beside_its_jobs(tmp_path, queue, monkeypatch, can_act, processes):
+    """It acts only where that was asked for; fields are hidden with one process and with several."""
     (tmp_path / "some_app.py").write_text(
         "import trioboss\napp = trioboss.App()\n\n@app.worker('q')\nasync def work(job): ...\n"
     )
     monkeypatch.chdir(tmp_path)
-    process = run("worker", "some_app:app", "--dashboard", "0", "--grace", "1", dsn=queue.dsn)
+    id = queue.send("q", {"password": "sesame"}, start_after=3600)
+    options = ["--dashboard-act"] if can_act else []
+    options += ["--dashboard", "0", "--redact", "password", "--processes", processes]
+    process = run("worker", "some_app:app", "--grace", "1", *options, dsn=queue.dsn)
     try:
         url = find_url(process.stderr)
         assert get(f"{url}workers").status_code == 200
-        assert "Pause queue" in get(f"{url}queues/q").text
+        assert ("Pause queue" in get(f"{url}queues/q").text) == can_act
+        assert "password" in (page := get(f"{url}queues/q/jobs/{id}").text)
+        assert "sesame" not in page
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def test_options_of_a_dashboard_that_is_not_served_are_refused(tmp_path, queue, monkeypatch):
+    (tmp_path / "some_app.py").write_text(
+        "import trioboss\napp = trioboss.App()\n\n@app.worker('q')\nasync def work(job): ...\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    for option in (["--dashboard-act"], ["--redact", "password"]):
+        process = run("worker", "some_app:app", *option, dsn=queue.dsn)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 2
+        assert f"{option[0][2:]}: is for a dashboard: add --dashboard" in errors
+
+
+def test_the_demo_has_a_dashboard_that_only_reads(queue):
+    process = run("demo", "--dashboard", "0", "--no-act", dsn=queue.dsn)
+    try:
+        url = next(each for each in process.stdout if "dashboard is at" in each).split()[4]
+        assert "read only" in get(url).text
     finally:
         process.terminate()
         process.communicate(timeout=60)

@@ -91,7 +91,8 @@ async def _show_dashboard(boss: Boss, args: argparse.Namespace) -> None:
             raise ConnectionError("the server of the shop does not answer")
         return f"hello, {job.data['name']}"
 
-    opening = open_dashboard(boss.dsn, boss.schema, args.dashboard, act_dsn=boss.dsn)
+    act_dsn = None if args.no_act else boss.dsn
+    opening = open_dashboard(boss.dsn, boss.schema, args.dashboard, act_dsn=act_dsn, redact=args.redact)
     with receive_stop_signals() as signals:
         async with opening as address:
             print(f"The dashboard is at {address}  Ctrl-C ends it.", flush=True)

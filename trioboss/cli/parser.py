@@ -116,8 +116,12 @@ def _add_worker(add: Add) -> None:
     parser.add_argument(
         "--dashboard",
         metavar="[HOST:]PORT",
-        help="serve the dashboard, which can act; of several processes the first one serves it",
+        help="serve the dashboard, which only reads; of several processes the first one serves it",
     )
+    parser.add_argument(
+        "--dashboard-act", action="store_true", help="let the dashboard act, as the role of the worker"
+    )
+    _add_redact(parser)
     parser.add_argument(
         "--embedded",
         action="store_true",
@@ -150,8 +154,10 @@ def _add_watching(add: Add) -> None:
         metavar="[HOST:]PORT",
         nargs="?",
         const="8020",
-        help="serve the dashboard, at port 8020 unless given, and go on until Ctrl-C",
+        help="serve the dashboard, at port 8020 unless given, and go on until Ctrl-C; it can act on the demo",
     )
+    parser.add_argument("--no-act", action="store_true", help="a dashboard that only reads")
+    _add_redact(parser)
     _add_dashboard(add)
     parser = add("top", "show queues, running jobs, failures and workers, live on a terminal", "top:run_top")
     parser.add_argument("--interval", type=float, default=2.0, help="seconds between two views (default: 2)")
@@ -193,8 +199,15 @@ def _add_dashboard(add: Add) -> None:
         default="127.0.0.1",
         help="other than this machine: needs TRIOBOSS_DASHBOARD_PASSWORD in the environment",
     )
+    _add_redact(parser)
+
+
+def _add_redact(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--redact", action="append", metavar="FIELD", help="hide fields of this name (may be repeated)"
+        "--redact",
+        action="append",
+        metavar="FIELD",
+        help="hide fields of this name in the dashboard (may be repeated)",
     )
 
 

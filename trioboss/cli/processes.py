@@ -74,7 +74,9 @@ def _child_command(args: argparse.Namespace, number: int) -> list[str]:
     for queue in args.queue or ():
         command += ["--queue", queue]
     if args.dashboard and number == 0:
-        command += ["--dashboard", args.dashboard]
+        command += ["--dashboard", args.dashboard, *(["--dashboard-act"] if args.dashboard_act else ())]
+        for field in args.redact or ():
+            command += ["--redact", field]
     if args.health:
         host, port = parse_address(args.health)
         command += ["--health", f"{host}:{port + number if port else 0}"]

@@ -64,6 +64,9 @@ def _check(args: argparse.Namespace, app: App) -> None:
     for field in ("health", "dashboard"):
         if address := getattr(args, field):
             parse_address(address, field)
+    for option in ("dashboard_act", "redact"):
+        if getattr(args, option) and not args.dashboard:
+            raise UsageError(f"{option.replace('_', '-')}: is for a dashboard: add --dashboard")
 
 
 def _check_database(args: argparse.Namespace) -> None:
@@ -134,7 +137,12 @@ async def _run_app(
                     await _start_health(nursery, Metrics(boss, started, stopping), args.health)
                 if args.dashboard:
                     address = await start_dashboard(
-                        nursery, boss.dsn, args.schema, args.dashboard, act_dsn=boss.dsn
+                        nursery,
+                        boss.dsn,
+                        args.schema,
+                        args.dashboard,
+                        act_dsn=boss.dsn if args.dashboard_act else None,
+                        redact=args.redact,
                     )
                     _logger.info("serving the dashboard at %s", address)
                 await log_banner(boss, app, args.queue, args.concurrency)
