@@ -249,6 +249,25 @@ def test_the_demo_runs_jobs_beside_the_dashboard(queue):
         process.communicate(timeout=60)
 
 
+async def test_a_request_of_a_bare_nginx_is_refused(dsn, filled):
+    """It names itself as the Host, adds no header that says it has forwarded the request, and speaks HTTP/1.0."""
+    app = make_app(dsn)
+    answers = {}
+    async with trio.open_nursery() as nursery:
+        url = await nursery.start(serve_dashboard, app, "127.0.0.1", 0)
+        port = int(url.rstrip("/").rpartition(":")[2])
+        for version in ("1.0", "1.1"):
+            stream = await trio.open_tcp_stream("127.0.0.1", port)
+            head = f"GET / HTTP/{version}\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
+            await stream.send_all(head.encode())
+            answers[version] = (await stream.receive_some(1000)).split()[1]
+            await stream.aclose()
+        nursery.cancel_scope.cancel()
+    app._close()
+
+    assert answers == {"1.0": b"403", "1.1": b"200"}
+
+
 async def test_it_is_mounted_in_another_application(dsn, filled, monkeypatch):
     """By the program that the documentation shows."""
     monkeypatch.setenv("TRIOBOSS_DSN", dsn)

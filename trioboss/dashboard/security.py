@@ -76,8 +76,11 @@ async def find_user(request: Request, authorize: Authorize | None) -> str:
 
 def _is_local(request: Request) -> bool:
     # The Host header, too: a page elsewhere whose name leads to this machine (DNS rebinding) is not local. A proxy on
-    # this machine acts for others.
+    # this machine acts for others. nginx sends its own Host and no header that says so, but HTTP/1.0, unless it is told
+    # otherwise; no browser does.
     if request.client is None or any(name in request.headers for name in _FORWARDED):
+        return False
+    if request.scope.get("http_version") == "1.0":
         return False
     host = (request.url.hostname or "").strip("[]")
     return _is_loopback(request.client.host) and (host == "localhost" or _is_loopback(host))
