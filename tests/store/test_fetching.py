@@ -1,8 +1,11 @@
 """fetch: which jobs are claimed, and in which order."""
 
 import contextlib
+import copy
+import pickle
 from datetime import timedelta
 
+import attrs
 import pytest
 from store_helpers import open_quiet_boss, take, take_all
 
@@ -26,6 +29,19 @@ async def test_a_fetched_job_is_leased_without_a_worker(boss, clock):
     assert job.started_on == clock.now
     assert job.worker is job.heartbeat_on is None  # no worker has it, and no heartbeat was sent yet
     assert await boss.get_job_by_id("q", job.id) == job
+
+
+async def test_a_claimed_job_is_an_ordinary_value_although_it_shares_most_of_its_own(boss):
+    await boss.create_queue("q", retry_limit=7)
+    await boss.send("q", {"a": 1}, retry_delay=5)
+
+    job = await take(boss, "q")
+
+    assert (job.retry_limit, job.retry_delay, job.policy) == (7, 5, "standard")
+    assert copy.copy(job) == pickle.loads(pickle.dumps(job)) == attrs.evolve(job) == job
+    assert set(attrs.asdict(job)) == {field.name for field in attrs.fields(trioboss.Job)}
+    with pytest.raises(AttributeError, match="'Job' object has no attribute 'retry_limits'"):
+        _ = job.retry_limits
 
 
 async def test_no_job_is_fetched_twice(boss):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 from uuid import UUID
 
 import attrs
@@ -28,6 +28,7 @@ from trioboss.model.states import JobState, Readiness
 
 __all__ = [
     "OPTIONS",
+    "SHARED",
     "Duration",
     "FetchOptions",
     "FindOptions",
@@ -276,6 +277,10 @@ OPTIONS: Final = (
 """The options of a queue that a job can override. All others of a job are its own."""
 
 
+SHARED: Final = "_shared"
+"""The name under which a claimed job has the values that it shares with the others of its claim."""
+
+
 @attrs.frozen(slots=False)  # with slots, and frozen, reading a claim would take twice as long
 class Job:
     """A job as it was when it was read. A claimed one carries its lease. Durations are seconds.
@@ -334,6 +339,15 @@ class Job:
     seq: int
     trace: Mapping[str, str] | None = None
     """The trace context of its sender, if there is one."""
+
+    if not TYPE_CHECKING:  # a type checker would accept any name
+
+        def __getattr__(self, name: str) -> Any:
+            # Called for a field that this job has no value of its own for: store/claiming.py.
+            shared = self.__dict__.get(SHARED, {})
+            if name in shared:
+                return shared[name]
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __hash__(self) -> int:
         # Its data may be a dict or a list, which have no hash.
