@@ -62,9 +62,12 @@ class Running(AttemptMachine):
     """
 
     job: Job
-    lease: Lease
     completer: OutcomeSink
     claim_sent_at: float
+    claimed_with: "set[Running]" = attrs.field(factory=set)
+    """The attempts of the same claim whose handlers have not ended, itself included: some may get a heartbeat. An
+    attempt leaves it when it ends, so that nothing holds the thousands that end within the heartbeat delay.
+    """
     scope: trio.CancelScope | None = attrs.field(default=None, init=False)
     """The scope of its slot, while its handler runs: afterwards the scope serves other jobs."""
     batch_members: "Sequence[Running]" = attrs.field(default=(), init=False)
@@ -77,6 +80,15 @@ class Running(AttemptMachine):
 
     def __repr__(self) -> str:
         return f"<Running {self.job.queue!r} {self.job.id} attempt {self.job.attempt}>"
+
+    @property
+    def lease(self) -> Lease:
+        """The right to settle it. Made anew each time: most attempts need it once, in the statement that settles them,
+        and an object that lives as long as its job costs the garbage collector more than that.
+        """
+        job = self.job
+        assert job.started_on is not None
+        return Lease(job.id, job.attempt, job.started_on)
 
     @property
     def lease_machine(self) -> LeaseMachine:
@@ -95,7 +107,8 @@ class Running(AttemptMachine):
         compared.
         """
         job = self.job
-        unclaimed = (self.lease.started_on - max(job.start_after, job.created_on)).total_seconds()
+        assert job.started_on is not None
+        unclaimed = (job.started_on - max(job.start_after, job.created_on)).total_seconds()
         return max(0.0, unclaimed) + max(0.0, self.started_at - self.claim_sent_at)
 
     @property
@@ -134,6 +147,7 @@ class Running(AttemptMachine):
         if type(outcome) is Failed and outcome is not self.outcome:
             self.completer.report_late(self, outcome)
         self.scope = None
+        self.claimed_with.discard(self)
         if self.heartbeat is not None:
             self.heartbeat.stop()
         # Also if there is nothing to do: a dispatcher that stops waits for the last of its attempts to end.
@@ -158,12 +172,10 @@ class ClaimedBatch:
     def unpack(self) -> list[Running]:
         """Decode the jobs."""
         completer, sent_at = self.completer, self.claim_sent_at
-        return [Running(job, _lease_of(job), completer, sent_at) for job in self.jobs]
-
-
-def _lease_of(job: Job) -> Lease:
-    assert job.started_on is not None
-    return Lease(job.id, job.attempt, job.started_on)
+        together: set[Running] = set()
+        attempts = [Running(job, completer, sent_at, together) for job in self.jobs]
+        together.update(attempts)
+        return attempts
 
 
 def superseded(attempts: Collection[Running]) -> set[Running]:
@@ -171,17 +183,21 @@ def superseded(attempts: Collection[Running]) -> set[Running]:
 
     The database is asked by job, so it must not be asked for two attempts of one job at the same time.
     """
+    # By the numbers of the ids: a UUID computes its hash in Python.
+    if len({running.job.id.int for running in attempts}) == len(attempts):
+        return set()
     latest: dict[UUID, Running] = {}
     for running in attempts:
         other = latest.setdefault(running.job.id, running)
         if other is not running and _age(running) > _age(other):
             latest[running.job.id] = running
-    return set() if len(latest) == len(attempts) else set(attempts) - set(latest.values())
+    return set(attempts) - set(latest.values())
 
 
 def _age(running: Running) -> tuple[int, datetime]:
     # The number alone may have been issued twice: claims commit asynchronously, and a crash of the server can lose one.
-    return running.lease.attempt, running.lease.started_on
+    lease = running.lease
+    return lease.attempt, lease.started_on
 
 
 def by_queue(attempts: Iterable[Running]) -> dict[str, list[Lease]]:
@@ -199,18 +215,18 @@ def by_queue(attempts: Iterable[Running]) -> dict[str, list[Lease]]:
 class LeaseWatchers:
     """Starts a heartbeat for each job that lasts, also while it waits in the buffer."""
 
-    _waiting: deque[tuple[float, Running]] = attrs.field(factory=deque, init=False)
-    """Attempts with the time when each gets its heartbeat, in the order of their claims."""
+    _waiting: deque[tuple[float, set[Running]]] = attrs.field(factory=deque, init=False)
+    """The attempts of each claim that have not ended, with the time when they get heartbeats, in order."""
     _count: int = attrs.field(default=0, init=False)
     """Heartbeats that run."""
     _bell: Doorbell = attrs.field(factory=Doorbell, init=False)
 
     def add(self, attempts: Sequence[Running]) -> None:
-        """These are leased now."""
-        due_at = trio.current_time() + _HEARTBEAT_DELAY
-        if not self._waiting:
-            self._bell.ring()
-        self._waiting.extend([(due_at, running) for running in attempts])
+        """These are leased now, by one claim."""
+        if attempts:
+            if not self._waiting:
+                self._bell.ring()
+            self._waiting.append((trio.current_time() + _HEARTBEAT_DELAY, attempts[0].claimed_with))
 
     async def run(self, nursery: trio.Nursery, renewer: "Renewer", reporter: Reporter) -> None:
         """Start heartbeats, and report when a handler has blocked the event loop."""
@@ -224,9 +240,9 @@ class LeaseWatchers:
             if rung:
                 continue  # the next due time has changed
             while self._waiting and self._waiting[0][0] <= now:
-                running = self._waiting.popleft()[1]
-                if not running.is_decided:
-                    nursery.start_soon(self._keep, Heartbeat(running, renewer, reporter))
+                for running in self._waiting.popleft()[1]:
+                    if not running.is_decided:
+                        nursery.start_soon(self._keep, Heartbeat(running, renewer, reporter))
 
     def _next_due(self) -> float:
         tick = trio.current_time() + _TICK if self._count else math.inf
