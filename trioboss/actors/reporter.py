@@ -64,6 +64,8 @@ class Reporter:
     _listeners: list[tuple[Callable[[Event], None], tuple[type[Event], ...]]] = attrs.field(
         factory=list, init=False
     )
+    _listened: set[type[Event]] = attrs.field(factory=set, init=False)
+    """The kinds that any of the listeners has."""
     _demanded: trio.Event = attrs.field(factory=trio.Event, init=False)
     _is_closed: bool = attrs.field(default=False, init=False)
 
@@ -73,7 +75,7 @@ class Reporter:
 
     def has_reader(self, kind: type[Event]) -> bool:
         """Whether an event of this kind has a reader. If not, it need not be made."""
-        if self._listeners and any(kind in kinds for _, kinds in self._listeners):
+        if kind in self._listened:
             return True
         if self._subscribers and any(each.includes(kind) for each in self._subscribers):
             return True
@@ -82,6 +84,7 @@ class Reporter:
     def listen(self, callback: Callable[[Event], None], *kinds: type[Event]) -> None:
         """Call a function with every event of these kinds, at once, in the task that reports it."""
         self._listeners.append((callback, kinds))
+        self._listened.update(kinds)
 
     def report(self, event: Event) -> None:
         """Pass an event on."""

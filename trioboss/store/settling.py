@@ -91,10 +91,11 @@ def plan_settling(
     statements: list[BoundStatement] = []
     ended: list[UUID] = []
     if settlements.completed:
-        outputs = {lease.id: output for lease, output in settlements.completed}
+        # Most handlers return nothing: without outputs the statement has no document to search.
+        outputs = {lease.id: output for lease, output in settlements.completed if output != "null"}
         leases = [lease for lease, _ in settlements.completed]
         statements.append(bind_complete(context, queue, leases, (), outputs, lock_wait=lock_wait))
-        ended += outputs
+        ended += [lease.id for lease in leases]
     if settlements.failed:
         failures = {lease.id: failure for lease, failure in settlements.failed}
         leases = [lease for lease, _ in settlements.failed]
@@ -132,7 +133,6 @@ def bind_complete(
     lock_wait: str | None = None,
 ) -> BoundStatement:
     """The statement that completes these jobs."""
-    # Most handlers return nothing: without outputs the statement has no document to search.
     given = [f'"{id}":{output}' for id, output in outputs.items() if output != "null"]
     return context.bind(
         _complete_statement(queue),

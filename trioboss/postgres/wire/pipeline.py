@@ -329,7 +329,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 class _JsonbLoader(Loader):
-    """Loads jsonb, which is a version byte and then UTF-8 without surrounding white space.
+    """Loads jsonb, which is a version byte (1) and then UTF-8 without surrounding white space.
 
     json.loads, which psycopg uses, first detects the encoding and skips white space.
     """
@@ -338,7 +338,7 @@ class _JsonbLoader(Loader):
 
     def load(self, data: Any) -> Any:
         try:
-            return _decode(str(data[1:], "utf-8"))[0]
+            return _decode(str(data, "utf-8"), 1)[0]
         except (ValueError, RecursionError) as error:
             # One value that Python cannot represent (a number with 5,000 digits, 10,000 nested lists) must not make the
             # other rows of the result unreadable.
