@@ -4,6 +4,7 @@ Settings: `concurrency`, `prefetch` and `batch_size` of `boss.work`; `keep_compl
 how many keys the jobs have; `seconds`: how long a handler takes.
 """
 
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -92,6 +93,10 @@ class TriobossAdapter(Adapter):
 
     async def work(self, hit: Hit, ready: Callable[[], None]) -> None:
         """Run one worker."""
+        # As `trioboss worker` does, and docs/guides/sizing.md recommends.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(10_000, 10, 10)
 
         async def handle(job: Any) -> None:
             hit(job.data)

@@ -1,5 +1,6 @@
 """The command line: what each command does, and that a user's mistake is one sentence and an exit code."""
 
+import gc
 import io
 import json
 import subprocess
@@ -15,6 +16,7 @@ from trioboss.cli import main
 from trioboss.cli.logs import LogHandler
 from trioboss.cli.parser import make_parser
 from trioboss.cli.processes import _child_command
+from trioboss.cli.worker import _spare_collector
 
 PASSWORD = "pw-canary-7341"
 COMMANDS = (
@@ -333,3 +335,16 @@ def test_a_dashboard_without_a_schema_tells_so_when_it_starts(run, empty_dsn, mo
 
     assert code == 0
     assert "is not installed: run `trioboss migrate`; the dashboard has nothing to show until then" in errors
+
+
+@pytest.mark.parametrize(("own", "then"), [(700, 10_000), (50_000, 50_000), (0, 0)])
+def test_a_worker_process_spares_the_garbage_collector_unless_its_app_has_done_so(own, then):
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(own, *before[1:])
+        _spare_collector()
+        assert gc.get_threshold()[0] == then
+        assert gc.get_freeze_count() > 10_000
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
