@@ -1,10 +1,14 @@
 """Options that no call has: the error names the nearest, also for the names of pg-boss and of other manuals."""
 
+import inspect
 import re
+from unittest.mock import AsyncMock
+from uuid import UUID
 
 import pytest
 
 import trioboss
+import trioboss.dashboard
 
 
 @pytest.fixture
@@ -132,3 +136,88 @@ def test_a_sync_boss_answers_an_unknown_option_with_its_own_parameters(dsn):
         TypeError, match=r"^SyncBoss: unexpected option 'schma': did you mean 'schema'\?.*max_payload"
     ):
         trioboss.SyncBoss(dsn, schma="x")
+
+
+# -- calls that have no options beside their parameters
+
+
+def unknown_keywords(kind):
+    """The calls of all public methods of a class with a keyword that none of them has; by name."""
+    for name in sorted(dir(kind)):
+        method = getattr(kind, name)
+        if not name.startswith("_") and inspect.isfunction(method):
+            required = [
+                each
+                for each in list(inspect.signature(method).parameters.values())[1:]
+                if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD
+            ]
+            yield name, ["q" for _ in required]
+
+
+# The arguments that these methods check before their options.
+VALID = {
+    **dict.fromkeys(("work", "on_complete"), ("q", AsyncMock())),
+    **dict.fromkeys(("send_after", "send_throttled", "send_debounced"), ("q", None, 60)),
+    "update_job": ("q", UUID(int=1)),
+}
+
+
+async def call(method, arguments):
+    """Call a method of any kind, with a keyword that it does not have."""
+    result = method(*arguments, colour=1)
+    if inspect.isawaitable(result):
+        await result
+
+
+@pytest.mark.parametrize("kind", [trioboss.Boss, trioboss.SyncBoss, trioboss.App])
+async def test_every_method_answers_an_unknown_keyword_with_its_own_name(kind, boss, sync_boss, app):
+    target = {trioboss.Boss: boss, trioboss.SyncBoss: sync_boss, trioboss.App: app}[kind]
+    for name, arguments in unknown_keywords(kind):
+        arguments = VALID.get(name, arguments)
+        with pytest.raises(TypeError, match=rf"^{name}: unexpected option 'colour'.*(The|no) options"):
+            await call(getattr(target, name), arguments)
+
+
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        (lambda: trioboss.App(lifespam=None), "App: unexpected option 'lifespam': did you mean 'lifespan'?"),
+        (lambda: trioboss.NewJob(1, prio=2), "NewJob: unexpected option 'prio': did you mean 'priority'?"),
+        (
+            lambda: trioboss.NewJob(1, retryLimit=2),
+            "NewJob: unexpected option 'retryLimit': did you mean 'retry_",
+        ),
+        (
+            lambda: trioboss.BatchResult(UUID(int=1), outputs=2),
+            "BatchResult: unexpected option 'outputs': did you mean 'output'?",
+        ),
+        (
+            lambda: trioboss.dashboard.make_app("", actdsn=""),
+            "make_app: unexpected option 'actdsn': did you mean 'act_dsn'?",
+        ),
+        (
+            lambda: trioboss.preview_schedule("@daily", timezone="UTC"),
+            "preview_schedule: unexpected option 'timezone': The options are after, count, cron, tz",
+        ),
+    ],
+)
+def test_functions_and_classes_answer_an_unknown_keyword_with_the_nearest(call, answer):
+    with pytest.raises(TypeError, match="^" + re.escape(answer)):
+        call()
+
+
+async def test_the_methods_of_a_job_answer_an_unknown_keyword_with_their_own(run_job):
+    async def handle(job):
+        job.retry(delai=5)
+
+    job, _ = await run_job(handle)
+
+    assert job.output["message"] == (
+        "retry: unexpected option 'delai': did you mean 'delay'? The options are delay, reason"
+    )
+
+
+def test_the_check_leaves_methods_async_or_plain_and_their_signatures():
+    assert inspect.iscoroutinefunction(trioboss.Boss.fetch)
+    assert not inspect.iscoroutinefunction(trioboss.SyncBoss.fetch)
+    assert list(inspect.signature(trioboss.NewJob).parameters)[:2] == ["data", "id"]

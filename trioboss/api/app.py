@@ -20,7 +20,7 @@ from trioboss.model.check import check_key, check_name, shown
 from trioboss.model.decoding import Decoder, make_decoder
 from trioboss.model.deployment import Declaration, DeclaredQueue, DeclaredSchedule
 from trioboss.model.job import SendOptions
-from trioboss.model.option_names import check_known
+from trioboss.model.option_names import check_known, checks_init_keywords, checks_keywords
 from trioboss.model.payload import JsonInput
 from trioboss.model.queue import QueueOptions, QueueSettings, make_settings
 from trioboss.model.schedule import ScheduleOptions
@@ -61,6 +61,8 @@ def _check_label(label: object) -> str | None:
     return None if label is None else check_key("label", label)
 
 
+@checks_keywords
+@checks_init_keywords
 @attrs.define
 class App:
     """Queues, workers and schedules, declared beside their handlers. Nothing happens until the app is started.

@@ -17,7 +17,7 @@ from trioboss.api.working import WorkingMixin
 from trioboss.model.check import check_count, check_duration, check_key
 from trioboss.model.described_error import Redact
 from trioboss.model.job import Duration
-from trioboss.model.option_names import keyword_names
+from trioboss.model.option_names import checks_keywords, keyword_names
 from trioboss.model.payload import MAX_BYTES
 from trioboss.model.queue import QueueOptions
 from trioboss.postgres import Pool
@@ -37,6 +37,7 @@ class Startable(Protocol):
         """Start them on a boss."""
 
 
+@checks_keywords
 @attrs.define(eq=False, repr=False)
 class Boss(QueuesMixin, SendingMixin, JobsMixin, WorkingMixin, WaitingMixin):
     """Sends, runs and settles jobs. Made by `open_boss`."""

@@ -11,6 +11,7 @@ from trioboss.events import JobCancelled
 from trioboss.model.explanation import Explanation
 from trioboss.model.handed_job import HandedJob
 from trioboss.model.job import FetchOptions, FindOptions, Job, Redriven, Settled, UpdateOptions
+from trioboss.model.option_names import check_known
 from trioboss.model.payload import JsonInput
 from trioboss.postgres.caller import CallerConnection
 from trioboss.runtime.lifecycle import Runtime
@@ -71,6 +72,7 @@ class JobsMixin(ApiBase):
         They are sent from the first call of this method, or of `on_complete`, on; also for jobs that ended before and
         are still archived.
         """
+        check_known("fetch_completed", options, FetchOptions.__annotations__, ("batch_size", "conn"))
         completions = await self._execute(self._store.queues.copy_completions(queue, history=True), conn)
         return await self.fetch(completions, batch_size=batch_size, conn=conn, **options)
 

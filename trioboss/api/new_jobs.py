@@ -13,7 +13,17 @@ from trioboss.model.payload import JsonInput
 from trioboss.postgres.operation import Operation
 from trioboss.store import Store
 
-__all__ = ["OnDuplicate", "deferred", "make_job", "once", "read_request", "send_or_update", "throttled"]
+__all__ = [
+    "OnDuplicate",
+    "deferred",
+    "make_job",
+    "once",
+    "published",
+    "read_request",
+    "send_or_update",
+    "singleton",
+    "throttled",
+]
 
 OnDuplicate: TypeAlias = Literal["refuse", "update"]
 """The action of `send` if a queued job has the same id or key already."""
@@ -97,7 +107,8 @@ def _updates_of(job: NewJob) -> tuple[object, str | None, dict[str, Any]]:
 def deferred(data: JsonInput, after: Start, options: Mapping[str, Any]) -> NewJob:
     """The job of `send_after`."""
     _refuse(options, "after", "start_after")
-    return NewJob.from_options(data, {**options, "start_after": check_start("after", after)})
+    given = {**options, "start_after": check_start("after", after)}
+    return NewJob.from_options(data, given, ("after", "conn"), "send_after")
 
 
 def throttled(
@@ -109,10 +120,23 @@ def throttled(
     if key is not None:
         _refuse(options, "key", "singleton_key")
         slot["singleton_key"] = check_key("key", key)
-    return NewJob.from_options(data, {**options, **slot, "singleton_next_slot": next_slot})
+    given = {**options, **slot, "singleton_next_slot": next_slot}
+    call = "send_debounced" if next_slot else "send_throttled"
+    return NewJob.from_options(data, given, ("conn", "key", "seconds"), call)
 
 
 def once(data: JsonInput, key: str, options: Mapping[str, Any]) -> NewJob:
     """The job of `send_once`."""
     _refuse(options, "key", "singleton_key")
-    return NewJob.from_options(data, {**options, "singleton_key": check_key("key", key)})
+    given = {**options, "singleton_key": check_key("key", key)}
+    return NewJob.from_options(data, given, ("conn", "key"), "send_once")
+
+
+def singleton(data: JsonInput, options: Mapping[str, Any]) -> NewJob:
+    """The job of `send_singleton`."""
+    return NewJob.from_options(data, options, ("conn",), "send_singleton")
+
+
+def published(data: JsonInput, options: Mapping[str, Any]) -> NewJob:
+    """The job of `publish`, for each queue."""
+    return NewJob.from_options(data, options, ("conn", "event"), "publish")

@@ -12,6 +12,7 @@ from trioboss.actors.wrapped_jobs import AsyncioJob as WrappedAsyncioJob
 from trioboss.actors.wrapped_jobs import ThreadJob as WrappedThreadJob
 from trioboss.errors import LeaseLost, UsageError
 from trioboss.model.handed_job import D_co
+from trioboss.model.option_names import checks_keywords
 from trioboss.model.payload import JsonInput
 from trioboss.postgres import Connection
 from trioboss.postgres.caller import CallerConnection
@@ -34,6 +35,7 @@ class Surroundings:
     """The value that the lifespan has yielded."""
 
 
+@checks_keywords
 @attrs.define(eq=False, repr=False)
 class RunningJob(LeasedJob[D_co]):
     """The job that a handler gets: its attributes (`job.data`, `job.attempt`, …), its boss, and what to do with it.
@@ -107,6 +109,7 @@ class RunningJob(LeasedJob[D_co]):
             await self._notice_loss(self.boss.complete(self.queue, self, output, conn=conn))
 
 
+@checks_keywords
 @attrs.frozen(eq=False, repr=False)
 class ThreadJob(WrappedThreadJob[D_co]):
     """The job that a handler in a thread gets: its methods block."""
@@ -122,6 +125,7 @@ class ThreadJob(WrappedThreadJob[D_co]):
         return cast("RunningJob[D_co]", self._job).context
 
 
+@checks_keywords
 @attrs.frozen(eq=False, repr=False)
 class AsyncioJob(WrappedAsyncioJob[D_co]):
     """The job that an asyncio handler gets: its methods are awaited in the handler's loop."""

@@ -12,8 +12,10 @@ from trioboss.api.new_jobs import (
     deferred,
     make_job,
     once,
+    published,
     read_request,
     send_or_update,
+    singleton,
     throttled,
 )
 from trioboss.events import JobCreated
@@ -153,7 +155,7 @@ class SendingMixin(ApiBase):
         **options: Unpack[SendOptions],
     ) -> UUID | None:
         """Send a job unless one that was sent by this method, with the same key if any, is created or retry."""
-        return await self._send(queue, NewJob.from_options(data, options), conn, "started")
+        return await self._send(queue, singleton(data, options), conn, "started")
 
     async def _send(
         self, queue: str, job: NewJob, conn: CallerConnection | None, unique_until: str | None = None
@@ -226,7 +228,7 @@ class SendingMixin(ApiBase):
         **options: Unpack[SendOptions],
     ) -> list[UUID]:
         """Send a job to every queue that is subscribed to the event, to all or none, and return their ids."""
-        job = NewJob.from_options(data, options)
+        job = published(data, options)
         ids = await self._execute_with(lambda own: self._store.sending.publish(event, job, own=own), conn)
         if self._runtime.reporter.has_created_reader:
             for id in ids:

@@ -12,8 +12,10 @@ from trioboss.api.new_jobs import (
     deferred,
     make_job,
     once,
+    published,
     read_request,
     send_or_update,
+    singleton,
     throttled,
 )
 from trioboss.model.explanation import Explanation
@@ -29,6 +31,7 @@ from trioboss.model.job import (
     Start,
     UpdateOptions,
 )
+from trioboss.model.option_names import check_known, checks_keywords
 from trioboss.model.payload import JsonInput
 from trioboss.model.queue import Queue, QueueOptions, QueueStats
 from trioboss.model.schedule import Schedule
@@ -39,6 +42,7 @@ from trioboss.store import Targets
 __all__ = ["SyncBoss"]
 
 
+@checks_keywords
 class SyncBoss(BlockingBase):
     """Sends, settles and reads jobs from code without trio: Django, scripts, Spark executors.
 
@@ -215,7 +219,7 @@ class SyncBoss(BlockingBase):
         self, queue: str, data: JsonInput, *, conn: AnyConn = None, **options: Unpack[SendOptions]
     ) -> UUID | None:
         """Send a job unless one is created or retry."""
-        return self._send(queue, NewJob.from_options(data, options), conn, "started")
+        return self._send(queue, singleton(data, options), conn, "started")
 
     def _send(self, queue: str, job: NewJob, conn: AnyConn, unique_until: str | None = None) -> UUID | None:
         send = self._store.sending.send
@@ -239,7 +243,7 @@ class SyncBoss(BlockingBase):
         self, event: str, data: JsonInput = None, *, conn: AnyConn = None, **options: Unpack[SendOptions]
     ) -> list[UUID]:
         """Send a job to every queue that is subscribed to the event."""
-        job = NewJob.from_options(data, options)
+        job = published(data, options)
         return self._execute_with(lambda own: self._store.sending.publish(event, job, own=own), conn)
 
     def subscribe(self, event: str, queue: str, *, conn: AnyConn = None) -> None:
@@ -282,6 +286,7 @@ class SyncBoss(BlockingBase):
         self, queue: str, *, batch_size: int = 1, conn: AnyConn = None, **options: Unpack[FetchOptions]
     ) -> list[Job]:
         """Claim completion jobs of a queue."""
+        check_known("fetch_completed", options, FetchOptions.__annotations__, ("batch_size", "conn"))
         completions = self._execute(self._store.queues.copy_completions(queue, history=True), conn)
         return self.fetch(completions, batch_size=batch_size, conn=conn, **options)
 

@@ -10,6 +10,7 @@ from trioboss.errors import UsageError
 from trioboss.model.decoding import Decoder
 from trioboss.model.job import SendOptions
 from trioboss.model.job_context import current_surroundings
+from trioboss.model.option_names import checks_keywords
 from trioboss.model.payload import Json
 from trioboss.model.payload import encode as check_encodable
 from trioboss.postgres.caller import CallerConnection
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Task"]
 
 
+@checks_keywords
 class Task(Generic[D]):
     """A handler that was declared with `app.worker`, and the data that its jobs have. Called, it is the handler."""
 

@@ -207,7 +207,7 @@ class WorkingMixin(ApiBase):
     ) -> WorkerSettings:
         check_name("queue", queue.replace("*", "_"))
         check_handler(handler, thread=thread, asyncio=asyncio)
-        check_known("work", options, WorkOptions.__annotations__, keyword_names(self.work), _OTHER_NAMES)
+        self._check_options("work", options)
         prefetch = options.get("prefetch")
         lifespan = options.get("lifespan")
         own = check_all_middleware(options.get("middleware", ()))
@@ -231,6 +231,10 @@ class WorkingMixin(ApiBase):
             job_classes=JOB_CLASSES,
             surroundings=surroundings,
         )
+
+    def _check_options(self, call: str, options: WorkOptions) -> None:
+        own = keyword_names(getattr(self, call))
+        check_known(call, options, WorkOptions.__annotations__, own, _OTHER_NAMES)
 
     def _as_boss(self) -> "Boss":
         # This mixin is only ever a part of Boss.
@@ -297,6 +301,7 @@ class WorkingMixin(ApiBase):
         The data of a completion job has the job's data (``request``) and its output (``response``). With ``history``
         also for jobs that ended before the first call and are still archived. Other options as in `work`.
         """
+        self._check_options("on_complete", options)
         completions = await self._execute(self._store.queues.copy_completions(queue, history=history))
         return await self.work(
             completions, handler, batch_size=batch_size, thread=thread, asyncio=asyncio, **options

@@ -23,6 +23,7 @@ from trioboss.dashboard.payloads import Redactor, make_redactor
 from trioboss.dashboard.rendering import own_path, render_page, render_parts
 from trioboss.dashboard.security import HEADERS, Authorize, check_origin, find_user
 from trioboss.errors import TriobossError, UsageError
+from trioboss.model.option_names import checks_keywords
 from trioboss.postgres.errors import is_database_error, is_lock_not_available
 
 __all__ = ["make_app"]
@@ -59,6 +60,7 @@ _ACTIONS: dict[str, actions.Act] = {
 }
 
 
+@checks_keywords
 def make_app(
     dsn: str | None,
     *,

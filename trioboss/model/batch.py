@@ -4,11 +4,13 @@ from uuid import UUID
 
 import attrs
 
+from trioboss.model.option_names import checks_init_keywords
 from trioboss.model.payload import JsonInput
 
 __all__ = ["BatchResult"]
 
 
+@checks_init_keywords
 @attrs.frozen
 class BatchResult:
     """The result of one job of a batch: its output, or the error by which it failed.

@@ -22,7 +22,7 @@ from trioboss.model.check import (
     check_uuid,
     checked,
 )
-from trioboss.model.option_names import check_known
+from trioboss.model.option_names import check_known, checks_init_keywords
 from trioboss.model.payload import JsonInput
 from trioboss.model.states import JobState, Readiness
 
@@ -190,6 +190,7 @@ class FindOptions(TypedDict, total=False):
     """The length of a page (1000)."""
 
 
+@checks_init_keywords
 @attrs.frozen
 class NewJob:
     """A job to be sent. Options are checked and kept as seconds and instants; None: that of the queue."""

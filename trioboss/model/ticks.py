@@ -5,6 +5,7 @@ from itertools import islice
 
 from trioboss.model.check import check_count, check_instant
 from trioboss.model.cron import Cron, Ticks
+from trioboss.model.option_names import checks_keywords
 from trioboss.model.recurrence import NEVER, Recurrence, is_rule
 from trioboss.model.schedule import check_cron, check_timezone
 
@@ -16,6 +17,7 @@ def make_ticks(expression: str, timezone: str) -> Ticks:
     return Recurrence(expression, timezone) if is_rule(expression) else Cron(expression, timezone)
 
 
+@checks_keywords
 def preview_schedule(
     cron: str, count: int = 5, *, tz: str = "UTC", after: datetime | str | None = None
 ) -> list[datetime]:

@@ -20,6 +20,7 @@ from trioboss.api.boss import Boss
 from trioboss.api.sync import SyncBoss
 from trioboss.errors import UsageError
 from trioboss.events import JobFailed, LeaseExtended
+from trioboss.model.option_names import checks_keywords
 from trioboss.otel.calls import is_wrapped, wrap_calls
 from trioboss.otel.metrics import Instruments
 from trioboss.otel.tracing import Tracing
@@ -29,6 +30,7 @@ __all__ = ["instrument"]
 _PARENTS = ("link", "child", "auto")
 
 
+@checks_keywords
 def instrument(
     boss_or_app: Boss | SyncBoss | App,
     *,
