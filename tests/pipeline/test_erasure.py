@@ -97,9 +97,11 @@ def test_a_row_that_only_removed_files_of_a_delta_lake_still_have_is_erased(
     assert id.encode() not in bytes_of(tmp_path)
 
 
-def test_the_proof_lists_the_lakes_that_were_not_searched(spark, dsn, database, tmp_path, quick, capsys):
+def test_the_proof_lists_the_lakes_that_were_not_searched(dsn, database, tmp_path, monkeypatch, capsys):
+    do_without_spark(monkeypatch)
+    monkeypatch.setattr("trioboss.pipeline.arguments.get_session", lambda *_: NoSpark())
     for name in ("one", "two"):
-        archive(dsn, tmp_path / name, spark=spark)
+        archive(dsn, tmp_path / name, spark=NoSpark())
 
     which = ["--lake", str(tmp_path / "one"), "--queue", "email", "--id", str(uuid4())]
     assert main(["pipeline", "erase", "--dsn", dsn, *which]) == 0
@@ -124,13 +126,12 @@ def test_a_copy_in_postgres_of_a_job_that_only_the_lake_has_is_erased(
     assert database.execute("select count(*) from trioboss.archive").fetchone() == (0,)
 
 
-def test_an_erasure_whose_lake_another_export_takes_proves_nothing(
-    spark, dsn, database, tmp_path, quick, monkeypatch
-):
-    archive(dsn, tmp_path, spark=spark)
+def test_an_erasure_whose_lake_another_export_takes_proves_nothing(dsn, database, tmp_path, monkeypatch):
+    do_without_spark(monkeypatch)
+    archive(dsn, tmp_path, spark=NoSpark())
     end_jobs(database, 1)
     ((id,),) = database.execute("select id::text from trioboss.archive").fetchall()
     before_each_deletion(monkeypatch, lambda: database.execute("update trioboss.lake set token = token + 1"))
 
     with pytest.raises(ExportFenced):
-        erase(dsn, "email", ids=[id], lake=tmp_path, spark=spark)
+        erase(dsn, "email", ids=[id], lake=tmp_path, spark=NoSpark())

@@ -61,7 +61,7 @@ little = st.integers(1, 1000).map(lambda n: timedelta(microseconds=n))
 @settings(max_examples=max(1, settings().max_examples // 100), suppress_health_check=list(HealthCheck))
 @given(
     st.tuples(
-        *(st.lists(st.tuples(st.integers(0, 10**6), little), min_size=2, max_size=3) for _ in MUTATIONS)
+        *(st.lists(st.tuples(st.integers(0, 10**6), little), min_size=1, max_size=2) for _ in MUTATIONS)
     )
 )
 def test_every_mutation_is_found_and_the_history_itself_is_clean(spark, real, chosen):
