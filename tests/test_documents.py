@@ -65,7 +65,7 @@ def test_a_document_names_what_exists(document):
         "tests/test_documents.py::test_nobody_wrote",
     ],
 )
-def test_what_does_not_exist_is_noticed(name):
+def test_a_name_that_does_not_exist_is_noticed(name):
     assert named_files(f"see `{name}`, where") == {name}
     assert not is_there(name)
 

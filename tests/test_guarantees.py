@@ -17,7 +17,7 @@ def is_there(name: str) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_what_is_named_exists(name):
+def test_a_name_in_the_guarantees_exists(name):
     assert is_there(name)
 
 
@@ -42,6 +42,6 @@ def test_the_readme_has_every_promise_in_a_line():
     assert [int(number) for number in re.findall(r"^(\d+)\. ", listed, re.MULTILINE)] == PROMISES
 
 
-def test_what_does_not_exist_is_noticed():
+def test_a_name_that_does_not_exist_is_noticed():
     assert not is_there("tests/test_guarantees.py::test_nobody_wrote")
     assert not is_there("tests/nowhere.py")

@@ -315,7 +315,7 @@ def test_help_names_the_defaults_of_queues():
     }
 
 
-def test_what_is_not_public_is_not_there_and_its_absence_is_named():
+def test_a_name_that_is_not_public_is_missing_and_named():
     with pytest.raises(AttributeError, match="'trioboss' has no attribute 'open_bus'"):
         trioboss.open_bus  # noqa: B018
 

@@ -3,7 +3,7 @@
 import ast
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 import pytest
@@ -54,7 +54,11 @@ FINE = {
     "lease_watchers",
     "translate_errors",  # psycopg's errors become ours
     *("driver_error", "wrap_driver_errors"),  # psycopg is a driver
+    *("driver", "cluster_driver"),  # of Postgres in a peer; of Spark
 }
+# Words that tests, benchmarks, examples and pages may use in their everyday meaning: lines of output, words of an
+# argument, the place of a fault, steps of a state machine or of an export, a parcel that a shop sends.
+EVERYDAY = {"line", "lines", "word", "words", "place", "places", "step", "steps", "letter", "post", "parcel"}
 DEAD_LETTER = re.compile("dead_letters?|deadletters?", re.IGNORECASE)
 
 
@@ -106,19 +110,40 @@ def names(root: Path) -> Iterator[tuple[str, str]]:
                 yield file, name
 
 
-def given_up(root: Path) -> set[str]:
+def given_up(root: Path, everyday: Set[str] = frozenset()) -> set[str]:
     """The names with a word that was given up, and what to use instead."""
     found = set()
     for file, name in names(root):
         words = split(DEAD_LETTER.sub("", name))
         for word in words:
-            if word in FORBIDDEN and "_".join(words) not in FINE:
+            if word in FORBIDDEN.keys() - everyday and "_".join(words) not in FINE:
                 found.add(f"{file}: {name}: instead of {word!r} use one of: {FORBIDDEN[word]}")
     return found
 
 
 def test_no_name_uses_a_word_that_was_given_up():
     assert given_up(ROOT) == set()
+
+
+@pytest.mark.parametrize("folder", ["tests", "benchmarks", "examples", "docs"])
+def test_no_name_outside_of_the_package_does(folder):
+    assert {found for found in given_up(REPOSITORY / folder, EVERYDAY) if ": test_" not in found} == set()
+
+
+# -- names of tests, which are sentences
+
+NO_SENTENCE = re.compile("test_(?:what|who|whoever|whatever|whose)_")
+
+
+def test_the_name_of_a_test_is_a_sentence():
+    found = [name for _, name in names(REPOSITORY / "tests") if NO_SENTENCE.match(name)]
+
+    assert found == []
+
+
+def test_a_name_that_is_no_sentence_is_found():
+    assert NO_SENTENCE.match("test_what_has_ended_is_settled")
+    assert not NO_SENTENCE.match("test_a_finished_job_is_settled")
 
 
 BROKEN = {

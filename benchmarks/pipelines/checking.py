@@ -14,14 +14,14 @@ import psycopg
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-__all__ = ["Verdict", "check_lake", "check_load"]
+__all__ = ["Deviations", "check_lake", "check_load"]
 
 _TABLES = {"jobs": ("archive", "id", "completed_on"), "attempts": ("attempt", "job_id", "ended_on")}
 _Row = tuple[str, str, int, str]
 
 
 @attrs.frozen
-class Verdict:
+class Deviations:
     """How many rows are missing, there twice, or of nowhere; and what readers of the Delta tables see differently."""
 
     lost: int = 0
@@ -29,17 +29,17 @@ class Verdict:
     unknown: int = 0
     differing: int = 0
 
-    def __add__(self, other: "Verdict") -> "Verdict":
-        names = attrs.fields_dict(Verdict)
-        return Verdict(*(getattr(self, name) + getattr(other, name) for name in names))
+    def __add__(self, other: "Deviations") -> "Deviations":
+        names = attrs.fields_dict(Deviations)
+        return Deviations(*(getattr(self, name) + getattr(other, name) for name in names))
 
     @property
     def is_good(self) -> bool:
         """Nothing is wrong."""
-        return self == Verdict()
+        return self == Deviations()
 
 
-def check_lake(lake: Path, dsn: str, *, whole: bool, gone: Iterable[str] = ()) -> Verdict:
+def check_lake(lake: Path, dsn: str, *, whole: bool, gone: Iterable[str] = ()) -> Deviations:
     """Compare a lake with history.
 
     ``whole``: the lake has all of history. Otherwise it has all rows of the transactions before the last one that its
@@ -48,35 +48,35 @@ def check_lake(lake: Path, dsn: str, *, whole: bool, gone: Iterable[str] = ()) -
     """
     manifest = _read_manifest(lake)
     end = None if whole else manifest["end"]
-    verdict = Verdict()
+    deviations = Deviations()
     with psycopg.connect(dsn) as database:
         for folder in _TABLES:
             files = [file["path"] for file in manifest["files"] if file["path"].startswith(f"{folder}/")]
             found = _rows_of_files(lake, folder, files)
             expected = _rows_of_history(database, folder, end)
             skipped = set(gone)
-            verdict += compare(
+            deviations += compare(
                 (row for row in found if row[1] not in skipped),
                 (row for row in expected if row[1] not in skipped),
             )
             if whole and (lake / folder / "_delta_log").exists():
                 table = DeltaTable(str(lake / folder)).file_uris()
                 differing = {Path(uri).name for uri in table} ^ {Path(path).name for path in files}
-                verdict += Verdict(differing=len(differing))
-    return verdict
+                deviations += Deviations(differing=len(differing))
+    return deviations
 
 
-def compare(found: Iterable[_Row], expected: Iterable[_Row]) -> Verdict:
+def compare(found: Iterable[_Row], expected: Iterable[_Row]) -> Deviations:
     """Compare rows with those that are to be there."""
     there, wanted = Counter(found), Counter(expected)
-    return Verdict(
+    return Deviations(
         lost=sum((wanted - there).values()),
         doubled=sum(count - 1 for count in there.values()),
         unknown=len(there.keys() - wanted.keys()),
     )
 
 
-def check_load(dsn: str, queue: str, rows: int, *, ended: bool) -> Verdict:
+def check_load(dsn: str, queue: str, rows: int, *, ended: bool) -> Deviations:
     """Compare a queue with the rows 0, 1, … of a load: all of them are jobs or, if it has not ``ended``, none is."""
     with psycopg.connect(dsn) as database:
         found = Counter(
@@ -86,7 +86,7 @@ def check_load(dsn: str, queue: str, rows: int, *, ended: bool) -> Verdict:
             )
         )
     wanted = set(range(rows)) if ended or found else set()
-    return Verdict(
+    return Deviations(
         lost=len(wanted - found.keys()),
         doubled=sum(count - 1 for count in found.values()),
         unknown=len(found.keys() - set(range(rows))),

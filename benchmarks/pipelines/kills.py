@@ -16,7 +16,7 @@ import trioboss
 from benchmarks.harness.processes import ProgramFailed
 from benchmarks.harness.progress import log
 from benchmarks.harness.tables import Table
-from benchmarks.pipelines.checking import Verdict, check_lake, check_load
+from benchmarks.pipelines.checking import Deviations, check_lake, check_load
 from benchmarks.pipelines.context import PipelineContext
 from benchmarks.pipelines.killing import KillPoint, run_killed
 from benchmarks.pipelines.phases import PHASES, points
@@ -108,9 +108,9 @@ def _trial(context: PipelineContext) -> Iterator[_Trial]:
         yield _Trial(context, dsn, Path(folder))
 
 
-_Killed = tuple[int, int, Verdict]
+_Killed = tuple[int, int, Deviations]
 """How many kills there were, after how many of them readers saw something wrong, and what was wrong at the end."""
-_Check = Callable[[], Verdict]
+_Check = Callable[[], Deviations]
 
 
 def _kill_repeatedly(
@@ -118,12 +118,12 @@ def _kill_repeatedly(
     command: str,
     phase: str,
     begin: Callable[[int], list[str]],
-    check: Callable[[int], Verdict],
-    again: Callable[[int], Verdict],
+    check: Callable[[int], Deviations],
+    again: Callable[[int], Deviations],
 ) -> _Killed:
     """Kill a command until it was killed so many times. ``begin`` prepares a run and returns its arguments."""
     kills = wrong = misses = 0
-    total = Verdict()
+    total = Deviations()
     for number, point in enumerate(points(command, phase, trial.context.kills)):
         if _run(begin(number), trial.dsn, point):
             kills, misses = kills + 1, 0
@@ -164,10 +164,10 @@ def _kill_in_lakes(trial: _Trial, command: str, phase: str) -> _Killed:
         erased = ["--queue", _gone(number), "--key", "key"] if command == "erase" else []
         return [command, "--lake", str(lake_of(number)), *erased]
 
-    def check(number: int) -> Verdict:
+    def check(number: int) -> Deviations:
         return check_lake(lake_of(number), trial.dsn, whole=False, gone=[_gone(number)])
 
-    def again(number: int) -> Verdict:
+    def again(number: int) -> Deviations:
         lake, left = lake_of(number), 0
         if command == "compact":
             compact(trial.dsn, lake, spark=trial.context.spark)
@@ -175,7 +175,7 @@ def _kill_in_lakes(trial: _Trial, command: str, phase: str) -> _Killed:
             erase(trial.dsn, _gone(number), key="key", lake=lake, spark=trial.context.spark)
             left = trial.count_jobs(_gone(number))
         trial.archive(lake)
-        return check_lake(lake, trial.dsn, whole=True) + Verdict(unknown=left)
+        return check_lake(lake, trial.dsn, whole=True) + Deviations(unknown=left)
 
     return _kill_repeatedly(trial, command, phase, begin, check, again)
 
@@ -195,10 +195,10 @@ def _kill_loads(trial: _Trial, phase: str) -> _Killed:
             boss.create_queue(f"load{number}")
         return ["load", rows, "--queue", f"load{number}"]
 
-    def check(number: int) -> Verdict:
+    def check(number: int) -> Deviations:
         return check_load(trial.dsn, f"load{number}", _ROWS, ended=False)
 
-    def again(number: int) -> Verdict:
+    def again(number: int) -> Deviations:
         load([rows], f"load{number}", trial.dsn, spark=trial.context.spark)
         return check_load(trial.dsn, f"load{number}", _ROWS, ended=True)
 

@@ -8,7 +8,7 @@ from trioboss.machines.attempt import TRANSITIONS, Action, AttemptState, Event
 __all__ = ["draw_running_attempts", "draw_settling_attempts"]
 
 _ROW, _COLUMN, _LEFT, _TOP = 26.0, 92.0, 108.0, 40.0
-_MARKS = {
+_SIGNS = {
     Action.CANCEL_HANDLER: "cancel the handler",
     Action.SETTLE: "put the outcome into the completer",
     Action.REPORT_SETTLED: "report it as settled",
@@ -34,8 +34,8 @@ def _fill(theme: Theme, state: AttemptState) -> str:
 def _draw(theme: Theme, events: Sequence[Event], title: str) -> str:
     """States down, events across; a cell has the next state, and the mark of what has to be done."""
     states = [state for state in AttemptState if any(_changes(state, event) for event in events)]
-    marks = {TRANSITIONS[event][state][1] for event in events for state in states if _changes(state, event)}
-    legend = {action: text for action, text in _MARKS.items() if action in marks}
+    signs = {TRANSITIONS[event][state][1] for event in events for state in states if _changes(state, event)}
+    legend = {action: text for action, text in _SIGNS.items() if action in signs}
     width = max(_LEFT + _COLUMN * len(events) + 10, 640)
     height = _TOP + _ROW * len(states) + 24 + 17 * ((len(legend) + 1) // 2 + 1)
     canvas = Canvas(width, height, theme, title)
@@ -84,9 +84,9 @@ def draw_settling_attempts(theme: Theme) -> str:
     return _draw(theme, _SETTLING, "An attempt from its known outcome until it is settled")
 
 
-def _draw_legend(canvas: Canvas, marks: dict[Action, str], top: float) -> None:
-    half = (len(marks) + 1) // 2
-    for number, (action, text) in enumerate(marks.items()):
+def _draw_legend(canvas: Canvas, signs: dict[Action, str], top: float) -> None:
+    half = (len(signs) + 1) // 2
+    for number, (action, text) in enumerate(signs.items()):
         x = _LEFT if number < half else canvas.width / 2 + 30
         canvas.text(
             x, top + 17 * (number % half), f"{action.value}  {text}", size=11, anchor="start", faint=True

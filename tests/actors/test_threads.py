@@ -21,13 +21,13 @@ async def test_jobs_without_checkpoints_let_other_tasks_run(work, open_worker):
         for _ in range(2000):
             pass
 
-    async def count_turns():
+    async def count_iterations():
         while True:
             await trio.lowlevel.checkpoint()
             turns.append(len(work.active))
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(count_turns)
+        nursery.start_soon(count_iterations)
         async with open_worker(handler, concurrency=1, prefetch=5000):
             await work.until(lambda: len(work.outcomes) == 5000)
         nursery.cancel_scope.cancel()

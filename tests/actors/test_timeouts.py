@@ -70,7 +70,7 @@ async def test_after_a_lost_answer_each_statement_has_its_own_timeout(work, open
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "reason"),
     [
         (Fault(DatabaseUnavailable("gone")), "gone"),
         (Fault(DatabaseUnavailable("")), "DatabaseUnavailable"),
@@ -78,12 +78,12 @@ async def test_after_a_lost_answer_each_statement_has_its_own_timeout(work, open
     ],
     ids=["with words", "without words", "silent"],
 )
-async def test_a_failed_statement_is_reported_with_its_reason(work, open_worker, events, fault, said):
+async def test_a_failed_statement_is_reported_with_its_reason(work, open_worker, events, fault, reason):
     work.inject("settle_and_claim", fault)
     async with open_worker(do_nothing):
         (event,) = await events.wait_for(ErrorEvent)
 
-    assert event.error == said
+    assert event.error == reason
 
 
 async def test_a_claim_under_way_is_completed_when_its_worker_is_cancelled(work, open_worker):

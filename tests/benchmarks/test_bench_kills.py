@@ -21,7 +21,7 @@ from deltalake import write_deltalake
 
 from benchmarks.harness.processes import ProgramFailed
 from benchmarks.pipelines import killing
-from benchmarks.pipelines.checking import Verdict, check_lake, check_load
+from benchmarks.pipelines.checking import Deviations, check_lake, check_load
 from benchmarks.pipelines.phases import PHASES, points
 
 HOOK = Path(killing.__file__).parents[1] / "programs" / "kill_points"
@@ -69,17 +69,17 @@ def test_a_lake_that_ends_with_a_batch_is_good_for_readers_and_not_yet_whole(dsn
     write(tmp_path, [history[:2]], history[2]["xid"])
 
     assert check_lake(tmp_path, dsn, whole=False).is_good
-    assert check_lake(tmp_path, dsn, whole=True) == Verdict(lost=2)
+    assert check_lake(tmp_path, dsn, whole=True) == Deviations(lost=2)
 
 
 @pytest.mark.parametrize(
-    ("damage", "verdict"),
+    ("damage", "deviations"),
     [
-        (lambda rows: [rows[:3]], Verdict(lost=1)),
-        (lambda rows: [rows, rows[:1]], Verdict(doubled=1)),
-        (lambda rows: [[*rows, rows[0] | {"id": "x"}]], Verdict(unknown=1)),
-        (lambda rows: [[*rows[:3], rows[3] | {"day": "2001-01-01"}]], Verdict()),
-        (lambda rows: [rows[:3], [rows[3] | {"day": "2001-01-01"}]], Verdict(lost=1, unknown=1)),
+        (lambda rows: [rows[:3]], Deviations(lost=1)),
+        (lambda rows: [rows, rows[:1]], Deviations(doubled=1)),
+        (lambda rows: [[*rows, rows[0] | {"id": "x"}]], Deviations(unknown=1)),
+        (lambda rows: [[*rows[:3], rows[3] | {"day": "2001-01-01"}]], Deviations()),
+        (lambda rows: [rows[:3], [rows[3] | {"day": "2001-01-01"}]], Deviations(lost=1, unknown=1)),
     ],
     ids=[
         "a row is lost",
@@ -89,11 +89,11 @@ def test_a_lake_that_ends_with_a_batch_is_good_for_readers_and_not_yet_whole(dsn
         "a row is in another day",
     ],
 )
-def test_a_damaged_lake_is_noticed(dsn, history, tmp_path, damage, verdict):
+def test_a_damaged_lake_is_noticed(dsn, history, tmp_path, damage, deviations):
     write(tmp_path, damage(history), history[-1]["xid"] + 1)
 
-    assert check_lake(tmp_path, dsn, whole=True) == verdict
-    assert check_lake(tmp_path, dsn, whole=False) == verdict
+    assert check_lake(tmp_path, dsn, whole=True) == deviations
+    assert check_lake(tmp_path, dsn, whole=False) == deviations
 
 
 def test_rows_of_a_queue_that_is_being_erased_do_not_count(dsn, history, tmp_path):
@@ -115,26 +115,26 @@ def test_a_delta_table_with_other_files_than_the_manifest_is_noticed(dsn, histor
     write(tmp_path, [history], history[-1]["xid"] + 1)
     write_deltalake(str(tmp_path / "jobs"), pa.table({"id": ["x"]}))
 
-    assert check_lake(tmp_path, dsn, whole=True) == Verdict(differing=2)
+    assert check_lake(tmp_path, dsn, whole=True) == Deviations(differing=2)
 
 
 @pytest.mark.parametrize(
-    ("rows", "ended", "verdict"),
+    ("rows", "ended", "deviations"),
     [
-        ([0, 1, 2], True, Verdict()),
-        ([], False, Verdict()),
-        ([], True, Verdict(lost=3)),
-        ([0, 1], False, Verdict(lost=1)),
-        ([0, 1, 2, 2], True, Verdict(doubled=1)),
-        ([0, 1, 2, 3], True, Verdict(unknown=1)),
+        ([0, 1, 2], True, Deviations()),
+        ([], False, Deviations()),
+        ([], True, Deviations(lost=3)),
+        ([0, 1], False, Deviations(lost=1)),
+        ([0, 1, 2, 2], True, Deviations(doubled=1)),
+        ([0, 1, 2, 3], True, Deviations(unknown=1)),
     ],
 )
-def test_a_load_of_some_rows_is_noticed(dsn, sync_boss, rows, ended, verdict):
+def test_a_load_of_some_rows_is_noticed(dsn, sync_boss, rows, ended, deviations):
     sync_boss.create_queue("email")
     for n in rows:
         sync_boss.send("email", {"n": n})
 
-    assert check_load(dsn, "email", 3, ended=ended) == verdict
+    assert check_load(dsn, "email", 3, ended=ended) == deviations
 
 
 @pytest.mark.parametrize(

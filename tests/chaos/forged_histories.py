@@ -26,11 +26,11 @@ from tests.chaos.history_builders import (
     a_schedule,
     an_early_failure,
     an_exit,
-    by_turns,
     change,
     change_row,
     change_send,
     completed,
+    one_after_the_other,
     over,
     send,
     start,
@@ -47,17 +47,21 @@ GOOD = {
     "a lease that was lost with a crash of the server": attrs.evolve(
         a_run(), ended=[], faults=[Fault("restart", 2.0, 3.0)]
     ),
-    "two jobs of send_once one after the other": two_jobs(*by_turns(), sent=2.5, method="send_once"),
-    "two jobs of send_singleton, one of them active": two_jobs(*by_turns(), method="send_singleton"),
+    "two jobs of send_once one after the other": two_jobs(
+        *one_after_the_other(), sent=2.5, method="send_once"
+    ),
+    "two jobs of send_singleton, one of them active": two_jobs(
+        *one_after_the_other(), method="send_singleton"
+    ),
     "two jobs of exclusive one after the other": two_jobs(
-        *by_turns("exclusive"), sent=2.5, queue="exclusive"
+        *one_after_the_other("exclusive"), sent=2.5, queue="exclusive"
     ),
-    "two jobs of short, one of them active": two_jobs(*by_turns("short"), queue="short"),
+    "two jobs of short, one of them active": two_jobs(*one_after_the_other("short"), queue="short"),
     "two jobs of stately, one of them leased before its send was answered": two_jobs(
-        *by_turns("stately", leased=0.2), sent=0.3, queue="stately"
+        *one_after_the_other("stately", leased=0.2), sent=0.3, queue="stately"
     ),
-    "two slots of a throttle": two_jobs(*by_turns(), sent=3.0, slot=2.0),
-    "a send that may be in either slot of a throttle": two_jobs(*by_turns(), sent=1.5, slot=0.4),
+    "two slots of a throttle": two_jobs(*one_after_the_other(), sent=3.0, slot=2.0),
+    "a send that may be in either slot of a throttle": two_jobs(*one_after_the_other(), sent=1.5, slot=0.4),
     "a deferred job": change_send(a_key(start(A), start(B, at=3.0), ended=2.0), after=0.9),
     "jobs that run elsewhere in time": a_kill(taken_over=105.0),
     "jobs that run elsewhere late, because of another fault": a_kill(
@@ -195,25 +199,25 @@ FORGED = {
     ),
     "two jobs of send_once at the same time": (
         "over_limit",
-        two_jobs(*by_turns(), method="send_once"),
+        two_jobs(*one_after_the_other(), method="send_once"),
     ),
     "two jobs of send_singleton at the same time": (
         "over_limit",
-        two_jobs(*by_turns(leased=3.0, ended=4.0), method="send_singleton"),
+        two_jobs(*one_after_the_other(leased=3.0, ended=4.0), method="send_singleton"),
     ),
     "two jobs of exclusive at the same time": (
         "over_limit",
-        two_jobs(*by_turns("exclusive"), queue="exclusive"),
+        two_jobs(*one_after_the_other("exclusive"), queue="exclusive"),
     ),
     "two jobs of short at the same time": (
         "over_limit",
-        two_jobs(*by_turns("short", leased=3.0, ended=4.0), queue="short"),
+        two_jobs(*one_after_the_other("short", leased=3.0, ended=4.0), queue="short"),
     ),
     "two jobs of stately at the same time": (
         "over_limit",
-        two_jobs(*by_turns("stately", leased=3.0, ended=4.0), queue="stately"),
+        two_jobs(*one_after_the_other("stately", leased=3.0, ended=4.0), queue="stately"),
     ),
-    "two jobs in one slot of a throttle": ("over_limit", two_jobs(*by_turns(), slot=100.0)),
+    "two jobs in one slot of a throttle": ("over_limit", two_jobs(*one_after_the_other(), slot=100.0)),
     "a deferred job started before its time": (
         "early",
         change_send(a_key(start(A), start(B, at=3.0), ended=2.0), after=1.5),

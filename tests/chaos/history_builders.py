@@ -101,7 +101,9 @@ def two_jobs(first: JobRow, second: JobRow, *, sent: float = 1.5, queue: str = "
     return History(QUEUES, sends, starts, rows=[first, second])
 
 
-def by_turns(queue: str = "plain", *, leased: float = 1.0, ended: float = 2.0) -> tuple[JobRow, JobRow]:
+def one_after_the_other(
+    queue: str = "plain", *, leased: float = 1.0, ended: float = 2.0
+) -> tuple[JobRow, JobRow]:
     """Two jobs of a key, A done before B."""
     first, second = start(A, at=leased), start(B, at=9.0)
     return completed(first, queue, "k", at=ended), completed(second, queue, "k", at=9.5)

@@ -213,7 +213,7 @@ async def test_a_schedule_that_is_gone_is_explained_and_leaves_no_trace(acting, 
         assert connection.execute("select count(*) from trioboss.audit").fetchall() == [(0,)]
 
 
-async def test_what_was_typed_wins_over_what_was_packed(acting: httpx.AsyncClient, filled):
+async def test_typed_values_win_over_packed_ones(acting: httpx.AsyncClient, filled):
     (job,) = filled.find_jobs("q", state="failed")
     fields = pack({"queue": "q", "action": "retry", "id": [str(job.id)], "back": "/queues/q"})
     response = await acting.post("/act/jobs", data={"fields": fields, "back": "/workers"})

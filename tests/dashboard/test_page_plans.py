@@ -296,7 +296,7 @@ def rows_read(node):
     [case for case in CASES if case[0].endswith(("_jobs", "_redrive", "_keys", "_queues"))],
 )
 def test_a_walk_over_the_queue_would_be_noticed(large, name, values, most):
-    """What a statement may read is less than there is."""
+    """A statement may read less than there is."""
     rows = {row[0]: row[1] for row in large.execute(ROWS).fetchall()}
     there = rows[values["queue"]] if "queue" in values else sum(rows.values())
 

@@ -178,7 +178,7 @@ class World:
         )
 
     def plan(self) -> Wait | Stop | None:
-        """Ask the machine; return what it said, unless it is a statement."""
+        """Ask the machine; return its command, unless it is a statement."""
         command = self.machine.plan(self.now, self.room, self.pending())
         if isinstance(command, Stop):
             assert not self.running, "it stops although attempts run"
@@ -281,20 +281,20 @@ class World:
         self.extra_room = 0
         for _ in range(200):
             self._finish_all(keyed=keyed)
-            said = self.plan()
-            if isinstance(said, Wait) and self._goes_on(said):
-                self.now = max(self.now, said.until)
-            elif said is not None:
+            command = self.plan()
+            if isinstance(command, Wait) and self._goes_on(command):
+                self.now = max(self.now, command.until)
+            elif command is not None:
                 break
         else:
             raise AssertionError("does not come to rest")
         if self.has_stopped:
-            assert isinstance(said, Stop)
+            assert isinstance(command, Stop)
             self._settle_rest()
         assert not self.outcomes, "an outcome was dropped"
         assert not self.leases, "a lease is unknown"
         if not self.has_stopped:
-            self._check_rest(said)
+            self._check_rest(command)
 
     def _finish_all(self, *, keyed: bool) -> None:
         self._finish_statement(keyed=keyed)
@@ -325,14 +325,14 @@ class World:
             self.begin(command)
             self._finish_statement()
 
-    def _check_rest(self, said: object) -> None:
-        assert isinstance(said, Wait)
+    def _check_rest(self, command: object) -> None:
+        assert isinstance(command, Wait)
         assert not self.ready, "a job that can run was forgotten"
         assert not self.behind, "a job that waited for another was forgotten"
         first = min((due for due, _ in self.deferred), default=math.inf)
-        assert said.until <= first + self.slack + 1e-6, "a deferred job will start too late"
+        assert command.until <= first + self.slack + 1e-6, "a deferred job will start too late"
         assert self.marker, "senders do not see the idle marker"
-        assert not said.for_room
+        assert not command.for_room
 
     def copied(self) -> "World":
         return copy.deepcopy(self)

@@ -124,7 +124,7 @@ async def test_a_cancelled_handler_is_no_error(run, spans, boss):
     assert spans.one("cancel email").kind is SpanKind.CLIENT
 
 
-async def test_what_a_handler_sends_and_extends_is_below_its_span(run, spans, boss):
+async def test_sends_and_extensions_of_a_handler_are_below_its_span(run, spans, boss):
     async def handle(job):
         await job.extend(60)
         await job.boss.send("other", trace=None)

@@ -140,6 +140,6 @@ async def test_metrics_follow_the_conventions(boss):
 
 
 @pytest.mark.parametrize("wrong", [{"parent": "sibling"}, {"boss_or_app": 5}])
-async def test_what_cannot_be_instrumented_is_named(boss, wrong):
+async def test_an_object_that_cannot_be_instrumented_is_named(boss, wrong):
     with pytest.raises(trioboss.UsageError, match=next(iter(wrong))):
         instrument(**{"boss_or_app": boss, **wrong})

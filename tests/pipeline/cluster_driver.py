@@ -32,29 +32,29 @@ def main(master, dsn, folder):
     export = threading.Thread(target=export_history, args=(spark, dsn, folder))
     export.start()
     rows = spark.range(1000, numPartitions=2).selectExpr("id as n")
-    say("loaded", explain(load(rows, "email", dsn, spark=spark, load_id="one")))
+    report("loaded", explain(load(rows, "email", dsn, spark=spark, load_id="one")))
     export.join()
     # One of four tasks takes seconds, and so does its copy: both run at the same time.
     slow = "if(id = 0, java_method('java.lang.Thread', 'sleep', 5000L), 'at once') as waited"
     rows = spark.range(40, numPartitions=4).selectExpr("id as n", slow)
-    say("speculated", explain(load(rows, "slow", dsn, spark=spark, load_id="two")))
+    report("speculated", explain(load(rows, "slow", dsn, spark=spark, load_id="two")))
 
     read = spark.read.format("trioboss").options(dsn=dsn, table="job").load().where("queue = 'email'")
     read.explain(True)
-    say("read", read.select("id").distinct().count())
+    report("read", read.select("id").distinct().count())
     try:
         load(spark.range(1).selectExpr("'{' as data"), "email", dsn, spark=spark)
     except Exception as error:
-        say("refused", str(error))
+        report("refused", str(error))
     spark.stop()
 
 
 def export_history(spark, dsn, folder):
     exported = archive(dsn, f"{folder}/lake", spark=spark, concurrency=1, task_rows=200)
-    say("archived", exported.jobs)
+    report("archived", exported.jobs)
 
 
-def say(*words):
+def report(*words):
     print(json.dumps(words), flush=True)
 
 

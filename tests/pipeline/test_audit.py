@@ -110,7 +110,7 @@ def kept_audits(dsn):
     return {source: tuple(rest) for source, *rest in rows}
 
 
-def test_what_a_queue_really_does_is_no_violation(lived, of_database, of_lake):
+def test_the_history_of_a_real_queue_has_no_violation(lived, of_database, of_lake):
     assert of_database.violations == {}
     assert of_database.is_clean
     assert {finding.queue for finding in of_database.findings} == {"q"}  # of the dead letter jobs

@@ -115,7 +115,7 @@ def test_any_dataframe_is_a_payload_and_a_task_that_failed_leaves_nothing(spark,
 # -- a load, without Spark
 
 
-def test_what_a_second_attempt_of_a_task_staged_is_never_released(dsn, database, sync_boss):
+def test_rows_that_a_second_attempt_of_a_task_staged_are_never_released(dsn, database, sync_boss):
     sync_boss.create_queue("email")
     options = options_of(dsn)
     _, second = stage(options, batch({"data": "1"}), batch({"data": "1"}))

@@ -96,8 +96,8 @@ def daemon(folder, name, *arguments, host="127.0.0.1"):
 class Outcome:
     """The results that one run on the cluster left."""
 
-    def __init__(self, folder, said, errors, history, lake, jobs, stages, slow):
-        self.folder, self.said, self.errors = folder, said, errors
+    def __init__(self, folder, printed, errors, history, lake, jobs, stages, slow):
+        self.folder, self.printed, self.errors = folder, printed, errors
         self.history, self.lake, self.jobs, self.stages, self.slow = history, lake, jobs, stages, slow
 
 
@@ -133,14 +133,14 @@ def outcome(server_dsn, template, tmp_path_factory):
             )
             for n in range(2)
         ]
-        said, errors = execute(master, dsn, folder, database, workers)
+        printed, errors = execute(master, dsn, folder, database, workers)
         jobs = database.execute("select data -> 'n' from trioboss.job where name = 'email'").fetchall()
         slow = database.execute("select data -> 'n' from trioboss.job where name = 'slow'").fetchall()
         stages = database.execute("select * from trioboss.stage").fetchall()
         history, lake = rows_of_history(database), rows_of_lake(folder / "lake")
         yield Outcome(
             folder,
-            said,
+            printed,
             errors,
             history,
             lake,
@@ -176,8 +176,8 @@ def execute(master, dsn, folder, database, workers):
             except BaseException:
                 driver.kill()  # it would wait for our locks, and we for it
                 raise
-    said = [json.loads(line) for line in output.splitlines() if line.startswith('["')]
-    return dict(said), output + (folder / "driver.log").read_text()
+    printed = [json.loads(line) for line in output.splitlines() if line.startswith('["')]
+    return dict(printed), output + (folder / "driver.log").read_text()
 
 
 def kill_executor(worker):
@@ -187,14 +187,14 @@ def kill_executor(worker):
 
 @pytest.mark.soak
 def test_an_export_whose_executor_is_killed_has_each_row_once(outcome):
-    assert outcome.said["archived"] == 400
+    assert outcome.printed["archived"] == 400
     assert outcome.lake == outcome.history
     assert len(outcome.lake) == 400
 
 
 @pytest.mark.soak
 def test_a_load_whose_executor_is_killed_has_each_row_once(outcome):
-    assert "1000 rows, 1000 jobs in email, 0 rejected" in outcome.said["loaded"]
+    assert "1000 rows, 1000 jobs in email, 0 rejected" in outcome.printed["loaded"]
     assert outcome.jobs == list(range(1000))
     assert outcome.stages == []
 
@@ -204,7 +204,7 @@ def test_a_load_with_two_copies_of_a_task_at_once_has_each_row_once(outcome):
     events = "".join(path.read_text() for path in outcome.folder.rglob("*") if is_event_log(path))
 
     assert '"Speculative":true' in events  # a copy was started
-    assert "40 rows, 40 jobs in slow, 0 rejected" in outcome.said["speculated"]
+    assert "40 rows, 40 jobs in slow, 0 rejected" in outcome.printed["speculated"]
     assert outcome.slow == list(range(40))
     assert outcome.stages == []
 
@@ -214,9 +214,9 @@ def is_event_log(path):
 
 
 @pytest.mark.soak
-def test_what_was_loaded_is_read_and_a_refusal_arrives(outcome):
-    assert outcome.said["read"] == 1000
-    assert "1 of 1 rows cannot be jobs" in outcome.said["refused"]
+def test_loaded_rows_are_read_and_a_refusal_arrives(outcome):
+    assert outcome.printed["read"] == 1000
+    assert "1 of 1 rows cannot be jobs" in outcome.printed["refused"]
 
 
 @pytest.mark.soak

@@ -185,7 +185,7 @@ def test_tables_and_parquet_and_dataframes_are_read(spark, dsn, database, sync_b
         (["nowhere"], {}, "nowhere: neither a table"),
     ],
 )
-def test_what_cannot_be_loaded_is_refused(spark, dsn, sync_boss, files, mapping, problem):
+def test_a_file_that_cannot_be_loaded_is_refused(spark, dsn, sync_boss, files, mapping, problem):
     sync_boss.create_queue("email")
     with pytest.raises(UsageError, match=problem):
         load(files, "email", dsn, spark=spark, mapping=mapping)

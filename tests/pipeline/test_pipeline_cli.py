@@ -80,7 +80,7 @@ def test_a_setting_of_spark_without_a_value_is_exit_code_2(capsys):
         (["--schema", "no-name"], "schema: 'no-name' is not a schema name"),
     ],
 )
-def test_what_cannot_be_asked_is_exit_code_2(arguments, problem, capsys):
+def test_impossible_arguments_are_exit_code_2(arguments, problem, capsys):
     assert main(["pipeline", "audit", *arguments]) == 2
 
     assert problem in capsys.readouterr().err
@@ -271,7 +271,7 @@ main({["pipeline", *arguments, "--help"]})
     assert ran.returncode == code
 
 
-def test_what_spark_says_is_told_in_one_line():
+def test_an_error_of_spark_is_one_line():
     trace = "Traceback (most recent call last):\n  x\ntrioboss.errors.UsageError: dsn: no"
     deep = f"[PYTHON_DATA_SOURCE_ERROR] Failed\n{trace}"
 

@@ -166,6 +166,6 @@ def test_an_erasure_by_key_is_refused_if_the_lake_does_not_have_keys(
         ("data.", r"redact: 'data\.' has an empty name in it"),
     ],
 )
-def test_what_cannot_be_left_out_is_refused(entry, problem):
+def test_a_column_that_cannot_be_left_out_is_refused(entry, problem):
     with pytest.raises(UsageError, match=problem):
         parse_redact([entry], TABLES["archive"])

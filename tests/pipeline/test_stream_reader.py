@@ -76,18 +76,18 @@ def test_with_many_writers_that_overtake_each_other_nothing_is_lost_or_doubled(d
                 if (n + number) % 4:  # some transactions are long, and hold several
                     connection.commit()
 
-    def watch():
+    def sample():
         while not over.is_set():
             seen.extend(follower.next(ReadMaxRows(7)))
 
     writers = [threading.Thread(target=write, args=(number,)) for number in range(4)]
-    watcher = threading.Thread(target=watch)
-    for thread in [watcher, *writers]:
+    sampler = threading.Thread(target=sample)
+    for thread in [sampler, *writers]:
         thread.start()
     for thread in writers:
         thread.join()
     over.set()
-    watcher.join()
+    sampler.join()
     while rows := follower.next(ReadMaxRows(7)):
         seen += rows
 

@@ -62,7 +62,7 @@ def test_every_planted_violation_is_found_and_nothing_else(made, audited):
     assert not audited.is_clean
 
 
-def test_what_is_planted_without_an_end_is_sent_after_an_attempt_on_record():
+def test_a_job_planted_without_an_end_is_sent_after_an_attempt_on_record():
     """Else an audit does not judge it, where the other jobs are few."""
     planted = plant(1, BEGIN, 1)
     (violation,) = (violation for violation in planted.violations if violation.kind == "no end")

@@ -108,7 +108,7 @@ def test_a_schema_must_not_hide_a_column(spark, dsn):
 # -- redaction
 
 
-def test_what_is_redacted_never_leaves_the_database(spark, dsn, database, tmp_path):
+def test_redacted_values_never_leave_the_database(spark, dsn, database, tmp_path):
     put(
         database, {"order": 1, "customer": {"email": "ann@x.org", "city": "Ulm"}}, ["ann@x.org"], "text", None
     )
@@ -147,6 +147,6 @@ def test_a_lake_keeps_what_is_redacted_for_later_exports(spark, dsn, database, t
         ("singleton_key.x", "redact: singleton_key is not JSON, so it has no fields"),
     ],
 )
-def test_what_cannot_be_redacted_is_refused(entry, problem):
+def test_a_path_that_cannot_be_redacted_is_refused(entry, problem):
     with pytest.raises(UsageError, match=problem):
         parse_redact([entry], TABLES["archive"])

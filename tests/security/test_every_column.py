@@ -328,7 +328,7 @@ FOUND = [
 
 
 @pytest.mark.parametrize("place", range(len(FOUND)))
-def test_what_was_found_once_stops_nothing_any_more(attack, place):
+def test_a_value_that_was_found_once_stops_nothing_any_more(attack, place):
     right, table, name, value = FOUND[place]
     (column,) = [
         each for each in attack.writable("worker", right) if (each.table, each.name) == (table, name)

@@ -180,7 +180,7 @@ async def test_a_whole_boss_is_not_led_astray_by_overloads_either(trapped_dsn):
             assert recorder.of(ErrorEvent) == []
 
 
-def test_who_migrates_is_not_led_astray(empty_dsn):
+def test_a_migration_is_not_led_astray(empty_dsn):
     with psycopg.connect(empty_dsn, autocommit=True) as attacker:
         attacker.execute(Path(__file__).with_name("traps.sql").read_bytes())
 

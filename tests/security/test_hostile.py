@@ -109,7 +109,7 @@ JSON = st.recursive(
 
 @settings(max_examples=60)
 @given(key=TEXT, data=JSON, output=JSON, error=TEXT)
-def test_what_is_accepted_comes_back_as_it_was_and_settles(quarry, key, data, output, error):
+def test_an_accepted_value_comes_back_as_it_was_and_settles(quarry, key, data, output, error):
     try:
         id = quarry.send("q", data, singleton_key=key)
     except trioboss.UsageError:
@@ -129,7 +129,7 @@ def test_what_is_accepted_comes_back_as_it_was_and_settles(quarry, key, data, ou
 
 @settings(max_examples=60)
 @given(name=TEXT)
-def test_whatever_is_taken_for_a_name_means_that_queue_alone(quarry, name):
+def test_any_accepted_name_means_that_queue_alone(quarry, name):
     try:
         quarry.create_queue(name)
     except trioboss.UsageError:
@@ -175,7 +175,7 @@ def test_the_command_line_answers_a_hostile_name_with_a_harmless_line_and_a_page
         assert end == ""
 
 
-async def test_what_jobs_hold_does_not_speak_to_the_terminal(dsn, boss):
+async def test_data_of_jobs_sends_no_control_characters_to_the_terminal(dsn, boss):
     await boss.create_queue("q", policy="key_strict_fifo")
     key = "\x1b[2J\n'; drop\u202e"
     first = await boss.send("q", key, singleton_key=key)

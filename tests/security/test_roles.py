@@ -312,7 +312,7 @@ def test_a_producer_sends_by_plain_sql(granted_dsn):
 
 
 @pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
-def test_what_is_printed_pastes_into_psql_again_and_again(server_dsn, template, roles, capsys):
+def test_printed_grants_paste_into_psql_again_and_again(server_dsn, template, roles, capsys):
     options = [text for kind in ROLES for text in (f"--{kind}", role(kind))]
     with temporary_database(server_dsn, template) as dsn:
         assert main(["grants", *options]) == 0
@@ -356,25 +356,25 @@ def test_a_schema_of_any_name_gets_its_grants(empty_dsn, roles):
 
 
 @pytest.mark.parametrize("name", ["", "x" * 64, "ü" * 32, "a\0b", "\udc80", "public"])
-def test_what_is_no_role_is_refused_before_any_sql(name):
+def test_a_name_that_is_no_role_is_refused_before_any_sql(name):
     with pytest.raises(ValueError, match="is not the name of a role"):
         grant_plans("trioboss", {"producer": name})
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "printed"),
     [
         (["grants"], 2, "no role is given"),
         (["grants", "--worker", "x" * 64], 2, "is not the name of a role"),
         (["grants", "--schema", "a b", "--worker", "w"], 2, "is not a schema name"),
     ],
 )
-def test_a_mistake_is_one_sentence(arguments, code, said, capsys):
+def test_a_mistake_is_one_sentence(arguments, code, printed, capsys):
     assert main(arguments) == code
     captured = capsys.readouterr()
     assert captured.out == ""
     message, address = captured.err.splitlines()
-    assert said in message
+    assert printed in message
     assert address.startswith("  documentation: ")
 
 
@@ -392,8 +392,8 @@ def test_a_queue_that_a_role_may_not_create_is_one_error_and_nothing_is_logged(s
     assert [record for record in caplog.records if record.name == "psycopg"] == []
 
 
-def test_who_lacks_a_right_reads_one_sentence(shown_dsn, capsys):
+def test_a_role_without_a_right_gets_one_sentence(shown_dsn, capsys):
     assert main(["pause", "q", "--dsn", as_role(shown_dsn, "reader")]) == 2
-    said = capsys.readouterr().err
-    assert "permission denied" in said
-    assert said.count("\n") == 2  # and the address of a page
+    printed = capsys.readouterr().err
+    assert "permission denied" in printed
+    assert printed.count("\n") == 2  # and the address of a page

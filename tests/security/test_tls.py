@@ -64,7 +64,7 @@ def encrypted(tmp_path_factory):
             yield make_conninfo(server.dsn, host="localhost", hostaddr="127.0.0.1"), certificate, stranger
 
 
-def doctors_word(dsn, capsys):
+def read_finding(dsn, capsys):
     """The findings of `doctor` about encryption."""
     main(["doctor", "--dsn", dsn, "--json"])
     return next(f for f in json.loads(capsys.readouterr().out) if f["check"] == "encryption")
@@ -76,7 +76,7 @@ def test_an_encrypted_connection_is_shown_as_such(encrypted, capsys):
     with trioboss.SyncBoss(dsn):
         pass
 
-    finding = doctors_word(dsn, capsys)
+    finding = read_finding(dsn, capsys)
     assert finding["status"] == "ok"
     assert finding["text"].startswith("encrypted with TLSv1.")
 

@@ -19,9 +19,11 @@ Sent = tuple[UUID, str | None, bool]
 """A job that was sent: its id, its key, and whether it is deferred."""
 
 
-def goes_on(turns: int | None, until: float | None) -> Callable[[int], bool]:
-    """Whether a thread goes on: for so many turns, or until that time."""
-    return lambda turn: turn < turns if turns is not None else time.monotonic() < (until or 0)
+def goes_on(rounds: int | None, until: float | None) -> Callable[[int], bool]:
+    """Whether a thread goes on: for so many rounds, or until that time."""
+    return lambda round_number: (
+        round_number < rounds if rounds is not None else time.monotonic() < (until or 0)
+    )
 
 
 @attrs.frozen
@@ -29,14 +31,14 @@ class Sender:
     """Sends in transactions, some of which are rolled back: one job, some, a bulk load, or plain SQL."""
 
     arena: Arena
-    turns: int | None = None
+    rounds: int | None = None
     until: float | None = None
 
     def __call__(self, hand: Hand) -> None:
         order = self._order(hand)
-        on, turn = goes_on(self.turns, self.until), 0
-        while on(turn):
-            turn += 1
+        on, round_number = goes_on(self.rounds, self.until), 0
+        while on(round_number):
+            round_number += 1
             began = time.monotonic()
             keys = sorted(
                 hand.random.choices(self.arena.keys, k=hand.random.choice((1, 1, 2, 3, 8))), key=order.get
@@ -121,13 +123,13 @@ class Changer:
     """Cancels, deletes, resumes and retries in transactions, 30 % of which are rolled back."""
 
     arena: Arena
-    turns: int | None = None
+    rounds: int | None = None
     until: float | None = None
 
     def __call__(self, hand: Hand) -> None:
-        on, turn = goes_on(self.turns, self.until), 0
-        while on(turn):
-            turn += 1
+        on, round_number = goes_on(self.rounds, self.until), 0
+        while on(round_number):
+            round_number += 1
             name = hand.random.choice(("cancel", "delete", "resume", "retry", "retry", "retry"))
             ids = sorted(self._find(hand, name))
             try:

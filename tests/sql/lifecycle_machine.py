@@ -273,7 +273,7 @@ class LifecycleMachine(LifecycleFrame):
     # -- what holds after every step
 
     @invariant()
-    def the_database_is_as_the_model_says(self) -> None:
+    def the_database_is_as_the_model(self) -> None:
         jobs, throttle, history, violations = self.sessions.query_all(JOBS, THROTTLE, HISTORY, VIOLATIONS)
         rows = [Row(*job) for job in jobs]
         assert rows == [as_row(job, self.model) for job in self.model.committed.all()]
@@ -309,7 +309,7 @@ class LifecycleMachine(LifecycleFrame):
         while worked:
             self.pass_time(pause)
             worked = sum(self.work_off_queue(queue, operation) for queue in self.model.queues.values()) > 0
-        self.the_database_is_as_the_model_says()
+        self.the_database_is_as_the_model()
 
     def work_off_queue(self, queue: ModelQueue, operation: str) -> bool:
         self.claim(OWN, queue, 1000)

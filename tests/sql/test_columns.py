@@ -168,7 +168,7 @@ def test_a_job_that_returns_has_what_it_had_before(sessions, end, back):
 
 @pytest.mark.parametrize("unique_until", ["ended", "started"])
 @pytest.mark.parametrize("end", ["complete", "cancel", "fail"])
-def test_how_a_job_was_sent_survives_the_archive(sessions, end, unique_until):
+def test_the_options_of_a_send_survive_the_archive(sessions, end, unique_until):
     job = QueueUnderTest(sessions, "standard", retry_limit=0)
     id = job.send("key", unique_until=unique_until)
     claimed = job.claim()

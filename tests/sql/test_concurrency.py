@@ -26,8 +26,8 @@ def test_a_policy_holds_under_load(dsn, name):
     arena.prepare(**options, retry_limit=2)
 
     arena.run(
-        {f"sender {n}": Sender(arena, turns=40) for n in range(3)}
-        | {f"changer {n}": Changer(arena, turns=40) for n in range(2)},
+        {f"sender {n}": Sender(arena, rounds=40) for n in range(3)}
+        | {f"changer {n}": Changer(arena, rounds=40) for n in range(2)},
         {f"dispatcher {n}": Dispatcher(arena) for n in range(4)}
         | {"rescuer": Rescuer(arena), "monitor": Monitor(arena)},
     )

@@ -197,7 +197,7 @@ def test_each_of_these_rights_is_needed(owned_dsn, name):
         use_every_operation(boss)
 
 
-def test_what_is_not_granted_is_not_allowed(owned_dsn):
+def test_a_role_may_do_nothing_that_is_not_granted(owned_dsn):
     dsn = grant(owned_dsn, "clear_storage", "days")
 
     with psycopg.connect(dsn, autocommit=True) as app:

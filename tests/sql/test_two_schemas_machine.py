@@ -79,9 +79,9 @@ class Neighbours(RuleBasedStateMachine):
             self.lives[schema].send_a_job_that_has_to_wait(pick, key, "plain", commits)
 
     @invariant()
-    def both_are_as_their_models_say(self):
+    def both_are_as_their_models(self):
         for life in self.lives:
-            life.the_database_is_as_the_model_says()
+            life.the_database_is_as_the_model()
 
     def teardown(self):
         for life in self.lives:

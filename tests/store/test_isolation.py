@@ -79,9 +79,7 @@ CALLS = ("send id", "send once", "send throttled", "send short", "fetch", "inser
 )
 @example(IsolationLevel.REPEATABLE_READ, ["send id"], "end", "send id")
 @example(IsolationLevel.REPEATABLE_READ, [], "send short", "send short")
-def test_what_happens_beside_a_callers_transaction_breaks_no_promise(
-    dsn, database, level, before, beside, call
-):
+def test_no_event_beside_a_callers_transaction_breaks_a_promise(dsn, database, level, before, beside, call):
     id = make_id()
     with trioboss.SyncBoss(dsn, migrate=False) as boss, psycopg.connect(dsn) as conn:
         recreate(boss, "standard")

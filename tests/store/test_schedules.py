@@ -30,7 +30,7 @@ async def test_a_schedule_is_read_as_it_was_given(q):
     assert schedule.options == options
 
 
-async def test_what_is_left_out_has_its_default(q):
+async def test_an_argument_that_is_left_out_has_its_default(q):
     await q.schedule("q", "* * * * *")
     (schedule,) = await q.get_schedules()
 
@@ -121,7 +121,7 @@ async def test_a_key_that_the_policy_requires_is_missed_now_and_not_at_every_tic
         ({"start_after": 5}, "^start_after: the schedule decides this"),
     ],
 )
-async def test_what_is_wrong_is_refused_by_name_before_any_sql(offline_boss, bad, message):
+async def test_a_wrong_argument_is_refused_by_name_before_any_sql(offline_boss, bad, message):
     with pytest.raises(ValueError, match=message):
         await offline_boss.schedule("q", **{"cron": "* * * * *", **bad})
 

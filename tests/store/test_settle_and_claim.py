@@ -176,8 +176,8 @@ async def test_without_a_claim_the_call_waits_for_its_notifications(operations):
     assert alone.follow_up == with_a_claim.follow_up
 
 
-@pytest.mark.parametrize("together", [True, False])
-async def test_a_job_stays_in_the_history_if_its_queue_keeps_jobs_since_it_was_cached(boss, dsn, together):
+@pytest.mark.parametrize("with_claim", [True, False])
+async def test_a_job_stays_in_the_history_if_its_queue_keeps_jobs_since_it_was_cached(boss, dsn, with_claim):
     store, worker = boss._store, make_id()
     await boss.create_queue("q", keep_completed=False)
     await boss.send("q")
@@ -187,7 +187,7 @@ async def test_a_job_stays_in_the_history_if_its_queue_keeps_jobs_since_it_was_c
         await other.update_queue("q", keep_completed=True)
     store.context.remember([cached])
     settlements = Settlements(completed=[(job.lease, '"out"')])
-    request = ClaimRequest(1, worker) if together else None
+    request = ClaimRequest(1, worker) if with_claim else None
     answer = await execute(store.settle_and_claim.settle_and_claim("q", settlements, request), boss._pool)
 
     assert answer.settled == {job.id: "completed"}

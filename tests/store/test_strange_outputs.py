@@ -21,7 +21,7 @@ from trioboss.model.payload import encode, is_large
 from trioboss.testing import record
 
 
-class LazyDict(dict):
+class OwnDict(dict):
     """Computes its items, and fails."""
 
     def items(self):
@@ -136,7 +136,7 @@ def in_a_circle() -> BaseException:
 
 
 OUTPUTS: list[Any] = [
-    LazyDict(a=1),
+    OwnDict(a=1),
     EndlessDict(a=1),
     EndlessList([1]),
     Pretender(),
@@ -206,7 +206,7 @@ json_values = st.recursive(
         st.lists(inner, max_size=3),
         st.dictionaries(st.text(max_size=3), inner, max_size=3),
         st.lists(inner, max_size=3).map(EndlessList),
-        st.dictionaries(st.text(max_size=3), inner, max_size=3).map(LazyDict),
+        st.dictionaries(st.text(max_size=3), inner, max_size=3).map(OwnDict),
         st.dictionaries(st.text(max_size=3), inner, max_size=3).map(EndlessDict),
         st.dictionaries(st.one_of(st.integers(), st.none(), st.text()), inner, max_size=3),
         st.sampled_from([Pretender, Unequal]).map(lambda kind: kind()),

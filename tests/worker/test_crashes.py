@@ -10,7 +10,7 @@ from functools import partial
 import psycopg
 import pytest
 import trio
-from worker_helpers import TIMEOUT, first_to_say
+from worker_helpers import TIMEOUT, first_to_print
 
 import trioboss
 from trioboss.cli.processes import keep_process
@@ -20,7 +20,7 @@ from trioboss.postgres.embedded import EmbeddedPostgres
 async def test_the_jobs_of_a_killed_worker_run_elsewhere(boss, workers):
     id = await boss.send("long")
     both = await workers.start_two("-q", "long")
-    first = await first_to_say(both, "began", id)
+    first = await first_to_print(both, "began", id)
     (other,) = set(both) - {first}
 
     first.signal(signal.SIGKILL)

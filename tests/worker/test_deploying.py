@@ -171,7 +171,7 @@ def test_an_app_without_a_label_of_its_own_does_not_prune(run, app, sync_boss, t
     assert [schedule.queue for schedule in sync_boss.get_schedules()] == ["nightly"]
 
 
-def test_what_somebody_else_made_stays_as_it_is_unless_it_is_adopted(run, app, sync_boss):
+def test_a_queue_that_somebody_else_made_stays_unless_it_is_adopted(run, app, sync_boss):
     sync_boss.create_queue("nightly", retry_limit=1)
     path = app(OTHER)
 

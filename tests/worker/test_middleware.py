@@ -78,7 +78,7 @@ async def test_it_can_answer_without_the_handler(run):
 async def test_it_sees_the_exception_object(run):
     seen, raised = [], KeyError("mine")
 
-    async def watch(job, call_next):
+    async def observe(job, call_next):
         try:
             return await call_next(job)
         except Exception as error:
@@ -88,7 +88,7 @@ async def test_it_sees_the_exception_object(run):
     async def handle(job):
         raise raised
 
-    job = await run(handle, middleware=[watch])
+    job = await run(handle, middleware=[observe])
 
     assert seen == [raised]
     assert job.output["name"] == "KeyError"

@@ -117,7 +117,7 @@ class Letter(TypedDict):
 async def test_middleware_sees_data_that_does_not_fit(boss):
     seen = []
 
-    async def watch(job, call_next):
+    async def observe(job, call_next):
         try:
             return await call_next(job)
         except trioboss.DataMismatch as error:
@@ -128,7 +128,7 @@ async def test_middleware_sees_data_that_does_not_fit(boss):
         pass
 
     await boss.create_queue("email", retry_limit=0)
-    await boss.work("email", handle, data=Email, middleware=[watch])
+    await boss.work("email", handle, data=Email, middleware=[observe])
     with trio.fail_after(TIMEOUT):
         await boss.wait_for("email", await boss.send("email", {}))
 

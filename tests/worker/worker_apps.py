@@ -12,37 +12,37 @@ import trioboss
 app = trioboss.App()
 
 
-def say(what, job):
+def report(what, job):
     print(what, job.queue, job.id, job.attempt, os.getpid(), flush=True)
 
 
 @app.worker("short", concurrency=5)
 async def short(job):
-    say("began", job)
+    report("began", job)
     return job.data
 
 
 @app.worker("long", retry_limit=1, concurrency=5)
 async def long(job):
     """Sleep for as many seconds as the data says, or for ever."""
-    say("began", job)
+    report("began", job)
     try:
         await trio.sleep(job.data if job.data is not None else float("inf"))
     except trio.Cancelled:
-        say(job.cancelled, job)
+        report(job.cancelled, job)
         raise
 
 
 @app.worker("stubborn")
 async def stubborn(job):
-    say("began", job)
+    report("began", job)
     with trio.CancelScope(shield=True):
         await trio.sleep_forever()
 
 
 @app.worker("poison", retry_limit=1, dead_letter="graves")
 async def poison(job):
-    say("began", job)
+    report("began", job)
     os.kill(os.getpid(), signal.SIGKILL)
 
 

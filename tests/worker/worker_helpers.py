@@ -99,7 +99,7 @@ class Workers:
             await worker.process.wait()
 
 
-async def first_to_say(workers, *words):
+async def first_to_print(workers, *words):
     """The process that first prints this text."""
     found = []
 

@@ -69,7 +69,7 @@ class Nemesis(ServerFaults):
             await getattr(self, kind)()
             emit("caused")
 
-    async def watch_load(self) -> None:
+    async def sample_load(self) -> None:
         """Record as a fault when the machine is overloaded: processes then wait for a core as if they were stopped."""
         samples = deque([0] * _LOAD_SAMPLES, _LOAD_SAMPLES)
         limit = _MOST_RUNNABLE * (os.cpu_count() or 1) * _LOAD_SAMPLES
@@ -245,7 +245,7 @@ async def _run(
             nursery.start_soon(nemesis.cause, plan.faults(), plan.seconds)
             nursery.start_soon(nemesis.cause_each, kinds)
             nursery.start_soon(nemesis.measure_memory)
-            nursery.start_soon(nemesis.watch_load)
+            nursery.start_soon(nemesis.sample_load)
             await stop.wait()
             nursery.cancel_scope.cancel()
 
