@@ -275,7 +275,7 @@ def test_a_statement_uses_the_indexes_whose_comments_name_it(planner, comment, i
 
 # -- statistics
 
-SAMPLE = ["sample_completed", "sample_failed", "sample_arrived", "sample_live"]
+SAMPLE = ["sample_completed", "sample_failed", "sample_arrived", "sample_own_ids", "sample_live"]
 TAKE = """
     UPDATE trioboss.sampling
     SET counted = now(), counted_before = now() - interval '20 s', xid_before = pg_snapshot_xmin(pg_current_snapshot()),

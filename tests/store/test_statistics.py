@@ -2,7 +2,7 @@
 
 import time
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import attrs
 import pytest
@@ -55,6 +55,21 @@ async def test_a_sample_counts_what_arrived_completed_and_failed(boss, sampled):
     assert counts == {"arrived": 5, "completed": 2, "failed": 1}
     assert (samples[-1].ready, samples[-1].active, samples[-1].waiting, samples[-1].deferred) == (3, 0, 0, 0)
     assert sum(sum(each.waits) for each in samples) == sum(sum(each.runs) for each in samples) == 2
+
+
+async def test_a_job_with_an_id_of_the_callers_own_is_counted_once_when_it_ends(boss, sampled):
+    await boss.create_queue("q")
+    for _ in range(3):
+        await boss.send("q", id=uuid4())
+    await boss.send("q")
+    await boss.complete("q", await take(boss, "q"))
+    await sample(boss)
+    assert (await history(boss))[0] == {"arrived": 2, "completed": 1, "failed": 0}
+    await boss.complete("q", await boss.fetch("q", batch_size=3))
+    await sample(boss, minutes=0.2)
+    await sample(boss, minutes=0.4)
+
+    assert (await history(boss))[0] == {"arrived": 4, "completed": 4, "failed": 0}
 
 
 async def test_a_second_sample_adds_only_what_is_new(boss, sampled):

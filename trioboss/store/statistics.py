@@ -34,6 +34,7 @@ class StatisticsOperations:
                 bind("sample_completed", bounds=_BOUNDS),
                 bind("sample_failed"),
                 bind("sample_arrived"),
+                bind("sample_own_ids"),
                 bind("sample_live"),
             )
         )

@@ -1,5 +1,6 @@
--- Add jobs that were sent to the samples of their minute, by the time in their ids; ids that are no UUIDv7 are not
--- counted. A minute is counted once more when it is four minutes old, for jobs of transactions that took longer.
+-- Add jobs that were sent to the samples of their minute, by the time in their ids; ids that are no UUIDv7 are counted
+-- by sample_own_ids.sql. A minute is counted once more when it is four minutes old, for jobs of transactions that took
+-- longer.
 WITH span AS MATERIALIZED (
     SELECT counted_before AS first, counted AS last FROM trioboss.sampling WHERE taken_by = pg_current_xact_id()
 ), slice AS (                                    -- the parts of minutes that are new, and the minutes to be counted again
