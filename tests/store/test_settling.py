@@ -4,6 +4,7 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
+import trio
 from store_helpers import fail_for_good, open_quiet_boss, take
 
 import trioboss
@@ -12,6 +13,7 @@ from trioboss.model.ids import make_id
 from trioboss.model.settle_and_claim import Failure, Settlements
 from trioboss.store.settling import plan_settling
 
+TIMEOUT = 60
 BY_LEASE = ["complete", "fail", "touch"]
 BY_ID = ["cancel", "resume", "retry", "delete_job"]
 
@@ -277,6 +279,17 @@ async def test_a_touch_renews_the_lease_and_nothing_else(q, clock):
     assert touched.heartbeat_on == clock.now
     assert (touched.attempt, touched.started_on) == (job.attempt, job.started_on)
     assert (await q.complete("q", job)).affected == 1
+
+
+async def test_a_renewal_does_not_wait_for_rows_that_a_transaction_has_locked(q):
+    """One statement renews all leases of a worker: if it waited for one of them, the others would be lost."""
+    jobs = await take_some(q, 2)
+    async with q.transaction() as conn:
+        await q.complete("q", jobs[0], conn=conn)
+        with trio.fail_after(TIMEOUT):
+            renewed = await q._execute(q._store.leases.renew({"q": [job.lease for job in jobs]}))
+
+    assert renewed == {jobs[0].id: False, jobs[1].id: True}
 
 
 @pytest.mark.parametrize("name", ["null", "NULL", "a/b-c.d"])
