@@ -237,15 +237,22 @@ class StatementFailed(TriobossError):
 class SchemaOutOfDate(TriobossError):
     """The schema in the database is missing, older or newer than this program needs."""
 
-    def __init__(self, schema: str, found: int | None, needed: int, *, exists: bool = True) -> None:
+    def __init__(
+        self, schema: str, found: int | None, needed: int, *, exists: bool = True, refused: bool = False
+    ) -> None:
+        remedy = "run `trioboss migrate`"
         if not exists:
             state, remedy = "does not exist", f'create it first (CREATE SCHEMA "{schema}")'
         elif found is None:
-            state, remedy = "is not installed", "run `trioboss migrate`"
+            state = "is not installed"
         elif found < needed:
-            state, remedy = f"is at version {found}, {needed} is needed", "run `trioboss migrate`"
+            state = f"is at version {found}, {needed} is needed"
         else:
             state, remedy = f"is at version {found}, newer than {needed}", "upgrade trioboss"
+        if refused:
+            owner = "may create it" if found is None else "owns it"
+            state += ", and this database role may not change that"
+            remedy += f" as a role that {owner}"
         super().__init__(f"schema {schema!r} {state}: {remedy}")
         self.schema = schema
         self.found = found

@@ -277,6 +277,26 @@ def test_migrating_an_app_as_a_worker_says_who_may(granted, run):
     assert "permission denied to this database role: run it as the role that owns the schema" in errors
 
 
+@pytest.mark.parametrize("is_installed", [True, False])
+async def test_a_worker_on_an_older_schema_that_it_may_not_migrate_names_the_versions_and_the_command(
+    granted, workers, dsn, empty_dsn, is_installed
+):
+    if is_installed:
+        with psycopg.connect(dsn) as owner:
+            owner.execute(f"delete from trioboss.version where version = {LATEST}")
+    found = f"is at version {LATEST - 1}, {LATEST} is needed" if is_installed else "is not installed"
+    workers.dsn = make_conninfo(dsn if is_installed else empty_dsn, user="deploy_worker")
+
+    worker = await workers.start(app="worker_apps:declared")
+
+    assert await worker.ends() == 2
+    line, _ = worker.lines  # and the address of a page
+    assert line == (
+        f"trioboss: schema 'trioboss' {found}, and this database role may not change that: "
+        f"run `trioboss migrate` as a role that {'owns' if is_installed else 'may create'} it"
+    )
+
+
 # -- rolling upgrades of an app
 
 

@@ -313,8 +313,11 @@ def _declared_schedule(schedule: ScheduleDeclaration) -> DeclaredSchedule:
 
 
 def _find_module() -> str:
-    """The name of the module that makes the app: the first frame outside of this module and of attrs."""
+    """The name of the module that makes the app: the first frame outside of this module, the check of its keywords,
+    and attrs.
+    """
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__") in (__name__, None):
+    own = (__name__, checks_init_keywords.__module__, None)
+    while frame.f_back is not None and frame.f_globals.get("__name__") in own:
         frame = frame.f_back
     return str(frame.f_globals.get("__name__", "__main__"))

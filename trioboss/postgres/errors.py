@@ -19,7 +19,7 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
-from trioboss.errors import DatabaseUnavailable, OutcomeUnknown, ServerDown, StatementFailed
+from trioboss.errors import DatabaseUnavailable, OutcomeUnknown, SchemaOutOfDate, ServerDown, StatementFailed
 
 __all__ = [
     "Refusal",
@@ -40,6 +40,7 @@ __all__ = [
     "is_table_gone",
     "is_transaction_aborted",
     "is_unique_violation",
+    "lacks_privilege",
     "refuse_aborted",
     "translate_errors",
     "unavailable",
@@ -204,7 +205,7 @@ def explain_database_error(error: BaseException) -> str | None:
 
 def _driver_error(error: BaseException) -> BaseException:
     """The error of psycopg that is the cause of ours."""
-    translated = isinstance(error, DatabaseUnavailable | StatementFailed)
+    translated = isinstance(error, DatabaseUnavailable | StatementFailed | SchemaOutOfDate)
     return error.__cause__ if translated and error.__cause__ is not None else error
 
 
@@ -271,6 +272,11 @@ def is_foreign_key_violation(error: BaseException) -> bool:
 def is_permission_denied(error: BaseException) -> bool:
     """Tell whether the role may not write this, or the server is a standby and nobody may."""
     return isinstance(_driver_error(error), errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction)
+
+
+def lacks_privilege(error: BaseException) -> bool:
+    """Tell whether the role may not do this, and another one may."""
+    return isinstance(_driver_error(error), errors.InsufficientPrivilege)
 
 
 def find_dependents(error: BaseException) -> str | None:

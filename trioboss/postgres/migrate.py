@@ -1,6 +1,7 @@
 """Migrates the schema of a database to the version this program needs. Operations, like those of the store."""
 
 from trioboss.errors import SchemaOutOfDate
+from trioboss.postgres.errors import lacks_privilege
 from trioboss.postgres.operation import Batch, Operation, Script
 from trioboss.postgres.wire import BoundStatement, read_rows
 from trioboss.sql import Catalog
@@ -38,7 +39,8 @@ def _is_compatible(catalog: Catalog, found: int | None) -> Operation[bool]:
 def migrate(catalog: Catalog, *, create_schema: bool = True) -> Operation[None]:
     """Apply the missing migrations, all or none, one process at a time. Needs an open transaction around it.
 
-    ``create_schema=False`` raises SchemaOutOfDate where the schema itself is missing.
+    ``create_schema=False`` raises SchemaOutOfDate where the schema itself is missing; so does a role that may not
+    change it.
     """
     # The first check takes no lock: a process that starts with an up-to-date schema waits for no other one.
     found = yield from read_version(catalog)
@@ -48,6 +50,16 @@ def migrate(catalog: Catalog, *, create_schema: bool = True) -> Operation[None]:
         results = yield Batch((BoundStatement(catalog.get("schema_exists")),))
         if not read_rows(results[0][0])[0][0]:
             raise SchemaOutOfDate(catalog.schema, None, LATEST, exists=False)
+    try:
+        yield from _apply_missing(catalog)
+    except Exception as error:
+        if not lacks_privilege(error):
+            raise
+        # A worker's role, for instance: the message names both versions, and the command for the admin.
+        raise SchemaOutOfDate(catalog.schema, found, LATEST, refused=True) from error
+
+
+def _apply_missing(catalog: Catalog) -> Operation[None]:
     yield Script(lock_text(catalog.schema))
     # Another process may have migrated the schema while this one waited for the lock.
     found = (yield from read_version(catalog)) or 0
