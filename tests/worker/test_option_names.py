@@ -131,6 +131,33 @@ async def test_open_boss_answers_a_name_of_pg_boss_with_its_own(dsn, name, hint)
             pass
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("reindexIntervalSeconds", "not there: `trioboss doctor`"),
+        ("pollingIntervalSeconds", "not needed: a notification wakes workers"),
+        ("clockMonitoringIntervalMinutes", "not needed: schedules go by the clock of the database"),
+        ("flowIntervalSeconds", "not there: no job waits for other jobs"),
+        ("backend", "not there: the database is Postgres"),
+        ("clock", "not there: time is that of the database"),
+    ],
+)
+def test_a_feature_that_only_pg_boss_has_is_named_and_no_option_that_looks_like_it(name, hint):
+    with pytest.raises(TypeError, match=f"unexpected option '{name}': in trioboss it is {hint}"):
+        trioboss.SyncBoss(**{name: 1})
+
+
+async def test_limits_by_group_are_answered_with_the_policy_that_is_nearest_to_them(boss):
+    async def handle(job):
+        pass
+
+    hint = "in trioboss it is not there: the policy singleton runs one job of a singleton_key at a time"
+    with pytest.raises(TypeError, match=f"^work: unexpected option 'groupConcurrency': {hint}"):
+        await boss.work("graves", handle, groupConcurrency=1)
+    with pytest.raises(TypeError, match=f"^send: unexpected option 'group': {hint}"):
+        await boss.send("graves", group={"id": "a"})
+
+
 def test_a_sync_boss_answers_an_unknown_option_with_its_own_parameters(dsn):
     with pytest.raises(
         TypeError, match=r"^SyncBoss: unexpected option 'schma': did you mean 'schema'\?.*max_payload"

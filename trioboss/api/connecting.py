@@ -35,18 +35,35 @@ _OTHER_NAMES = {
     "monitorStateIntervalMinutes": "monitor_interval, also as a timedelta",
     "maintenanceIntervalSeconds": "maintenance_interval for leases, prune_interval for deletions",
     "maintenanceIntervalMinutes": "maintenance_interval, also as a timedelta",
-    "archiveCompletedAfterSeconds": "not needed: jobs that have ended are archived at once",
-    "archiveFailedAfterSeconds": "not needed: jobs that have ended are archived at once",
     **dict.fromkeys(
-        ("clockMonitorIntervalSeconds", "clockMonitorIntervalMinutes", "clockMonitoringInterval"),
+        ("archiveCompletedAfterSeconds", "archiveFailedAfterSeconds", "archiveIntervalSeconds"),
+        "not needed: jobs that have ended are archived at once",
+    ),
+    **dict.fromkeys(
+        (
+            "clockMonitorIntervalSeconds",
+            "clockMonitorIntervalMinutes",
+            "clockMonitoringInterval",
+            "clockMonitoringIntervalSeconds",
+            "clockMonitoringIntervalMinutes",
+        ),
         "not needed: schedules go by the clock of the database",
+    ),
+    **dict.fromkeys(
+        ("newJobCheckInterval", "newJobCheckIntervalSeconds", "pollingIntervalSeconds"),
+        "not needed: a notification wakes workers",
     ),
     **dict.fromkeys(
         ("cronMonitorIntervalSeconds", "cronWorkerIntervalSeconds"),
         "not needed: a timer fires each tick",
     ),
     **dict.fromkeys(
-        ("useListenNotify", "notifyHeartbeatIntervalMs", "notifyHeartbeatTimeoutMs"),
+        (
+            "useListenNotify",
+            "notifyHeartbeatIntervalMs",
+            "notifyHeartbeatTimeoutMs",
+            "notifyKeepAliveInitialDelayMs",
+        ),
         "not needed: workers are always notified, and the listener probes its connection",
     ),
     "queueCacheIntervalSeconds": "not needed: changed queues are notified",
@@ -57,6 +74,17 @@ _OTHER_NAMES = {
     "queueStatRetentionDays": "not needed: samples are kept for a day, see get_queue_stats_history",
     "registerInstance": "not needed: every boss with workers is registered, see `trioboss workers`",
     "instanceName": "worker_name",
+    "instanceHeartbeatSeconds": "not needed: each worker holds a lock of its session; see presence_grace",
+    **dict.fromkeys(
+        ("reindex", "reindexIntervalSeconds"), "not there: `trioboss doctor` finds tables full of dead rows"
+    ),
+    "monitorVacuum": "not there: `trioboss doctor` finds what holds vacuum up",
+    "warningSlowQuerySeconds": "not there: log_min_duration_statement of Postgres logs slow statements",
+    "flowIntervalSeconds": "not there: no job waits for other jobs",
+    "backend": "not there: the database is Postgres",
+    "clock": "not there: time is that of the database",
+    "__test__enableSpies": "not there: trioboss.testing.record records the events of a boss",
+    "allowSchemaCaseVariant": "not needed: schemas may differ by case",
     "openTelemetry": "trioboss.otel.instrument(boss)",
     "uuid": "not needed: ids are UUIDv7",
 }

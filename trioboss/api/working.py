@@ -26,7 +26,7 @@ from trioboss.api.handlers import (
 from trioboss.api.running_job import JOB_CLASSES, AsyncioJob, D, RunningJob, Surroundings, ThreadJob
 from trioboss.model.check import check_count, check_duration, check_name, check_priority
 from trioboss.model.decoding import Decoder
-from trioboss.model.job import Duration
+from trioboss.model.job import NO_GROUPS, Duration
 from trioboss.model.option_names import check_known, keyword_names
 from trioboss.model.settle_and_claim import ClaimRequest
 from trioboss.runtime.lifecycle import BossStatistics, Runtime
@@ -53,6 +53,8 @@ _OTHER_NAMES = {
     "heartbeatRefreshSeconds": "not needed: a quarter of the option heartbeat of the queue or job",
     "perJobResults": "not needed: a batch handler may return a list of BatchResult",
     "transactional": "job.transaction, in the handler",
+    "transactionTimeoutSeconds": "expire_in, of the queue or job: the end of the attempt and its transaction",
+    **dict.fromkeys(("groupConcurrency", "localGroupConcurrency", "ignoreGroups"), NO_GROUPS),
     "orderByCreatedOn": "priority=False, for the order of sending",
     "includeMetadata": "not needed: a job has all of its fields",
 }

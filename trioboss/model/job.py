@@ -27,6 +27,7 @@ from trioboss.model.payload import JsonInput
 from trioboss.model.states import JobState, Readiness
 
 __all__ = [
+    "NO_GROUPS",
     "OPTIONS",
     "SHARED",
     "Duration",
@@ -236,6 +237,7 @@ class NewJob:
         return cls(data, **options)
 
 
+NO_GROUPS: Final = "not there: the policy singleton runs one job of a singleton_key at a time"
 # Names that pg-boss has, or had, for these options, and ours.
 _OTHER_NAMES: Final = {
     "db": "conn, a connection in a transaction",
@@ -243,6 +245,10 @@ _OTHER_NAMES: Final = {
     "keep_until": "retention, in seconds or as a timedelta",
     "name": "queue, the first argument: one queue a call",
     "maxAttempts": "retry_limit, which does not count the first attempt",
+    "visibilityTimeoutMs": "expire_in, in seconds or as a timedelta",
+    "traceContext": "trace",
+    "group": NO_GROUPS,
+    "policy": "an option of the queue",
     "onComplete": "on_complete, a method of the boss",
     "useSingletonQueue": "the method send_singleton, or the policy of the queue",
 }

@@ -174,6 +174,10 @@ _OTHER_NAMES: Final = {
     "heartbeatIntervalMs": "heartbeat, of which workers send four in each period",
     "maxAttempts": "retry_limit, which does not count the first attempt",
     "retryStrategy": "retry_backoff, with retry_delay, retry_delay_max, retry_multiplier and retry_jitter",
+    "initialDelayMs": "retry_delay, in seconds or as a timedelta",
+    "maxDelayMs": "retry_delay_max, in seconds or as a timedelta",
+    "jitterFactor": "retry_jitter",
+    "concurrency": "an option of work",
 }
 _OPTION_NAMES: Final = frozenset(field.name for field in attrs.fields(QueueSettings))
 
