@@ -5,6 +5,7 @@ import subprocess
 import sys
 from argparse import Namespace
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 from pipeline_helpers import end_jobs
@@ -12,6 +13,8 @@ from pipeline_helpers import end_jobs
 from trioboss.cli import main, pipeline
 from trioboss.pipeline.arguments import open_run
 from trioboss.pipeline.database import open_database
+from trioboss.pipeline.files import open_files
+from trioboss.pipeline.manifest import Manifest
 from trioboss.pipeline.progress import Progress
 
 
@@ -116,6 +119,10 @@ def no_spark(monkeypatch):
             ["load", "/etc/passwd", "--queue", "q"],
             "/etc/passwd: neither a table nor a file that ends in .parquet",
         ),
+        (
+            ["load", "pyproject.toml", "--queue", "q"],
+            "pyproject.toml: neither a table nor a file that ends in",
+        ),
         (["report", "--out", "x", "--from-lake", "nolake"], "nolake: there is no lake here"),
         (["all", "--out", "x", "--from-lake", "nolake"], "nolake: there is no lake here"),
         (["audit", "--from-lake", "nolake"], "nolake: there is no lake here"),
@@ -125,17 +132,28 @@ def no_spark(monkeypatch):
         (["compact", "--lake", "x", "--keep-days", "0"], "keep-days: 0 is not a number of more than 0"),
         (["erase", "--lake", "x", "--queue", "q", "--id", "7"], "id: badly formed hexadecimal UUID string"),
         (["synth", "--to", "x", "--jobs", "-1"], "jobs: -1 is not a number of 0 or more"),
+        (["synth", "--to", __file__, "--jobs", "1"], "is a file, not a folder"),
+        (["synth", "--to", f"{__file__}/x", "--jobs", "1", "--load"], "is a file, not a folder"),
     ],
 )
 def test_a_wrong_argument_is_refused_before_spark_is_started(
     arguments, problem, no_spark, monkeypatch, capsys
 ):
+    monkeypatch.chdir(Path(__file__).parents[2])
     monkeypatch.delenv("TRIOBOSS_DSN", raising=False)
     monkeypatch.delenv("DATABASE_URL", raising=False)
 
     assert main(["pipeline", *arguments]) == 2
 
     assert problem in capsys.readouterr().err
+
+
+def test_a_history_is_not_made_where_a_lake_is(no_spark, tmp_path, capsys):
+    Manifest(open_files(None, tmp_path)).create(None)
+
+    assert main(["pipeline", "synth", "--jobs", "1", "--to", str(tmp_path)]) == 2
+
+    assert f"there is a lake at {tmp_path} already" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("job", [["archive", "--to"], ["report", "--out"], ["all", "--out"]])

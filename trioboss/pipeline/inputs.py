@@ -49,7 +49,8 @@ def digest_files(spark: SparkSession, given: Sequence[str] | DataFrame) -> list[
 def _format(name: str) -> str | None:
     for packed in _PACKED:
         name = name.removesuffix(packed)
-    return next((found for suffix, found in _FORMATS.items() if name.rstrip("/").endswith(suffix)), None)
+    plain = name.rstrip("/").lower()
+    return next((found for suffix, found in _FORMATS.items() if plain.endswith(suffix)), None)
 
 
 def _open(spark: SparkSession, name: str) -> DataFrame:
@@ -112,7 +113,7 @@ def check_inputs(names: Sequence[str]) -> None:
     for name in names:
         if _format(name) and not _PATTERN.search(name) and not Path(name).exists():
             raise UsageError(f"{name}: no such file")
-        if not _format(name) and "/" in name and "`" not in name:
+        if not _format(name) and "`" not in name and ("/" in name or Path(name).is_file()):
             raise UsageError(_neither(name))
 
 

@@ -20,7 +20,7 @@ from trioboss.errors import UsageError
 from trioboss.pipeline.arguments import add_session_arguments, check_positive, open_run
 from trioboss.pipeline.columns import TABLES
 from trioboss.pipeline.describing import describe_queries
-from trioboss.pipeline.files import open_files
+from trioboss.pipeline.files import is_local, open_files
 from trioboss.pipeline.history import parse_time
 from trioboss.pipeline.lake import make_lake
 from trioboss.pipeline.manifest import Manifest
@@ -58,8 +58,7 @@ def synth(
     """Write a history of so many jobs to a new lake ``to``. The same arguments make the same history."""
     spark = spark or get_session()
     manifest = Manifest(open_files(spark, to))
-    if manifest.identity() is not None:
-        raise UsageError(f"to: there is a lake at {to} already")
+    _refuse_lake(manifest, to)
     first = begin or _midnight() - timedelta(days=days)
     planted = plant(violations, first + timedelta(hours=1), seed)
     rows = make_jobs(spark, jobs, first, days, seed)
@@ -85,6 +84,11 @@ def synth_load(rows: int, to: str | Path, *, spark: SparkSession | None = None, 
         F.concat(F.lit("customer-"), F.abs(F.xxhash64(number, F.lit(seed))) % 1000).alias("singleton_key"),
     ).write.mode("errorifexists").parquet(str(to))
     return rows
+
+
+def _refuse_lake(manifest: Manifest, to: str | Path) -> None:
+    if manifest.identity() is not None:
+        raise UsageError(f"to: there is a lake at {to} already")
 
 
 def _midnight() -> datetime:
@@ -132,7 +136,11 @@ def main(argv: list[str] | None = None) -> int:
     given = parser.parse_args(argv)
     check_positive(given, "jobs", "violations", zero=True)
     check_positive(given, "days")
-    with open_run(given, needs_database=False) as run:
+    if not given.load and is_local(given.to):
+        _refuse_lake(Manifest(open_files(None, given.to)), given.to)
+    # Spark makes the folder of a Parquet file, and refuses one that is there.
+    folder = str(Path(given.to).parent) if given.load and is_local(given.to) else given.to
+    with open_run(given, needs_database=False, folder=folder) as run:
         if given.load:
             print(f"{synth_load(given.jobs, given.to, spark=run.spark, seed=given.seed)} rows")
             return 0
