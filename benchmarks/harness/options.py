@@ -18,7 +18,7 @@ RESULTS = Path(__file__).parents[1] / "results"
 COMMANDS = {
     "latency": "how long a job waits: send to handler, idle and under load, and its other waits",
     "throughput": "jobs a second: sends, bulk, drains, steady state, each policy",
-    "growth": "what a backlog, an archive, many queues and an old transaction cost (also: backlog)",
+    "growth": "what a backlog, an archive, many queues and an old transaction cost",
     "idle": "what a worker costs that has nothing to do",
     "dashboard": "what people who look at the dashboard cost a worker",
     "faults": "how long until a job starts after something broke",
@@ -34,7 +34,6 @@ OTHER_COMMANDS = {
     "pipeline": "reading, loading and exporting history with Spark",
     "publish": "write the small summary of a stored run",
 }
-_ALIASES = {"growth": ("backlog",)}
 
 
 @attrs.frozen(kw_only=True)
@@ -68,8 +67,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     """Read the command line of a benchmark."""
     parser = _parser()
     given = vars(parser.parse_args(arguments))
-    aliases = {alias: name for name, others in _ALIASES.items() for alias in others}
-    command = aliases.get(given["command"], given["command"])
+    command = given["command"]
     if given["repeats"] is not None and given["repeats"] < 1:
         parser.error("--repeats: at least 1")
     fields = {field.name for field in attrs.fields(Options)} & set(given)
@@ -94,7 +92,6 @@ def _parser() -> argparse.ArgumentParser:
     for name, text in COMMANDS.items():
         command = commands.add_parser(
             name,
-            aliases=_ALIASES.get(name, ()),
             help=text,
             description=importlib.import_module(f"benchmarks.{name}").__doc__,
             formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -56,7 +56,6 @@ SUBJECTS = {
 
 _OTHER_ALIASES = {
     "AnyConn": "api.blocking",
-    "CallerConnection": "postgres.caller",
     "Redact": "model.described_error",
     "Targets": "store.targets",
 }

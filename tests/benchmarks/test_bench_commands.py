@@ -28,7 +28,7 @@ def test_the_help_lists_every_command(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert all(name in text for name in (*COMMANDS, *OTHER_COMMANDS))
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "backlog", "all"])
+@pytest.mark.parametrize("command", [*COMMANDS, "all"])
 def test_every_benchmark_has_a_help_with_its_options(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -51,8 +51,7 @@ def test_every_benchmark_is_a_module_that_measures(command: str):
     assert callable(importlib.import_module(f"benchmarks.{command}").measure)
 
 
-def test_backlog_is_another_name_of_growth_and_all_runs_every_benchmark():
-    assert parse(["backlog"]).commands == ("growth",)
+def test_all_runs_every_benchmark():
     assert parse(["all"]).commands == tuple(COMMANDS)
 
 
