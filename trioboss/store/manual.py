@@ -14,7 +14,7 @@ from trioboss.model.handed_job import HandedJob
 from trioboss.model.job import Job, Lease, Settled
 from trioboss.model.payload import Unreadable, encode
 from trioboss.model.queue import Queue
-from trioboss.model.settle_and_claim import ClaimRequest, Failure
+from trioboss.model.settle_and_claim import ClaimRequest, Failure, Settlements
 from trioboss.model.states import JobState
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.operation import Batch, InSavepoint, Operation
@@ -22,8 +22,14 @@ from trioboss.postgres.wire import read_rows
 from trioboss.store.claiming import ClaimOperations, admission, criteria, read_claim
 from trioboss.store.context import Context, uuid_array
 from trioboss.store.rows import read_first
-from trioboss.store.settling import SettleOperations, bind_complete, bind_fail, once_more_if_taken
-from trioboss.store.targets import Targets, parse_targets
+from trioboss.store.settling import (
+    CallerTerms,
+    SettleOperations,
+    SettlePlan,
+    once_more_if_taken,
+    plan_settling,
+)
+from trioboss.store.targets import Targets, TargetSet, parse_targets
 
 __all__ = ["ManualOperations"]
 
@@ -167,19 +173,18 @@ class ManualOperations:
         """
 
         def end(queue: Queue) -> Operation[set[UUID]]:
-            outputs = dict.fromkeys(asked.ids, text)
-            statement = bind_complete(
-                self._context, queue, asked.leases, asked.unfenced, outputs, asked.handlers_to_cancel
-            )
+            settlements = Settlements(completed=[(lease, text) for lease in asked.all_leases])
+            plan = plan_settling(self._context, queue, settlements, caller=_terms(asked, own=own))
             # Queued jobs first: one that is claimed in between is active then, and completed as such.
-            statements = (*waiting(queue), statement)
-            results = (yield self._ending(queue, statements, asked.ids, own=own))[0]
-            done = {row[0] for result in results[: len(statements) - 1] for row in read_rows(result)}
-            rows = read_rows(results[len(statements) - 1])
-            if rows and rows[0][1]:
-                # Declined: the queue was changed since it was cached, and no active job was completed.
+            before = waiting(queue)
+            answers = yield _batch(plan, before, own=own)
+            results = answers[0] if answers else []
+            done = {row[0] for result in results[: len(before)] for row in read_rows(result)}
+            states, declined = plan.read(results[len(before) :])
+            if declined:
+                # The queue was changed since it was cached, and no active job was completed.
                 return done | (yield from end((yield from self._context.reload(name))))
-            return done | {row[0] for row in rows if row[0] is not None}
+            return done | set(states)
 
         def waiting(queue: Queue) -> tuple[BoundStatement, ...]:
             if not include_queued:
@@ -208,16 +213,12 @@ class ManualOperations:
         """Fail active attempts. ``handled`` as in `complete`."""
 
         def end(queue: Queue) -> Operation[dict[UUID, JobState]]:
-            failures = dict.fromkeys(asked.ids, failure)
-            leases, unfenced, handlers_to_cancel = asked.leases, asked.unfenced, asked.handlers_to_cancel
-            statements = tuple(
-                bind_fail(self._context, queue, leases, unfenced, failures, handlers_to_cancel)
-            )
+            settlements = Settlements(failed=[(lease, failure) for lease in asked.all_leases])
+            plan = plan_settling(self._context, queue, settlements, caller=_terms(asked, own=own))
+            batch = _batch(plan, own=own)
             # A slot that is taken meanwhile aborts the statements, but must not abort the caller's transaction.
-            batch = self._ending(queue, statements, asked.ids, own=own, frees=True)
             results = yield batch if own else InSavepoint(batch)
-            rows = [row for result in results[0][: len(statements)] for row in read_rows(result)]
-            return {row[0]: JobState(row[1]) for row in rows}
+            return plan.read(results[0])[0] if results else {}
 
         asked = parse_targets(name, targets, handled)
         failure = Failure(describe_error(error, self._context.redact))
@@ -225,20 +226,12 @@ class ManualOperations:
         asked.report(states, error_line(_NO_REASON if error is None else error), own=own)
         return asked.answer(set(states), "active")
 
-    def _ending(
-        self,
-        queue: Queue,
-        statements: tuple[BoundStatement, ...],
-        ids: Iterable[UUID],
-        *,
-        own: bool,
-        frees: bool = False,
-    ) -> Batch:
-        """Statements that end jobs, and the notification of the waiters. ``frees``: jobs may run again."""
-        array = uuid_array(ids)
-        wakes = frees or queue.policy.is_keyed
-        if own:
-            notify = (self._context.notify_idle(queue.name),) if wakes else ()
-            return Batch(statements, (self._context.bind("notify_waiters", ids=array), *notify))
-        notify = (self._context.bind("notify_queue", queue=queue.name),) if wakes else ()
-        return Batch((*statements, self._context.bind("notify_changed", ids=array), *notify))
+
+def _terms(asked: TargetSet, *, own: bool) -> CallerTerms:
+    return CallerTerms(frozenset(asked.unfenced), asked.handlers_to_cancel, own)
+
+
+def _batch(plan: SettlePlan, before: tuple[BoundStatement, ...] = (), *, own: bool) -> Batch:
+    """The transaction of a plan: our own, with its notifications after it; or the caller's, with them in it."""
+    statements = (*before, *plan.statements)
+    return Batch(statements, plan.notifications) if own else Batch((*statements, *plan.notifications))

@@ -2,7 +2,7 @@
 end attempts for actors. The dispatchers settle by settle_and_claim.py, callers by manual.py.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
@@ -23,10 +23,9 @@ from trioboss.store.rows import read_first
 
 __all__ = [
     "LOCK_WAIT",
+    "CallerTerms",
     "SettleOperations",
     "SettlePlan",
-    "bind_complete",
-    "bind_fail",
     "once_more_if_taken",
     "plan_settling",
 ]
@@ -52,6 +51,21 @@ _UNWRITABLE = '{"message": "its '
 
 
 @attrs.frozen
+class CallerTerms:
+    """What a call settles otherwise than a worker, which settles leases of its own on a connection of its own."""
+
+    unfenced: Set[UUID] = frozenset()
+    """Jobs of which any active attempt is settled."""
+    handlers_to_cancel: Sequence[UUID] = ()
+    """Jobs whose handler is another one than the caller: their workers are notified."""
+    own: bool = True
+    """False: the transaction is the caller's, and everything is done within it."""
+
+
+_WORKER = CallerTerms()
+
+
+@attrs.frozen
 class SettlePlan:
     """The statements that settle attempts of one queue, and how to read their results."""
 
@@ -61,14 +75,14 @@ class SettlePlan:
     """For one transaction, in the order completed, failed, released."""
     notifications: tuple[BoundStatement, ...]
     """Statements that notify the waiters for an end, and idle dispatchers if jobs may run now; for a transaction after
-    it, which a caller may await or not.
+    it, which a caller may await or not; or for the same transaction, if that is the caller's.
     """
 
     def read(self, results: Sequence[PGresult]) -> tuple[dict[UUID, JobState], bool]:
         """The new states of the jobs that were settled; and whether completing was declined: the queue is not as it was
         cached, it gets completion jobs now, or keeps its completed jobs.
         """
-        rest = list(results)
+        rest = list(results[: len(self.statements)])
         settled: dict[UUID, JobState] = {}
         declined = False
         if self.settlements.completed:
@@ -83,9 +97,13 @@ class SettlePlan:
 
 
 def plan_settling(
-    context: Context, queue: Queue, settlements: Settlements, lock_wait: str | None = None
+    context: Context,
+    queue: Queue,
+    settlements: Settlements,
+    lock_wait: str | None = None,
+    caller: CallerTerms = _WORKER,
 ) -> SettlePlan:
-    """How to settle these attempts on a connection of our own, and how long to wait for other transactions."""
+    """How to settle these attempts, and how long to wait for other transactions."""
     if not settlements:
         return SettlePlan(queue, settlements, (), ())
     statements: list[BoundStatement] = []
@@ -94,26 +112,39 @@ def plan_settling(
         # Most handlers return nothing: without outputs the statement has no document to search.
         outputs = {lease.id: output for lease, output in settlements.completed if output != "null"}
         leases = [lease for lease, _ in settlements.completed]
-        statements.append(bind_complete(context, queue, leases, (), outputs, lock_wait=lock_wait))
+        statements.append(_bind_complete(context, queue, leases, outputs, lock_wait, caller))
         ended += [lease.id for lease in leases]
     if settlements.failed:
         failures = {lease.id: failure for lease, failure in settlements.failed}
         leases = [lease for lease, _ in settlements.failed]
-        statements += bind_fail(context, queue, leases, (), failures, lock_wait=lock_wait)
+        statements += _bind_fail(context, queue, leases, failures, lock_wait, caller)
         ended += failures
     values = {"queue": queue.name, "lock_wait": lock_wait}
     for piece in _split(_in_order(settlements.released)):
         statements.append(context.bind("release", queue.table_name, **values, **lease_arrays(piece)))
-    # A failed or released job may be claimed at once by another dispatcher. A completed one only lets others run if
-    # it owned a key, and then this dispatcher may have claimed them along with it: notify_leftover.sql checks that.
-    notifications: list[BoundStatement] = []
-    if ended:
-        notifications.append(context.bind("notify_waiters", ids=uuid_array(ended)))
-    if settlements.failed or settlements.released:
-        notifications.append(context.notify_idle(queue.name))
+    frees = bool(settlements.failed or settlements.released)
+    notifications = _notifications(context, queue, ended, frees=frees, own=caller.own)
+    return SettlePlan(queue, settlements, tuple(statements), notifications)
+
+
+def _notifications(
+    context: Context, queue: Queue, ended: Sequence[UUID], *, frees: bool, own: bool
+) -> tuple[BoundStatement, ...]:
+    """The statements that notify of these ends. ``frees``: a job may be queued again."""
+    notify_waiters = "notify_waiters" if own else "notify_changed"
+    found = [context.bind(notify_waiters, ids=uuid_array(ended))] if ended else []
+    if not own:
+        # Sent if and when the caller commits: only then can others claim what this frees.
+        wakes = frees or queue.policy.is_keyed
+        found += [context.bind("notify_queue", queue=queue.name)] if wakes else []
+    elif frees:
+        # Another dispatcher may claim a failed or released job at once.
+        found.append(context.notify_idle(queue.name))
     elif queue.policy.is_keyed:
-        notifications.append(context.bind("notify_leftover", queue.table_name, queue=queue.name))
-    return SettlePlan(queue, settlements, tuple(statements), tuple(notifications))
+        # A completed job lets others run only if it owned a key, and then the dispatcher that settles it may have
+        # claimed them along with it: the statement checks that.
+        found.append(context.bind("notify_leftover", queue.table_name, queue=queue.name))
+    return tuple(found)
 
 
 def _complete_statement(queue: Queue) -> str:
@@ -123,52 +154,43 @@ def _complete_statement(queue: Queue) -> str:
     return "complete" if queue.keep_completed else "complete_unkept"
 
 
-def bind_complete(
+def _bind_complete(
     context: Context,
     queue: Queue,
     leases: Iterable[Lease],
-    unfenced: Iterable[UUID],
     outputs: dict[UUID, str],
-    handlers_to_cancel: Sequence[UUID] = (),
-    lock_wait: str | None = None,
+    lock_wait: str | None,
+    caller: CallerTerms,
 ) -> BoundStatement:
-    """The statement that completes these jobs."""
-    given = [f'"{id}":{output}' for id, output in outputs.items() if output != "null"]
+    given = [f'"{id}":{output}' for id, output in outputs.items()]
+    cancel = caller.handlers_to_cancel
     return context.bind(
         _complete_statement(queue),
         queue.table_name,
         queue=queue.name,
         outputs="{" + ",".join(given) + "}" if given else None,
-        handlers_to_cancel=uuid_array(handlers_to_cancel) if handlers_to_cancel else None,
+        handlers_to_cancel=uuid_array(cancel) if cancel else None,
         lock_wait=lock_wait,
-        **lease_arrays(leases, unfenced),
+        **lease_arrays(leases, caller.unfenced),
     )
 
 
-def bind_fail(
+def _bind_fail(
     context: Context,
     queue: Queue,
     leases: Iterable[Lease],
-    unfenced: Iterable[UUID],
     failures: dict[UUID, Failure],
-    handlers_to_cancel: Sequence[UUID] = (),
-    lock_wait: str | None = None,
+    lock_wait: str | None,
+    caller: CallerTerms,
 ) -> list[BoundStatement]:
-    """The statements that fail these attempts."""
-    values: dict[str, object] = {"queue": queue.name}
-    if handlers_to_cancel:
-        values["handlers_to_cancel"] = uuid_array(handlers_to_cancel)
-    if lock_wait:
-        values["lock_wait"] = lock_wait
-    pieces: list[tuple[Sequence[Lease], Sequence[UUID]]] = [
-        *((piece, ()) for piece in _split(_in_order(leases))),
-        *(((), piece) for piece in _split(sorted(unfenced))),
-    ]
+    values: dict[str, object] = {"queue": queue.name, "lock_wait": lock_wait}
+    if caller.handlers_to_cancel:
+        values["handlers_to_cancel"] = uuid_array(caller.handlers_to_cancel)
     statements = []
-    for fenced, others in pieces:
-        ids = (*(lease.id for lease in fenced), *others)
-        given = ",".join(f'"{id}":[{failures[id].as_json()}]' for id in ids)
-        terms = lease_arrays(fenced, others) | values | {"failures": "{" + given + "}"}
+    for piece in _split(_in_order(leases)):
+        unfenced = [lease.id for lease in piece if lease.id in caller.unfenced]
+        given = ",".join(f'"{lease.id}":[{failures[lease.id].as_json()}]' for lease in piece)
+        terms = lease_arrays(piece, unfenced) | values | {"failures": "{" + given + "}"}
         # Two statements with the same parameters, in one transaction: the second ends the jobs that the first left.
         statements += [context.bind(name, queue.table_name, **terms) for name in ("retry_failed", "fail")]
     return statements

@@ -1,6 +1,7 @@
 """The jobs that a call is to settle: jobs, jobs that were passed to handlers, or ids; one or many."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from uuid import UUID
 
 import attrs
@@ -12,6 +13,8 @@ from trioboss.model.job import Job, Lease, Settled
 from trioboss.model.states import JobState
 
 __all__ = ["Target", "TargetSet", "Targets", "parse_targets"]
+
+_NEVER = datetime.fromtimestamp(0, UTC)
 
 Target = Job | HandedJob | UUID | str
 Targets = Target | Iterable[Target]
@@ -36,6 +39,11 @@ class TargetSet:
     def _latest(self) -> dict[UUID, Job]:
         """The job objects by id. If several attempts of one job are given, the last one: earlier ones are stale."""
         return {job.id: job for job in sorted(self.jobs, key=lambda job: job.attempt)}
+
+    @property
+    def all_leases(self) -> list[Lease]:
+        """The leases, and for each plain id one that never matches: it is settled whatever its attempt is."""
+        return [*self.leases, *(Lease(id, -1, _NEVER) for id in self.unfenced)]
 
     @property
     def leases(self) -> list[Lease]:
