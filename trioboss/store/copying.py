@@ -22,6 +22,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 _pack_json_length = struct.Struct(">ib").pack
 _UUID_LENGTH = struct.pack(">i", 16)
+_ROW = b"\0\x09" + _UUID_LENGTH
 
 
 def blocks(rows: Iterable[bytes]) -> Iterator[bytes]:
@@ -87,7 +88,7 @@ class JobRows:
         """One row; ``data`` is JSON text, in ASCII."""
         # The number of columns, as a 16-bit integer, begins each row. The columns are those of copy_jobs.sql, in order.
         rest = self._plain if job is None else self._rest(job)
-        return b"".join((b"\0\x09", _UUID_LENGTH, id, _json(data), rest))
+        return b"".join((_ROW, id, _json(data), rest))
 
     def _rest(self, job: NewJob) -> bytes:
         # The trigger fill_in_job skips rows that have a readiness: it is computed here, as queued_readiness() does.

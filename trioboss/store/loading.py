@@ -3,7 +3,8 @@
 import enum
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import attrs
@@ -34,13 +35,10 @@ class _Path(enum.Enum):
     SEND = enum.auto()
 
 
-@attrs.define  # not frozen: to make one would cost half as much again
-class _Item:
-    path: _Path
-    id: bytes
-    data: str | None
-    job: NewJob | None
-    """None for a job without options."""
+_Item: TypeAlias = tuple[_Path, bytes, str | None, NewJob | None]
+"""One job: its path, its id, its data as JSON text, and its options, if it has any. A tuple, because a million objects
+of a class take longer than their COPY.
+"""
 
 
 @attrs.define
@@ -81,7 +79,7 @@ class LoadOperations:
         paths = {_Path.COPY: self._copy, _Path.STAGING: self._stage, _Path.SEND: self._send}
         # Jobs are read and sent as a stream. Consecutive jobs of one path are one COPY, so that their order is kept.
         try:
-            for path, group in groupby(items, key=lambda item: item.path):
+            for path, group in groupby(items, key=itemgetter(0)):
                 yield from paths[path](queue, group, loaded)
         except Exception as error:
             if not is_table_gone(error):
@@ -114,18 +112,20 @@ class LoadOperations:
                 raise PayloadError(f"jobs[{position}].{error.path}", error.problem) from None
             except (UsageError, TypeError) as error:
                 raise UsageError(f"jobs[{position}]: {error}") from None
-            if item.job is not None and item.job.dead_letter is not None:
-                dead_letters.add(item.job.dead_letter)
+            path, id, text, job = item
+            if job is not None and job.dead_letter is not None:
+                dead_letters.add(job.dead_letter)
             # From the first job on that needs staging, all go there: staging takes every job, and one long COPY costs
             # less than many short ones that alternate between the two tables.
-            staged = staged or item.path is _Path.STAGING
-            if staged and item.path is _Path.COPY:
-                item.path = _Path.STAGING
-            yield item
+            staged = staged or path is _Path.STAGING
+            yield (_Path.STAGING, id, text, job) if staged and path is _Path.COPY else item
 
     def _item(self, queue: Queue, given: NewJob | Mapping[str, Any], new_ids: Iterator[bytes]) -> _Item:
-        if isinstance(given, NewJob):
-            job: NewJob | None = given
+        job: NewJob | None = None
+        if type(given) is dict and given.keys() == _DATA_ONLY:  # nearly all jobs of large loads
+            data = given["data"]
+        elif isinstance(given, NewJob):
+            job = given
             data = given.data
         elif isinstance(given, dict | Mapping):  # a dict first: to ask for a Mapping costs much more
             options = dict(given)
@@ -139,7 +139,7 @@ class LoadOperations:
         require_key(queue, job or _PLAIN)
         text = None if data is None else encode(data, "data", self._context.max_bytes)
         id = UUID(str(job.id)).bytes if job is not None and job.id else next(new_ids)
-        return _Item(_path(queue, job), id, text, job)
+        return _path(queue, job), id, text, job
 
     def _copy(self, queue: Queue, items: Iterable[_Item], loaded: Loaded) -> Operation[None]:
         # The time of the database, because COPY takes values and no expressions.
@@ -147,9 +147,9 @@ class LoadOperations:
         rows = JobRows(queue, now)
 
         def written() -> Iterator[bytes]:
-            for item in items:
-                loaded.add(item.id)
-                yield rows.write(item.id, item.data, item.job)
+            for _, id, data, job in items:
+                loaded.add(id)
+                yield rows.write(id, data, job)
 
         statement = self._context.catalog.get("copy_jobs", queue.table_name)
         yield Copy(statement.text, blocks(written()))
@@ -160,10 +160,10 @@ class LoadOperations:
         first_given = len(loaded.given)
 
         def written() -> Iterator[bytes]:
-            for item in items:
-                if item.job is not None and item.job.id is not None:
-                    loaded.given.append(UUID(bytes=item.id))
-                yield rows.write(item.id, item.data, item.job or _PLAIN)
+            for _, id, data, job in items:
+                if job is not None and job.id is not None:
+                    loaded.given.append(UUID(bytes=id))
+                yield rows.write(id, data, job or _PLAIN)
 
         yield Copy(self._context.catalog.get("copy_staging").text, blocks(written()))
         values = {"queue": queue.name, "load": load, "keep_ids": loaded.ids is not None}
@@ -178,15 +178,15 @@ class LoadOperations:
 
     def _send(self, queue: Queue, items: Iterable[_Item], loaded: Loaded) -> Operation[None]:
         sends = SendOperations(self._context)
-        for item in items:
-            job = item.job or _PLAIN
-            id = UUID(bytes=item.id)
-            sent = yield from sends.send_encoded(queue.name, job, id, item.data, own=False)
+        for _, id, data, job in items:
+            given = UUID(bytes=id)
+            sent = yield from sends.send_encoded(queue.name, job or _PLAIN, given, data, own=False)
             if sent is not None:
                 loaded.add(sent.bytes)
 
 
 _PLAIN = NewJob()
+_DATA_ONLY = {"data": None}.keys()
 
 
 def _path(queue: Queue, job: NewJob | None) -> _Path:
