@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from trioboss.errors import UsageError
 from trioboss.pipeline import get_session, register, session
+from trioboss.pipeline.java import prepare_java
 
 
 def test_the_running_session_is_used(spark):
@@ -38,6 +39,19 @@ def test_a_session_beside_another_learns_the_source(spark):
         assert "queue" in read.columns
     finally:
         register(spark)
+
+
+@pytest.mark.parametrize(
+    ("told", "version"), [('JAVA_VERSION="11.0.2"', 11), ('OS="x"\nJAVA_VERSION="1.8.0_402"', 8)]
+)
+def test_a_java_that_is_too_old_for_spark_is_named(tmp_path, monkeypatch, told, version):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").touch()
+    (tmp_path / "release").write_text(told)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    with pytest.raises(UsageError, match=f"JAVA_HOME: {tmp_path} is Java {version}, and Spark needs 17"):
+        prepare_java()
 
 
 def test_nothing_of_spark_is_imported_before_it_is_used():

