@@ -38,12 +38,18 @@ class Running:
         """A line, with the most urgent part first: a narrow terminal shows only its beginning."""
         if not self.jobs:
             return "stopping: no job is running"
-        text = f"stopping: {show_seconds(float(round(left)))} left, Ctrl-C again to stop now"
-        text += f"; waiting for {count(self.jobs, 'job')}"
+        text = f"stopping: {_show_whole(left)} left, Ctrl-C again to stop now; {count(self.jobs, 'job')}"
         if self.longest is None:
             return text
         queue, id, seconds = self.longest
-        return f"{text}, the longest ({queue} {id}) has run for {show_seconds(seconds)}"
+        # The id last: it is what a terminal of 80 columns has no room for.
+        return f"{text}, longest {_show_whole(seconds)}: {queue} {id}"
+
+
+def _show_whole(seconds: float) -> str:
+    """A duration in whole seconds: a line that is written again and again must not change its length each time."""
+    whole = round(seconds)
+    return f"{whole} s" if whole < 60 else show_seconds(whole)
 
 
 Show = Callable[[Running, float], None]
