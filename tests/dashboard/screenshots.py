@@ -10,6 +10,7 @@ from typing import Any
 from browser_helpers import open_browser
 from dashboard_site import Site, open_site
 
+from trioboss.dashboard import actions, queries
 from trioboss.testing import temporary_database, temporary_server
 
 PAGES = {
@@ -20,7 +21,8 @@ PAGES = {
     "strict": "queues/orders~paid",
     "keys": "queues/orders~paid/keys",
     "key": "queues/orders~paid/key?key=customer%207",
-    "choose": "queues/email/confirm?error=CardDeclined",
+    "choose": "queues/email/confirm?key=customer%207",
+    "retry": "queues/email/confirm?error=CardDeclined",
     "confirm": "queues/email/confirm?action=delete&state=failed",
     "redrive": "queues/dead~letters/redrive",
     "send": "queues/email/send",
@@ -33,6 +35,7 @@ PAGES = {
     "audit": "audit",
     "pipeline": "pipeline",
 }
+COUNTING = "queues/imports/confirm?action=cancel&key=nobody"
 SAMPLES = """
     INSERT INTO trioboss.queue_sample AS s
         (queue, minute, deferred, waiting, ready, active, arrived, completed, failed, waits, runs)
@@ -128,6 +131,7 @@ def take_all(folder: Path) -> None:
         open_browser() as browser,
     ):
         fill_history(site)
+        queries.BUDGET, actions._CHUNK = 10, 10  # the queue `imports` has 25 jobs
         time.sleep(3)  # the worker runs the first jobs
         pages = dict(PAGES)
         ((failed,),) = site.execute("select id from trioboss.archive where outcome = 'failed' limit 1")
@@ -149,7 +153,35 @@ def take_pages(
         if page.query_selector("#live-toggle:not([hidden])"):
             page.wait_for_selector(".live")
         page.screenshot(path=folder / f"{name}-{scheme}{suffix}.png", full_page=width == 1280)
+    for name, path in (
+        ("counting", COUNTING),
+        ("progress", "queues/imports/confirm?action=priority&state=queued"),
+    ):
+        take_step(page, site.url + path, name, folder / f"{name}-{scheme}{suffix}.png", width)
     context.close()
+
+
+def take_step(page: Any, url: str, name: str, picture: Path, width: int) -> None:
+    """Take a picture of a page that goes on by itself: its next request leads nowhere."""
+    sent: list[Any] = []
+
+    def hold_next(route: Any) -> None:
+        sent.append(route)
+        if len(sent) == 1:
+            route.continue_()
+        elif route.request.is_navigation_request():
+            route.fulfill(status=204)  # the page stays
+
+    page.route("**/confirm?*" if name == "counting" else "**/act/jobs", hold_next)
+    page.goto(url)
+    if name == "progress":
+        page.click("button.primary")
+        page.wait_for_selector("progress")
+    page.screenshot(path=picture, full_page=width == 1280)
+    for route in sent[1:]:
+        if not route.request.is_navigation_request():
+            route.abort()
+    page.unroute_all()
 
 
 def take_documented(browser: Any, site: Site, folder: Path) -> None:

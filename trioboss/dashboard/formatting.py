@@ -49,22 +49,21 @@ def _escape_character(c: str) -> str:
     return c
 
 
-def count(number: int | None) -> str:
-    """A count that may have stopped at 10,001."""
+def count(number: int | None, limit: int = COUNT_LIMIT) -> str:
+    """A count that may have stopped, mostly at 10,001."""
     if number is None:
         return numbers.NONE
-    return f"more than {COUNT_LIMIT - 1:,}" if number >= COUNT_LIMIT else f"{number:,}"
+    return f"more than {limit - 1:,}" if number >= limit else f"{number:,}"
 
 
 def short_count(number: int, limit: int = COUNT_LIMIT) -> Markup:
-    """The same for a small place."""
+    """The same for a place among numbers."""
     return Markup(f"{number:,}") if number < limit else more_than(limit - 1)
 
 
 def more_than(number: int) -> Markup:
-    """A count that has stopped, for a small place: in words for the pointer and for screen readers."""
-    sign = '<span aria-hidden="true">&gt; </span><span class="hidden">more than </span>'
-    return Markup(f'<span title="more than {number:,}">{sign}{number:,}</span>')
+    """A count that has stopped, for a place among numbers."""
+    return Markup(f'<small class="over">more than</small> {number:,}')
 
 
 def show_time(instant: datetime | None, style: str = "full") -> Markup:

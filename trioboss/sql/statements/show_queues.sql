@@ -22,7 +22,7 @@ CROSS JOIN LATERAL (SELECT count(*) AS n FROM (
     SELECT FROM trioboss.live_job j
     WHERE j.queue = q.name AND q.policy = 'key_strict_fifo' AND
 \ir fragments/blocks_key.sql
-    LIMIT 100) j) b
+    LIMIT 101) j) b
 CROSS JOIN LATERAL (SELECT min(j.start_after) AS since FROM (
     SELECT j.start_after FROM trioboss.live_job j WHERE j.queue = q.name AND j.readiness = 'ready'
     ORDER BY j.priority DESC, j.seq LIMIT 1000) j) o
