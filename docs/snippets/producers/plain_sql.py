@@ -7,16 +7,16 @@ with trioboss.SyncBoss() as boss, psycopg.connect(boss.dsn, autocommit=True) as 
     connection.execute("DROP TABLE IF EXISTS sql_order")
     connection.execute("CREATE TABLE sql_order (number int)")
     connection.execute(
-        # -- insert
         """
+        -- begin insert
         INSERT INTO trioboss.job (name, data, priority, start_after, retry_limit)
         VALUES ('sql-orders', '{"number": 1}', 5, now() + interval '1 hour', 4)
+        -- end insert
         """
-        # -- end
     )
     connection.execute(
-        # -- trigger
         """
+        -- begin trigger
         CREATE OR REPLACE FUNCTION enqueue_order() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN
             INSERT INTO trioboss.job (name, data)
@@ -26,8 +26,8 @@ with trioboss.SyncBoss() as boss, psycopg.connect(boss.dsn, autocommit=True) as 
 
         CREATE TRIGGER enqueue_order AFTER INSERT ON sql_order
             FOR EACH ROW EXECUTE FUNCTION enqueue_order();
+        -- end trigger
         """
-        # -- end
     )
     connection.execute("INSERT INTO sql_order VALUES (2)")
     for job in boss.find_jobs("sql-orders"):
