@@ -148,14 +148,15 @@ def plan_shares(
     stripes = max(
         (ceil(table.blocks / stripe) for table in tables if table.relation not in ranges), default=0
     )
-    asked = xids or (0, 0)  # without them there are no ranges
+    # Once all transactions that are asked for have ended, no row of theirs can appear.
+    later = xids if xids is not None and read_horizon(database).sealed < xids[1] else None
     count = max(1, wanted if ranges else min(wanted, stripes))
     return [
         Share(
             number,
             count,
             stripe,
-            {name: _part(found, asked, number, count) for name, found in ranges.items()},
+            {name: _part(found, later or found, number, count) for name, found in ranges.items()},
         )
         for number in range(count)
     ]
@@ -170,15 +171,15 @@ def _xid_ranges(
         ((low, high),) = database.run("find_bounds", of={"archive": table.relation})
         if low is None:  # it may have rows when it is read
             low, high = first, first - 1
-        begin, stop = max(low, first), min(high + 1, end)
+        begin, stop = min(max(low, first), end), min(high + 1, end)
         if stop - begin < (high + 1 - low) * _FEW or not has_tid_ranges(database):
             ranges[table.relation] = (begin, max(begin, stop))
     return ranges
 
 
 def _part(found: tuple[int, int], asked: tuple[int, int], number: int, count: int) -> tuple[int, int]:
-    """One of so many parts of the transactions that a table has now. The outer parts have all others that are asked
-    for: the plan is used for later queries, too, and the table has more rows then.
+    """One of so many parts of the transactions that a table has now. The outer parts have all others that are ``asked``
+    for: the plan is used for later queries, too, and the table may have more rows then.
     """
     begin, end = found
     step = ceil((end - begin) / count)
