@@ -166,6 +166,16 @@ SIGNATURES = {
     "wait_for": "queue id timeout",
     "fetch_completed": "queue",
     "why": "queue id",
+    # working
+    "work": "queue handler data batch_size thread asyncio",
+    "off_work": "queue_or_worker",
+    "notify_worker": "worker",
+    "on_complete": "queue handler",
+    "off_complete": "queue",
+    "follow": "queue id",
+    "use": "middleware",
+    "stop": "",
+    "maintain": "queue",
     # schedules, events, admin
     "schedule": "queue cron data tz key missed send_options",
     "unschedule": "queue key",
@@ -203,6 +213,41 @@ WRITING = [
     *("schedule", "unschedule"),
 ]
 OPEN_BOSS = "dsn schema pool_size migrate supervise schedule worker_name grace app"
+QUEUE_DEFAULTS = {
+    "policy": "standard",
+    "partition": False,
+    "dead_letter": None,
+    "warning_queue_size": None,
+    "retry_limit": 2,
+    "retry_delay": 0,
+    "retry_backoff": False,
+    "retry_delay_max": None,
+    "retry_window": None,
+    "expire_in": 900,
+    "heartbeat": None,
+    "auto_heartbeat": True,
+    "max_lease_extensions": 3,
+    "commit_order": True,
+    "retention": 14 * 86400,
+    "delete_after": 7 * 86400,
+    "keep_completed": True,
+}
+# What the values have, and the job that a handler gets.
+ATTRIBUTES = {
+    "Job": "id queue data state priority attempt retry_count retry_limit singleton_key created_on start_after "
+    "started_on completed_on expire_in heartbeat output dead_letter source_queue source_id policy singleton_on "
+    "delete_after retry_jitter retry_window retention",
+    "QueueStats": "deferred queued ready active failed completed dead_letter retries oldest_age paused "
+    "pending inflight",
+    "Settled": "requested affected ids",
+    "JobUpdate": "state progress output",
+    "RunningJob": "id queue data attempt boss context cancelled extend touch progress complete retry dead_letter "
+    "transaction",
+    "ThreadJob": "id queue data attempt boss context cancelled extend touch progress complete retry dead_letter",
+    "AsyncioJob": "id queue data attempt boss context cancelled extend touch progress complete retry dead_letter",
+    "App": "worker schedule use",
+    "Task": "send",
+}
 
 
 def parameters(function):
@@ -267,6 +312,30 @@ def test_the_defaults_are_those_of_the_contract():
     assert parameters(trioboss.Boss.schedule)["tz"].default == "UTC"
     assert parameters(trioboss.Boss.schedule)["missed"].default == "skip"
     assert parameters(trioboss.Boss.insert)["return_ids"].default is False
+
+
+def test_the_options_of_queues_have_the_defaults_of_the_contract():
+    settings = attrs.asdict(QueueSettings())
+
+    assert {name: settings[name] for name in QUEUE_DEFAULTS} == QUEUE_DEFAULTS
+    assert QueueSettings(retry_backoff=True).retry_jitter == 0.5
+
+
+@pytest.mark.parametrize(("name", "promised"), ATTRIBUTES.items())
+def test_a_value_has_the_attributes_of_the_contract(name, promised):
+    owner = getattr(trioboss, name)
+    annotated = {each for kind in owner.__mro__ for each in inspect.get_annotations(kind)}
+
+    assert [each for each in promised.split() if not hasattr(owner, each) and each not in annotated] == []
+
+
+def test_the_functions_of_the_edges_take_what_was_promised():
+    dashboard = pytest.importorskip("trioboss.dashboard")
+    otel = pytest.importorskip("trioboss.otel")
+
+    assert list(parameters(dashboard.make_app))[:5] == ["dsn", "act_dsn", "prefix", "authorize", "redact"]
+    assert list(parameters(otel.instrument))[:2] == ["boss_or_app", "parent"]
+    assert list(parameters(trioboss.App))[:2] == ["lifespan", "middleware"]
 
 
 def test_jobs_inherit_the_options_of_their_queue_that_are_about_jobs():

@@ -34,7 +34,9 @@ COMMANDS = (
         "pause",
         "unpause",
     ),
-    *("schedules", "migrate", "doctor", "grants"),
+    *("schedules", "migrate", "doctor", "grants", "rollback", "version", "plans", "uninstall", "pipeline"),
+    *("create-queue", "update-queue", "delete-queue", "schedule", "unschedule", "redrive"),
+    *("workers", "show", "top", "dashboard"),
 )
 
 
