@@ -59,7 +59,7 @@ _TEXTS: Final[dict[type[Event], Callable[[Any], str]]] = {
     events.JobCompleted: lambda e: f"completed, waited {show_seconds(e.waited)}, ran {show_seconds(e.ran)}",
     events.JobFailed: _describe_failure,
     events.LateError: lambda e: (
-        f"raised an exception after it was settled or cancelled, which has no effect: {e.error}"
+        f"ended after it was settled or cancelled, and its end has no effect: {e.error}"
     ),
     events.JobCancelled: lambda e: "cancelled" if e.ran is None else f"cancelled, ran {show_seconds(e.ran)}",
     events.LeaseExtended: lambda e: f"lease extended: it expires {show_seconds(e.expire_in)} after its start",

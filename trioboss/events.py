@@ -87,8 +87,8 @@ class JobFailed(Event):
 
 @attrs.frozen
 class LateError(Event):
-    """A handler has raised an exception that has no effect: its job was settled before, by `job.transaction` or
-    `job.complete`, or was cancelled or lost.
+    """A handler has raised an exception, or returned an output, that has no effect: its job was settled before, by
+    `job.transaction` or `job.complete`, or was cancelled or lost.
     """
 
     queue: str
@@ -97,6 +97,7 @@ class LateError(Event):
     error: str
     """The error in one line."""
     exception: BaseException | None = attrs.field(default=None, eq=False, repr=False)
+    """None for an output."""
 
 
 @attrs.frozen

@@ -1,5 +1,7 @@
 """Handlers that settle their own jobs with methods of a boss, also in a transaction of their own."""
 
+import asyncio
+
 import psycopg
 import pytest
 import trio
@@ -142,6 +144,42 @@ async def test_a_handler_in_a_thread_can_complete_its_job_in_its_transaction(dsn
     assert counted == (1, 0, 0)
 
 
+@pytest.mark.parametrize("kind", ["thread", "asyncio"])
+async def test_the_rows_of_a_handler_of_another_kind_and_its_completion_are_one_commit(dsn, run_job, kind):
+    def in_thread(job):
+        with trioboss.SyncBoss(dsn, migrate=False) as sync_boss, sync_boss.transaction() as conn:
+            conn.execute("create table done (id uuid)")
+            conn.execute("insert into done values (%s)", [job.id])
+            sync_boss.complete(job.queue, job, "with the rows", conn=conn)
+        return "not this"
+
+    async def in_asyncio(job):
+        return await asyncio.to_thread(in_thread, job)
+
+    job, counted = await run_job(in_thread if kind == "thread" else in_asyncio, **{kind: True})
+
+    assert (job.state, job.output) == ("completed", "with the rows")
+    assert counted == (1, 0, 0)
+    with psycopg.connect(dsn) as conn:
+        assert conn.execute("select id from done").fetchall() == [(job.id,)]
+
+
+@pytest.mark.parametrize("kind", ["thread", "asyncio"])
+async def test_a_handler_of_another_kind_that_asks_for_a_transaction_is_told_what_to_do(run_job, kind):
+    def in_thread(job):
+        with job.transaction():
+            raise AssertionError("not reached")
+
+    async def in_asyncio(job):
+        async with job.transaction():
+            raise AssertionError("not reached")
+
+    job, _ = await run_job(in_thread if kind == "thread" else in_asyncio, **{kind: True})
+
+    assert (job.state, job.output["name"]) == ("failed", "UsageError")
+    assert "sync_boss.complete(job.queue, job, conn=conn)" in job.output["message"]
+
+
 async def test_an_asyncio_handler_can_complete_its_job(boss, run_job):
     async def handle(job):
         import trio_asyncio
@@ -218,8 +256,28 @@ async def test_an_exception_after_the_job_was_completed_is_logged_with_its_stack
     assert (job.state, counted) == ("completed", (1, 0, 0))
     (record,) = [record for record in caplog.records if isinstance(getattr(record, "event", None), LateError)]
     assert (record.levelname, record.queue, record.job_id) == ("WARNING", "q", str(job.id))
-    assert record.getMessage().endswith("settled or cancelled, which has no effect: ValueError: too late")
+    assert record.getMessage().endswith(
+        "settled or cancelled, and its end has no effect: ValueError: too late"
+    )
     assert 'raise ValueError("too late")' in caplog.text
+
+
+@pytest.mark.parametrize(
+    "settle", [complete_in_its_transaction, complete_at_once, complete_in_a_transaction_of_its_own]
+)
+async def test_an_output_that_is_returned_after_the_job_was_completed_is_reported(boss, run_job, settle):
+    async def handle(job):
+        await settle(boss, job)
+        return "too late"
+
+    async with boss.events(LateError) as events:
+        job, counted = await run_job(handle)
+        with trio.fail_after(TIMEOUT):
+            event = await next_of(LateError, events)
+
+    assert (job.output in (None, "manually"), counted) == (True, (1, 0, 0))
+    assert (event.id, event.exception) == (job.id, None)
+    assert "the output that it returned is dropped; pass it to job.complete(output)" in event.error
 
 
 async def test_an_exception_of_a_cancelled_handler_is_logged(boss, caplog):

@@ -20,7 +20,7 @@ from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, JobStuck, LoopBlocked
-from trioboss.machines.attempt import Action, AttemptMachine, CancelReason, Failed, Outcome
+from trioboss.machines.attempt import Action, AttemptMachine, CancelReason, Outcome
 from trioboss.machines.lease import Due, LeaseMachine
 from trioboss.model.job import Job, Lease
 
@@ -49,8 +49,8 @@ class OutcomeSink(Protocol):
     def put(self, running: "Running", action: Action, now: float) -> None:
         """Take an attempt about which something has to be settled, counted or reported."""
 
-    def report_late(self, running: "Running", failed: Failed) -> None:
-        """Report that a handler has failed after the end of its attempt was decided."""
+    def report_late(self, running: "Running", outcome: Outcome) -> None:
+        """Report what a handler has raised or returned after the end of its attempt was decided."""
 
 
 @attrs.define(eq=False)
@@ -144,7 +144,7 @@ class Running(AttemptMachine):
     def end(self, outcome: Outcome | None, now: float) -> None:
         """Its handler has ended, with no outcome if it was cancelled."""
         action = self.ended(outcome)
-        if type(outcome) is Failed and outcome is not self.outcome:
+        if outcome is not self.outcome and outcome is not None:
             self.completer.report_late(self, outcome)
         self.scope = None
         self.claimed_with.discard(self)

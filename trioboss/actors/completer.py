@@ -34,6 +34,10 @@ __all__ = ["Completer"]
 _NOTHING = Settlements()
 _NONE_REJECTED: Mapping[UUID, str] = {}
 
+_DROPPED_OUTPUT = (
+    "the output that it returned is dropped; pass it to job.complete(output), also within job.transaction"
+)
+
 
 @attrs.define(eq=False)
 class Completer:
@@ -197,18 +201,24 @@ class Completer:
                 job = running.job
                 ran = running.ran if running.started_at else None
                 self._reporter.report(JobCancelled(job.queue, job.id, job.attempt, ran))
-        if action in (Action.REPORT_MANUAL, Action.REPORT_REFUSED) and isinstance(running.outcome, Failed):
+        if action in (Action.REPORT_MANUAL, Action.REPORT_REFUSED) and running.outcome is not None:
             # It was sent to the database, which had another end of the attempt.
             self.report_late(running, running.outcome)
         if action in (Action.RECOVER, Action.REPORT_LOST_AND_RECOVER):
             self._leases_to_recover += 1
 
-    def report_late(self, running: Running, failed: Failed) -> None:
-        """Report that a handler has failed after the end of its attempt was decided."""
+    def report_late(self, running: Running, outcome: Outcome) -> None:
+        """Report what a handler has raised or returned after the end of its attempt was decided."""
+        if isinstance(outcome, Failed):
+            # A lost lease has an event of its own, and each call of the handler raises it.
+            if outcome.exception is not None and not is_instance(outcome.exception, LeaseLost):
+                self._report_late(running, outcome.error, outcome.exception)
+        elif isinstance(outcome, Completed) and outcome.output != "null" and running.manual is not None:
+            self._report_late(running, _DROPPED_OUTPUT, None)
+
+    def _report_late(self, running: Running, error: str, exception: BaseException | None) -> None:
         job = running.job
-        # A lost lease has an event of its own, and each call of the handler raises it.
-        if failed.exception is not None and not is_instance(failed.exception, LeaseLost):
-            self._reporter.report(LateError(job.queue, job.id, job.attempt, failed.error, failed.exception))
+        self._reporter.report(LateError(job.queue, job.id, job.attempt, error, exception))
 
     def _report_settled(self, running: Running, state: JobState | None) -> None:
         job, outcome = running.job, running.outcome

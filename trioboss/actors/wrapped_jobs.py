@@ -1,12 +1,13 @@
 """The job as handlers of other kinds get it: in threads its methods block, in asyncio they can be awaited there."""
 
 from collections.abc import Awaitable, Callable
-from typing import Generic, cast
+from typing import Generic, NoReturn, cast
 
 import attrs
 import trio
 
 from trioboss.actors.leased_job import DeadLetterJob, LeasedJob, RetryJob
+from trioboss.errors import UsageError
 from trioboss.machines.attempt import CancelReason
 from trioboss.model.handed_job import D_co, HandedJob
 from trioboss.model.job import Duration, Job
@@ -43,6 +44,13 @@ class _WrappedJob(HandedJob, Generic[D_co]):
     def settled_manually(self, state: JobState, error: str, *, committed: bool) -> None:
         """A call of the handler has settled the attempt."""
         self._job.settled_manually(state, error, committed=committed)
+
+    def transaction(self) -> NoReturn:
+        """Only handlers of trio have it: UsageError, with what to do instead."""
+        raise UsageError(
+            "transaction: a job has one only in a handler of trio; in a thread, complete the job in a transaction of a "
+            "SyncBoss: with sync_boss.transaction() as conn: …; sync_boss.complete(job.queue, job, conn=conn)"
+        )
 
     def retry(self, delay: Duration | None = None, reason: str | None = None) -> RetryJob:
         """To be raised: fail this attempt, and try again after ``delay`` instead of the job's own retry delay."""

@@ -66,7 +66,7 @@ class RunningJob(LeasedJob[D_co]):
         everything is rolled back, and the job is not completed.
 
         For an output, call ``await job.complete(output)`` within the block. The handler may go on after the block; what
-        it returns then does not count, and an exception is logged (`LateError`).
+        it returns or raises then does not count, and is logged (`LateError`).
         """
         if hasattr(self, "_transaction"):
             raise UsageError(
@@ -96,7 +96,7 @@ class RunningJob(LeasedJob[D_co]):
         self.settled_manually(settlement.state, settlement.error, committed=True)
 
     async def complete(self, output: JsonInput = None, *, conn: CallerConnection | None = None) -> None:
-        """Settle the job now; what the handler returns afterwards does not count, and an exception is logged.
+        """Settle the job now; what the handler returns or raises afterwards does not count, and is logged.
 
         With ``conn``, or within `transaction`, the completion is part of that transaction. If it is rolled back, the
         job is not completed, and the handler's end counts.
