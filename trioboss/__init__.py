@@ -89,6 +89,9 @@ if TYPE_CHECKING:
     from trioboss.events import Wip as Wip
     from trioboss.events import WorkerWip as WorkerWip
     from trioboss.machines.attempt import CancelReason as CancelReason
+    from trioboss.model.answers import JobUpdate as JobUpdate
+    from trioboss.model.answers import Redriven as Redriven
+    from trioboss.model.answers import Settled as Settled
     from trioboss.model.batch import BatchResult as BatchResult
     from trioboss.model.decoding import Decoder as Decoder
     from trioboss.model.explanation import Explanation as Explanation
@@ -97,11 +100,8 @@ if TYPE_CHECKING:
     from trioboss.model.job import FetchOptions as FetchOptions
     from trioboss.model.job import FindOptions as FindOptions
     from trioboss.model.job import Job as Job
-    from trioboss.model.job import JobUpdate as JobUpdate
     from trioboss.model.job import NewJob as NewJob
-    from trioboss.model.job import Redriven as Redriven
     from trioboss.model.job import SendOptions as SendOptions
-    from trioboss.model.job import Settled as Settled
     from trioboss.model.job import Start as Start
     from trioboss.model.job import UpdateOptions as UpdateOptions
     from trioboss.model.job_context import JobLogFilter as JobLogFilter
@@ -301,15 +301,15 @@ _HOMES = {
     "Reason": "model.explanation",
     "Duration": "model.job",
     "Job": "model.job",
-    "JobUpdate": "model.job",
+    "JobUpdate": "model.answers",
     "NewJob": "model.job",
     "SendOptions": "model.job",
-    "Settled": "model.job",
+    "Settled": "model.answers",
     "Start": "model.job",
     "UpdateOptions": "model.job",
     "Json": "model.payload",
     "JsonInput": "model.payload",
-    "Redriven": "model.job",
+    "Redriven": "model.answers",
     "JobLogFilter": "model.job_context",
     "Policy": "model.policy",
     "PolicyName": "model.policy",

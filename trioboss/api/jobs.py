@@ -8,9 +8,10 @@ import trio
 
 from trioboss.api.base import ApiBase
 from trioboss.events import JobCancelled
+from trioboss.model.answers import Redriven, Settled
 from trioboss.model.explanation import Explanation
 from trioboss.model.handed_job import HandedJob
-from trioboss.model.job import FetchOptions, FindOptions, Job, Redriven, Settled, UpdateOptions
+from trioboss.model.job import FetchOptions, FindOptions, Job, UpdateOptions
 from trioboss.model.option_names import check_known
 from trioboss.model.payload import JsonInput
 from trioboss.postgres.caller import CallerConnection

@@ -18,6 +18,7 @@ from trioboss.api.new_jobs import (
     singleton,
     throttled,
 )
+from trioboss.model.answers import Redriven, Settled
 from trioboss.model.explanation import Explanation
 from trioboss.model.job import (
     Duration,
@@ -25,9 +26,7 @@ from trioboss.model.job import (
     FindOptions,
     Job,
     NewJob,
-    Redriven,
     SendOptions,
-    Settled,
     Start,
     UpdateOptions,
 )

@@ -13,8 +13,9 @@ from trioboss.actors.actor import Doorbell
 from trioboss.api.base import ApiBase
 from trioboss.errors import DatabaseUnavailable, JobNotFound, UsageError
 from trioboss.events import Event
+from trioboss.model.answers import JobUpdate
 from trioboss.model.check import check_duration, check_name, check_uuid
-from trioboss.model.job import Duration, Job, JobUpdate
+from trioboss.model.job import Duration, Job
 from trioboss.postgres.executor import execute
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.runtime.lifecycle import Runtime

@@ -1,6 +1,7 @@
 """The command line: parse, call, print. No decision is made here.
 
 parser         all commands and their arguments; imports nothing that takes long
+job_parser     those of the commands about jobs
 parsing        unknown commands and options
 queue_options  the options of queues as arguments
 config         `--config FILE`

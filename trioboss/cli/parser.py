@@ -8,15 +8,13 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from trioboss._version import __version__
+from trioboss.cli.job_parser import QUEUE, add_jobs, add_send_options
 from trioboss.cli.queue_options import QUEUE_OPTIONS, add_queue_options
 
 __all__ = ["PAGE_OF", "make_parser", "page_of"]
 
 Add = Callable[..., argparse.ArgumentParser]
 
-_QUEUE = "the name of the queue"
-_STATES = "created, retry, active, completed, cancelled or failed"
-_TIME = "a time (2026-11-17 or 2026-11-17T08:00Z), or how long ago (90s, 15m, 1h, 2d)"
 _EPILOG = """\
 The database is --dsn, else TRIOBOSS_DSN, else DATABASE_URL, else an embedded Postgres. The schema is --schema, else
 TRIOBOSS_SCHEMA, else trioboss. `--config FILE` reads both, and the options of a command, from a TOML file; the command
@@ -81,7 +79,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     _add_worker(add)
     _add_watching(add)
-    _add_jobs(add)
+    add_jobs(add)
     _add_queues(add)
     _add_schema(add)
     _add_pipeline(commands.add_parser)
@@ -108,6 +106,19 @@ def _add_worker(add: Add) -> None:
         default=None,
         help="seconds after which others take the jobs of a worker that is gone",
     )
+    _add_serving(parser)
+    _add_redact(parser)
+    parser.add_argument(
+        "--embedded",
+        action="store_true",
+        help="use the embedded Postgres if no database is named (on a terminal it is used without asking)",
+    )
+    _add_log(parser)
+    parser.add_argument("--exit-with-parent", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--no-migrate", action="store_true", help="change no schema, queue or schedule")
+
+
+def _add_serving(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--health",
         metavar="[HOST:]PORT",
@@ -121,12 +132,9 @@ def _add_worker(add: Add) -> None:
     parser.add_argument(
         "--dashboard-act", action="store_true", help="let the dashboard act, as the role of the worker"
     )
-    _add_redact(parser)
-    parser.add_argument(
-        "--embedded",
-        action="store_true",
-        help="use the embedded Postgres if no database is named (on a terminal it is used without asking)",
-    )
+
+
+def _add_log(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json-logs", action="store_true", help="log JSON lines")
     parser.add_argument(
         "--log-level",
@@ -140,8 +148,6 @@ def _add_worker(add: Add) -> None:
         choices=("auto", "always", "never"),
         help="colour the log (default: on a terminal)",
     )
-    parser.add_argument("--exit-with-parent", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--no-migrate", action="store_true", help="change no schema, queue or schedule")
 
 
 def _add_watching(add: Add) -> None:
@@ -211,99 +217,24 @@ def _add_redact(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_jobs(add: Add) -> None:
-    parser = add("send", "send a job", "admin:send")
-    parser.add_argument("queue", help=_QUEUE)
-    parser.add_argument("data", nargs="?", metavar="JSON", help="the data of the job (default: null)")
-    _add_send_options(parser)
-    parser = add("jobs", "list jobs of a queue, live and ended", "admin:jobs", json=True)
-    parser.add_argument("queue", help=_QUEUE)
-    _add_filters(parser)
-    parser.add_argument("--newest", action="store_true", help="the newest first")
-    parser.add_argument("--after", metavar="ID", help="the next page: the jobs after this one")
-    parser.add_argument("--limit", type=int, default=50, help="how many at most (default: 50)")
-    parser.add_argument("--data", action="store_true", help="also show payloads and outputs")
-    parser = add("show", "show everything about one job", "inspecting:show", json=True)
-    parser.add_argument("queue", help=_QUEUE)
-    parser.add_argument("id", help="the id of the job")
-    parser.add_argument("--data", action="store_true", help="also show the payload and the output")
-    parser = add("why", "explain why a job is not running", "admin:why", json=True)
-    parser.add_argument("queue", help=_QUEUE)
-    parser.add_argument("id", help="the id of the job")
-    for name, text in (
-        ("retry", "retry failed jobs: some, or all that match"),
-        ("cancel", "cancel queued or active jobs: some, or all that match"),
-        ("resume", "queue cancelled jobs again: some, or all that match"),
-        ("delete", "delete jobs: some, or all that match"),
-    ):
-        parser = add(name, text, "acting:act")
-        parser.add_argument("queue", help=_QUEUE)
-        parser.add_argument("id", nargs="*", help="the jobs; or a filter:")
-        _add_filters(parser)
-        parser.add_argument("--limit", type=int, help="how many at most")
-        parser.add_argument("--all", action="store_true", help="all jobs that this can be done to")
-        _add_confirmation(parser)
-    parser = add("update-job", "change the data or options of a queued job", "acting:update_job")
-    parser.add_argument("queue", help=_QUEUE)
-    parser.add_argument("id", help="the id of the job")
-    parser.add_argument("--data", metavar="JSON", help="the new data")
-    _add_send_options(parser)
-    parser = add(
-        "redrive", "send jobs of a dead letter queue back to where they failed", "acting:redrive", json=True
-    )
-    parser.add_argument("queue", metavar="DEAD_LETTER_QUEUE", help="the name of the dead letter queue")
-    parser.add_argument("--to", metavar="QUEUE", help="send them to this queue instead")
-    parser.add_argument("--source", metavar="QUEUE", help="only jobs that failed in this queue")
-    parser.add_argument("--limit", type=int, help="how many at most, the oldest first")
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="also copies of jobs that block their key or were retried: their work is done twice",
-    )
-    _add_confirmation(parser)
-
-
-def _add_send_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--option",
-        "-o",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of send, as priority=5 (may be repeated)",
-    )
-
-
-def _add_filters(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--state", help=_STATES)
-    parser.add_argument("--key", help="the singleton key")
-    parser.add_argument("--since", metavar="TIME", help=f"sent, or ended, since {_TIME}")
-    parser.add_argument("--until", metavar="TIME", help="sent, or ended, before that")
-
-
-def _add_confirmation(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
-    parser.add_argument("--dry-run", action="store_true", help="print how many it would be, and do nothing")
-
-
 def _add_queues(add: Add) -> None:
     parser = add("create-queue", "create a queue", "queue_admin:create_queue")
-    parser.add_argument("name", help=_QUEUE)
+    parser.add_argument("name", help=QUEUE)
     add_queue_options(parser, QUEUE_OPTIONS)
     parser = add("update-queue", "change options of a queue; queued jobs follow", "queue_admin:update_queue")
-    parser.add_argument("name", help=_QUEUE)
+    parser.add_argument("name", help=QUEUE)
     changeable = {name: kind for name, kind in QUEUE_OPTIONS.items() if name not in ("policy", "partition")}
     add_queue_options(parser, changeable)
     parser = add("delete-queue", "delete a queue with its live jobs", "queue_admin:delete_queue")
-    parser.add_argument("name", help=_QUEUE)
+    parser.add_argument("name", help=QUEUE)
     parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
     for name, text in (
         ("pause", "let no worker claim jobs of a queue"),
         ("unpause", "let workers claim jobs of a queue again"),
     ):
-        add(name, text, "admin:pause").add_argument("queue", help=_QUEUE)
+        add(name, text, "admin:pause").add_argument("queue", help=QUEUE)
     parser = add("schedule", "send a job at every tick of a cron expression", "queue_admin:schedule")
-    parser.add_argument("queue", help=_QUEUE)
+    parser.add_argument("queue", help=QUEUE)
     parser.add_argument("cron", help="five fields, or six with seconds first: '0 3 * * *'")
     parser.add_argument("data", nargs="?", metavar="JSON", help="the data of the job (default: null)")
     parser.add_argument("--tz", default="UTC", help="the time zone (default: UTC)")
@@ -314,9 +245,9 @@ def _add_queues(add: Add) -> None:
         choices=("skip", "latest", "all"),
         help="which ticks to fire that were due while no worker ran; all: at most the last 1,000 (default: skip)",
     )
-    _add_send_options(parser)
+    add_send_options(parser)
     parser = add("unschedule", "remove a schedule", "queue_admin:unschedule")
-    parser.add_argument("queue", help=_QUEUE)
+    parser.add_argument("queue", help=QUEUE)
     parser.add_argument("--key", default="", help="the key of the schedule")
 
 

@@ -151,15 +151,7 @@ async def _run_app(
                 if args.health:
                     await _start_health(nursery, Metrics(boss, started, stopping), args.health)
                 if args.dashboard:
-                    address = await start_dashboard(
-                        nursery,
-                        boss.dsn,
-                        args.schema,
-                        args.dashboard,
-                        act_dsn=boss.dsn if args.dashboard_act else None,
-                        redact=args.redact,
-                    )
-                    _logger.info("serving the dashboard at %s", address)
+                    await _start_dashboard(nursery, args, boss.dsn)
                 await log_banner(boss, app, args.queue, args.concurrency)
                 await app.start(
                     boss, queues=args.queue, concurrency=args.concurrency, declare=not args.no_migrate
@@ -175,6 +167,14 @@ async def _run_app(
     if failure is not None:
         raise failure
     return 1 if any(isinstance(event, Stopped) and event.unsettled for event in ended) else 0
+
+
+async def _start_dashboard(nursery: trio.Nursery, args: argparse.Namespace, dsn: str) -> None:
+    act_dsn = dsn if args.dashboard_act else None
+    address = await start_dashboard(
+        nursery, dsn, args.schema, args.dashboard, act_dsn=act_dsn, redact=args.redact
+    )
+    _logger.info("serving the dashboard at %s", address)
 
 
 def _find_display(args: argparse.Namespace, log: LogHandler) -> Show | None:

@@ -1,6 +1,7 @@
 """The values of trioboss and the rules between them: frozen, without I/O, and with the time as an argument.
 
 job               a job as it is sent, and as it is read; its lease
+answers           the answers to calls about jobs
 ids               new ids: UUIDv7
 job_context       the job whose handler is running, for log lines
 handed_job        a job as a handler gets it

@@ -34,12 +34,9 @@ __all__ = [
     "FetchOptions",
     "FindOptions",
     "Job",
-    "JobUpdate",
     "Lease",
     "NewJob",
-    "Redriven",
     "SendOptions",
-    "Settled",
     "Start",
     "UpdateOptions",
 ]
@@ -372,41 +369,3 @@ class Job:
         if self.state is JobState.ACTIVE and self.started_on is not None:
             return Lease(self.id, self.attempt, self.started_on)
         return None
-
-
-@attrs.frozen
-class JobUpdate:
-    """A job that is followed, as it is now."""
-
-    id: UUID
-    queue: str
-    state: JobState
-    attempt: int
-    progress: Any
-    """The value that its handler has last reported with `job.progress`."""
-    output: Any
-    """Its output if it is completed; the error of its last attempt if that has failed."""
-
-
-@attrs.frozen
-class Redriven:
-    """The result of `redrive`; of a dry run what would happen."""
-
-    moved: int
-    destinations: dict[str, int]
-    """How many of them for each queue."""
-    unroutable: int
-    """Jobs that stay: their queue is gone, or needs a key that they do not have."""
-    refused: int
-    """Jobs that stay: a policy refused them. A dry run cannot tell."""
-    live: int = 0
-    """Jobs that stay: the job of which each is a copy blocks its key, or was retried. It would run as well."""
-
-
-@attrs.frozen
-class Settled:
-    """The answer to a call: how many jobs it was asked for, how many it changed, and which."""
-
-    requested: int
-    affected: int
-    ids: tuple[UUID, ...]

@@ -12,7 +12,8 @@ from opentelemetry.trace import Span, SpanKind, Tracer
 
 from trioboss.api.boss import Boss
 from trioboss.api.sync import SyncBoss
-from trioboss.model.job import NewJob, Redriven
+from trioboss.model.answers import Redriven
+from trioboss.model.job import NewJob
 from trioboss.otel.metrics import Instruments, common_attributes
 
 __all__ = ["is_wrapped", "wrap_calls"]

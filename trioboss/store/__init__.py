@@ -10,6 +10,7 @@ sending           send one job, publish events
 loading           send many jobs
 copying           rows in the binary format of COPY
 claiming          lease jobs
+claimed_jobs      the answer of a claim, and the jobs in it
 settling          complete, fail and release attempts
 settle_and_claim  both in one round trip, for the dispatchers
 manual            fetch, complete and fail jobs without a worker

@@ -9,8 +9,9 @@ from uuid import UUID
 import attrs
 
 from trioboss.errors import JobNotFound, UnknownQueue, UsageError
+from trioboss.model.answers import Settled
 from trioboss.model.check import check_key, check_name, check_uuid, shown
-from trioboss.model.job import NewJob, Settled, UpdateOptions
+from trioboss.model.job import NewJob, UpdateOptions
 from trioboss.model.option_names import check_known
 from trioboss.model.payload import encode
 from trioboss.model.queue import Queue

@@ -7,8 +7,9 @@ from uuid import UUID
 import attrs
 
 from trioboss.errors import LeaseLost, UnknownQueue, UsageError
+from trioboss.model.answers import Settled
 from trioboss.model.check import check_duration
-from trioboss.model.job import Lease, Settled
+from trioboss.model.job import Lease
 from trioboss.model.payload import JsonInput, encode
 from trioboss.model.queue import Queue
 from trioboss.postgres import BoundStatement

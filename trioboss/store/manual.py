@@ -8,10 +8,11 @@ import attrs
 
 from trioboss.errors import PayloadError, UnknownQueue, UsageError
 from trioboss.machines.maintenance import BUSY
+from trioboss.model.answers import Settled
 from trioboss.model.check import check_count, check_flag, check_name, check_priority
 from trioboss.model.described_error import describe_error, error_line
 from trioboss.model.handed_job import HandedJob
-from trioboss.model.job import Job, Lease, Settled
+from trioboss.model.job import Job, Lease
 from trioboss.model.payload import Unreadable, encode
 from trioboss.model.queue import Queue
 from trioboss.model.settle_and_claim import ClaimRequest, Failure, Settlements
@@ -19,7 +20,8 @@ from trioboss.model.states import JobState
 from trioboss.postgres import BoundStatement
 from trioboss.postgres.operation import Batch, InSavepoint, Operation
 from trioboss.postgres.wire import read_rows
-from trioboss.store.claiming import ClaimOperations, admission, criteria, read_claim
+from trioboss.store.claimed_jobs import read_claim
+from trioboss.store.claiming import ClaimOperations, admission, criteria
 from trioboss.store.context import Context, uuid_array
 from trioboss.store.rows import read_first
 from trioboss.store.settling import (

@@ -7,8 +7,8 @@ from uuid import UUID
 import attrs
 
 from trioboss.errors import UsageError
+from trioboss.model.answers import Redriven
 from trioboss.model.check import check_count, check_name
-from trioboss.model.job import Redriven
 from trioboss.postgres.operation import Batch, Operation
 from trioboss.store.context import Context, uuid_array
 from trioboss.store.rows import read_first

@@ -7,9 +7,10 @@ from uuid import UUID
 import attrs
 
 from trioboss.errors import JobNotFound, LeaseLost, UsageError
+from trioboss.model.answers import Settled
 from trioboss.model.check import check_name, check_uuid, shown
 from trioboss.model.handed_job import HandedJob
-from trioboss.model.job import Job, Lease, Settled
+from trioboss.model.job import Job, Lease
 from trioboss.model.states import JobState
 
 __all__ = ["Target", "TargetSet", "Targets", "parse_targets"]

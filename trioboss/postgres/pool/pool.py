@@ -260,6 +260,21 @@ class Pool:
 
     # -- maintenance: members that are expired or not needed any more are closed at the moment they are due
 
+    @asynccontextmanager
+    async def _kept(self) -> AsyncIterator[None]:
+        """Maintain the pool for the length of a block, and close its connections then."""
+        failure: BaseException | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._maintain)
+            try:
+                yield
+            except BaseException as error:
+                failure = error  # raised outside the nursery, which would wrap it in a group
+            await self._shut_down()
+            nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
     async def _maintain(self) -> None:
         while True:
             self._next_retirement = self._next_due(trio.current_time())
@@ -333,14 +348,5 @@ async def open_pool(
             connect=connect,
         ),
     )
-    failure: BaseException | None = None
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(pool._maintain)
-        try:
-            yield pool
-        except BaseException as error:
-            failure = error  # raised outside the nursery, which would wrap it in a group
-        await pool._shut_down()
-        nursery.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+    async with pool._kept():
+        yield pool
