@@ -258,9 +258,7 @@ def _add_schema(add: Add) -> None:
     parser.add_argument("app", nargs="?", metavar="MODULE:APP", help="also deploy what this app declares")
     parser.add_argument("--plan", action="store_true", help="print what would be done, and do nothing")
     parser.add_argument(
-        "--prune",
-        action="store_true",
-        help="delete schedules that the app no longer declares; for an app with a label of its own",
+        "--prune", action="store_true", help="delete what the app, if it has a label, no longer schedules"
     )
     parser.add_argument(
         "--adopt", action="store_true", help="change queues and schedules that the app did not make, too"
