@@ -1,16 +1,21 @@
 """What do people who look at the dashboard cost a worker?
 
-Jobs are sent at a steady rate of 1,000 a second. The same is measured without the dashboard, while it is served by a
-process of its own and 20 people have the overview open, and while they have eight different pages open; the three take
-turns. A ratio near 1 means that they cost nothing; jobs a second and p99 are to change by less than 5 %. Then the CPU
-of one sample of the statistics that maintenance keeps, over all jobs of a run, and how long it takes until an open page
-shows a change, which is to be less than 2 s. Takes about 6 minutes.
+Jobs are sent at a steady rate of 1,000 a second. `alternating`: in one run 20 people open the overview for six
+seconds, close it for six seconds, and so on, sixty times; each time with them is compared with the times without them
+before and after it. Jobs a second and p99 are to change by less than 5 %: the median of these ratios, and the
+interval that has the median of all such ratios with a probability of 95 %. Takes 7 minutes.
+
+`rounds`: the same without the dashboard, while it is served and 20 people have the overview open, and while they have
+eight different pages open; the three take turns, each in a database of its own. This measures CPU. Then the CPU of
+one sample of the statistics that maintenance keeps, over all jobs of a run, and how long it takes until an open page
+shows a change, which is to be less than 2 s. Takes 6 minutes.
 """
 
 import http.client
 import random
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -18,11 +23,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+import attrs
 import psycopg
 
 from benchmarks.harness.options import Options
-from benchmarks.harness.percentiles import median, summarize
-from benchmarks.harness.processes import python_module, started
+from benchmarks.harness.percentiles import interval_of_median, median, summarize
+from benchmarks.harness.processes import Program, python_module, started
 from benchmarks.harness.progress import log
 from benchmarks.harness.queue_programs import TRIOBOSS
 from benchmarks.harness.report import Report
@@ -49,6 +55,9 @@ _PAGES = (
     "/schedules",
     "/audit",
 )
+_TURN = 6.0  # seconds for which people come, or go
+_TURNS = 60
+_LEFT_OUT = 1.0  # seconds at the begin of each
 _MOST_CHANGE = 0.05  # that people at the dashboard may make
 _TRIES = 10  # in each run
 _MOST_DELAY = 2.0  # seconds until an open page shows a change
@@ -59,6 +68,119 @@ Result = dict[str, Any]
 def measure(server: Server, options: Options) -> Report:
     """Measure a worker without and with people, alternating, and a sample of the statistics."""
     report = Report("dashboard")
+    if options.includes("alternating"):
+        _measure_alternating(server, options, report)
+    if options.includes("rounds"):
+        _measure_rounds(server, options, report)
+    return report
+
+
+# -- one run, in which people come and go
+
+
+@attrs.frozen
+class _Turn:
+    """A time in which the people had the overview open, or did not."""
+
+    is_open: bool
+    begin: float
+    end: float
+
+
+def _measure_alternating(server: Server, options: Options, report: Report) -> None:
+    turns: list[_Turn] = []
+    number = (
+        options.size(_TURNS, 4) + 2
+    )  # the first and the last are cut off by the begin and the end of the run
+    found = measure_latency(
+        server,
+        TRIOBOSS,
+        _WORKER,
+        count=round(_RATE * number * _TURN),
+        rate=_RATE,
+        beside=lambda dsn: _alternating_readers(dsn, turns),
+        keep_due=True,
+    )
+    begin, end = min(found["due"]), max(found["due"])
+    whole = [turn for turn in turns if turn.begin >= begin and turn.end <= end]
+    figures = [(turn.is_open, _figures_of(turn, found)) for turn in whole]
+    report.noise.add("alternating", found["noise"])
+    report.tables.append(_alternating_table(figures, report))
+    report.measures["alternating"] = [{"open": is_open, **each} for is_open, each in figures]
+
+
+def _figures_of(turn: _Turn, found: Result) -> dict[str, float]:
+    """The jobs that were due in a turn, without its first second, in which pages are opened or closed."""
+    begin, end = turn.begin + _LEFT_OUT, turn.end
+    rows = list(zip(found["due"], found["ms"], strict=True))
+    summary = summarize(ms for due, ms in rows if begin <= due < end)
+    handled = sum(begin <= due + ms / 1000 < end for due, ms in rows)
+    return {"handled": handled / (end - begin), "p50": summary.p50, "p99": summary.p99}
+
+
+def _alternating_table(figures: list[tuple[bool, dict[str, float]]], report: Report) -> Table:
+    heading = ("", "without", "with", "ratio", "its 95 % interval")
+    table = Table(f"{_READERS} people come and go beside a worker at {_RATE:.0f} jobs/s", heading)
+    changes: dict[str, tuple[float, float, float]] = {}
+    for label, field in (("jobs a second", "handled"), ("p50, ms", "p50"), ("p99, ms", "p99")):
+        without = [each[field] for is_open, each in figures if not is_open]
+        with_people = [each[field] for is_open, each in figures if is_open]
+        ratios = [
+            each[field] / ((before[field] + after[field]) / 2)
+            for (_, before), (is_open, each), (_, after) in zip(
+                figures, figures[1:], figures[2:], strict=False
+            )
+            if is_open
+        ]
+        low, high = interval_of_median(ratios)
+        changes[field] = median(ratios) - 1, low - 1, high - 1
+        table.add(
+            label, Spread.of(without), Spread.of(with_people), Spread.of(ratios), f"{low:.3f} to {high:.3f}"
+        )
+    handled, p99 = changes["handled"], changes["p99"]
+    is_met = abs(handled[0]) < _MOST_CHANGE and p99[0] < _MOST_CHANGE
+    is_sure = max(-handled[1], handled[2], p99[2]) < _MOST_CHANGE
+    table.notes += [
+        f"{len(figures)} turns of {_TURN:.0f} s, each with people compared with the two beside it",
+        f"jobs a second change by {handled[0]:+.1%}, p99 by {p99[0]:+.1%} ({p99[1]:+.1%} to {p99[2]:+.1%}): "
+        f"less than {_MOST_CHANGE:.0%} is {'' if is_met else 'NOT '}met"
+        + ("" if is_sure == is_met else ", but not outside the interval"),
+        *report.noise.notes(),
+    ]
+    return table
+
+
+@contextmanager
+def _alternating_readers(dsn: str, turns: list[_Turn]) -> Iterator[None]:
+    """The dashboard, and people who open the overview, close it, and so on, until the block ends."""
+    over = threading.Event()
+
+    def alternate(readers: Program) -> None:
+        is_open = False
+        while not over.is_set():
+            begin = time.monotonic()
+            readers.request({"do": "open" if is_open else "close"}, "opened" if is_open else "closed")
+            over.wait(begin + _TURN - time.monotonic())
+            turns.append(_Turn(is_open, begin, time.monotonic()))
+            is_open = not is_open
+
+    with _served(dsn) as url:
+        spec = {"url": url, "readers": _READERS, "paths": _OVERVIEW, "closed": True}
+        with started(python_module("benchmarks.programs.page_readers"), spec) as readers:
+            readers.wait("ready")
+            thread = threading.Thread(target=alternate, args=(readers,))
+            thread.start()
+            try:
+                yield
+            finally:
+                over.set()
+                thread.join()
+
+
+# -- rounds
+
+
+def _measure_rounds(server: Server, options: Options, report: Report) -> None:
     count = round(_RATE * options.size(20.0, 1.0))
     results: dict[str, list[Result]] = {"without": [], "with": [], "pages": []}
     samples: list[float] = []
@@ -86,7 +208,6 @@ def measure(server: Server, options: Options) -> Report:
     table.notes += [_note_of_samples(results, samples, count), *_notes_of_pages(seen), *report.noise.notes()]
     report.tables += [table, pages]
     report.measures |= {name: [_without_samples(each) for each in found] for name, found in results.items()}
-    return report
 
 
 def _rotate(names: list[str], by: int) -> list[str]:
@@ -171,18 +292,24 @@ def _readers(dsn: str, paths: Sequence[str], seen: dict[str, list[float]]) -> It
     with psycopg.connect(dsn, autocommit=True) as connection:
         ((queue,),) = connection.execute("SELECT name FROM trioboss.queue ORDER BY name LIMIT 1").fetchall()
     given = [path.format(quote(queue.replace("/", "~"))) for path in paths]
+    with _served(dsn) as url:
+        spec = {"url": url, "readers": _READERS, "paths": given}
+        with started(python_module("benchmarks.programs.page_readers"), spec) as readers:
+            readers.wait("ready")
+            yield
+            messages = readers.request({"do": "report"}, "received")["messages"]
+            seen["messages"].append(messages / _READERS)
+            seen["delays"] += time_until_seen(url, dsn, _TRIES)
+
+
+@contextmanager
+def _served(dsn: str) -> Iterator[str]:
+    """The dashboard in a process of its own; its address."""
     command = [sys.executable, "-m", "trioboss", "dashboard", "--port", "0", "--dsn", dsn]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as served:
         try:
             assert served.stdout is not None
-            url = served.stdout.readline().split()[4]
-            spec = {"url": url, "readers": _READERS, "paths": given}
-            with started(python_module("benchmarks.programs.page_readers"), spec) as readers:
-                readers.wait("ready")
-                yield
-                messages = readers.request({"do": "report"}, "received")["messages"]
-                seen["messages"].append(messages / _READERS)
-                seen["delays"] += time_until_seen(url, dsn, _TRIES)
+            yield served.stdout.readline().split()[4]
         finally:
             served.terminate()
 

@@ -11,7 +11,16 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-__all__ = ["TIMER_SLACK", "Summary", "curve", "latencies", "median", "percentile", "summarize"]
+__all__ = [
+    "TIMER_SLACK",
+    "Summary",
+    "curve",
+    "interval_of_median",
+    "latencies",
+    "median",
+    "percentile",
+    "summarize",
+]
 
 TIMER_SLACK = 0.002  # seconds
 
@@ -34,6 +43,21 @@ def median(values: Iterable[float]) -> float:
         raise ValueError("median: there are no values")
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def interval_of_median(values: Iterable[float]) -> tuple[float, float]:
+    """Return the interval that has the median of what the values are samples of, with a probability of 95 %.
+
+    Its ends are two of the values, whatever their distribution (the sign test). With fewer than six values it has all.
+    """
+    ordered = sorted(values)
+    if not ordered:
+        raise ValueError("median: there are no values")
+    number, below, rank = len(ordered), 0.0, 0
+    while (below := below + math.comb(number, rank) / 2**number) <= 0.025:
+        rank += 1
+    first = max(rank - 1, 0)
+    return ordered[first], ordered[-1 - first]
 
 
 @attrs.frozen

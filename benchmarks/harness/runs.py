@@ -35,10 +35,12 @@ def measure_latency(
     warmup: int = 50,
     beside: Callable[[str], AbstractContextManager[object]] = nullcontext,
     then: Callable[[str], object] | None = None,
+    keep_due: bool = False,
 ) -> Result:
     """Send at a steady rate from one process, record the handler entries in another.
 
-    `beside` is a block that runs on the same database, `then` a function that is called at the end.
+    `beside` is a block that runs on the same database, `then` a function that is called at the end. `keep_due`: the
+    result also has the due time of each job.
     """
     template = queue.template(server, settings)
     with (
@@ -60,12 +62,18 @@ def measure_latency(
         recorded = worker.request({"do": "report"}, "recorded")
         if then is not None:
             then(dsn)
-    return _latency_result(recorded, sent, meter, cpu, count)
+    result = _latency_result(recorded, sent, meter, cpu, count)
+    return {**result, "due": [due for *_, due in _sent(recorded)]} if keep_due else result
+
+
+def _sent(recorded: Result) -> list[tuple[float, float, float]]:
+    """When each job of the measurement entered its handler, was sent, and was due."""
+    rows = zip(recorded["entered"], recorded["called"], recorded["due"], strict=True)
+    return [row for row in rows if row[1]]
 
 
 def _latency_result(recorded: Result, sent: Result, meter: Meter, cpu: float, count: int) -> Result:
-    rows = zip(recorded["entered"], recorded["called"], recorded["due"], strict=True)
-    entered, called, due = zip(*(row for row in rows if row[1]), strict=True)
+    entered, called, due = zip(*_sent(recorded), strict=True)
     if len(entered) != count:
         raise ProgramFailed(f"{len(entered)} of {count} jobs were handled")
     seconds = latencies(entered, called, due)

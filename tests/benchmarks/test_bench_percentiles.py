@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.harness.percentiles import TIMER_SLACK, curve, latencies, median, percentile, summarize
+from benchmarks.harness.percentiles import (
+    TIMER_SLACK,
+    curve,
+    interval_of_median,
+    latencies,
+    median,
+    percentile,
+    summarize,
+)
 
 values = st.lists(st.floats(0, 1e6), min_size=1, max_size=200)
 
@@ -60,3 +68,11 @@ def test_a_delay_within_the_timer_resolution_is_not_counted():
 
 def test_a_job_without_a_due_time_counts_from_its_call():
     assert latencies([10.0], [9.0], [0.0]) == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("number", "interval"), [(1, (1, 1)), (5, (1, 5)), (6, (1, 6)), (20, (6, 15)), (30, (10, 21))]
+)
+def test_the_interval_of_a_median_is_that_of_the_sign_test(number, interval):
+    """As in the tables of statistics books."""
+    assert interval_of_median(range(number, 0, -1)) == interval
