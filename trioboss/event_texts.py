@@ -65,7 +65,10 @@ _TEXTS: Final[dict[type[Event], Callable[[Any], str]]] = {
     events.LeaseExtended: lambda e: f"lease extended: it expires {show_seconds(e.expire_in)} after its start",
     events.JobReleased: lambda e: "released: it is queued again, no retry is spent",
     events.LeaseLostEvent: lambda e: f"lost: {e.reason}",
-    events.JobStuck: lambda e: "stuck: its handler was cancelled and does not end",
+    events.JobStuck: lambda e: (
+        "stuck: its handler was cancelled and does not end, and occupies its slot until it does: "
+        "a handler has to let trio.Cancelled pass"
+    ),
     events.JobsRecovered: _describe_recovery,
     events.TickFired: lambda e: f"schedule {e.key or '-'} fired for {e.due:%Y-%m-%d %H:%M:%S} UTC",
     events.QueueWarning: lambda e: f"{e.warning}: {e.message}",
@@ -74,7 +77,9 @@ _TEXTS: Final[dict[type[Event], Callable[[Any], str]]] = {
     events.LeaderChanged: lambda e: (
         f"maintenance: this worker {'does it' if e.leads else 'no longer does it'}"
     ),
-    events.LoopBlocked: lambda e: f"a handler blocked the event loop for {show_seconds(e.seconds)}",
+    events.LoopBlocked: lambda e: (
+        f"a handler blocked the event loop for {show_seconds(e.seconds)}: run blocking code with thread=True"
+    ),
     events.ActorRestarted: lambda e: f"{e.actor}: crashed and was restarted: {e.error}",
     events.ErrorEvent: lambda e: f"{e.actor}: {e.error}",
     events.Wip: lambda e: f"{count(sum(worker.count for worker in e.workers), 'job')} running",

@@ -91,7 +91,10 @@ async def test_an_old_worker_runs_without_the_queue_that_a_deployment_has_remove
     await make_app(more=["refunds"]).start(boss)
 
     assert [worker.queue for worker in boss.statistics().workers] == ["orders"]
-    assert app_log()[-1] == ("WARNING", "queue 'refunds' does not exist: no worker is started for it")
+    assert app_log()[-1] == (
+        "WARNING",
+        "queue 'refunds' was deleted: no worker is started for it; restart with the deployed version",
+    )
     assert await boss.get_queue("refunds") is None
 
 

@@ -131,7 +131,9 @@ def _leave(
         _listed(changes),
     )
     for name in sorted(missing):
-        _logger.warning("queue %r does not exist: no worker is started for it", name)
+        _logger.warning(
+            "queue %r was deleted: no worker is started for it; restart with the deployed version", name
+        )
     return frozenset(missing)
 
 

@@ -104,7 +104,11 @@ async def keep_process(
             # A process that our signal ended before it could handle signals has not failed.
             codes.append(0 if -code in STOP_SIGNALS or code == _INTERRUPTED else abs(code))
             return
-        _logger.error("worker process %d exited with code %d, restarting it", process.pid, code)
+        _logger.error(
+            "worker process %d exited with code %d, restarting it: its own messages have the cause",
+            process.pid,
+            code,
+        )
         if not machine.crashed(trio.current_time()):
             _logger.error("worker processes exit too often: giving up; see their own messages for the cause")
             codes.append(1)

@@ -215,5 +215,5 @@ async def _obey_signals(
 async def _exit_after(seconds: float) -> None:
     """Exit although a handler still runs: one that ignores its cancellation must not keep the process for ever."""
     await trio.sleep(seconds)
-    _logger.error("a handler ignores its cancellation: exiting without it")
+    _logger.error("a handler ignores its cancellation: exiting without it; let trio.Cancelled pass")
     os._exit(1)

@@ -12,6 +12,7 @@ psycopg leaves an operation: it is the cause of ours.
 """
 
 import enum
+import logging
 import re
 from types import TracebackType
 from typing import Any
@@ -41,11 +42,14 @@ __all__ = [
     "is_transaction_aborted",
     "is_unique_violation",
     "lacks_privilege",
+    "log_failed_follow_up",
     "refuse_aborted",
     "translate_errors",
     "unavailable",
     "wrap_driver_errors",
 ]
+
+_logger = logging.getLogger("trioboss.postgres")
 
 AnyConnection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
 
@@ -311,4 +315,13 @@ def is_stale_statement(error: psycopg.Error) -> bool:
     return (
         isinstance(error, errors.FeatureNotSupported)
         and error.diag.source_function == "RevalidateCachedQuery"
+    )
+
+
+def log_failed_follow_up(name: str, reason: object) -> None:
+    """Log why a follow-up failed, and that nothing has to be done about it."""
+    _logger.warning(
+        "follow-up %s failed: %s; the batch before it is committed, and the next poll of a worker makes up for it",
+        name,
+        reason,
     )

@@ -4,7 +4,6 @@ An error of a request is thrown into the operation, which may handle it. An erro
 the cause of the DatabaseUnavailable or StatementFailed that leaves the executor.
 """
 
-import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
@@ -14,7 +13,12 @@ import trio
 
 from trioboss.errors import DatabaseUnavailable
 from trioboss.postgres.caller import AnyConnection, copy_in, run_in_caller, run_in_savepoint, run_script
-from trioboss.postgres.errors import is_repeatable, translate_errors, wrap_driver_errors
+from trioboss.postgres.errors import (
+    is_repeatable,
+    log_failed_follow_up,
+    translate_errors,
+    wrap_driver_errors,
+)
 from trioboss.postgres.operation import (
     Batch,
     Copy,
@@ -32,8 +36,6 @@ from trioboss.postgres.wire import BoundStatement, Results
 __all__ = ["execute", "execute_in", "execute_in_transaction"]
 
 T = TypeVar("T")
-
-logger: logging.Logger = logging.getLogger("trioboss.postgres")
 
 _FOLLOW_UP_TIMEOUT = 5.0  # seconds
 _MOST_REPEATS = 5  # of a transaction that the server rolled back in favour of another
@@ -84,7 +86,7 @@ async def _run_follow_up(pool: Pool, statements: Sequence[BoundStatement]) -> Re
             return await pool.run((), statements)
         except (DatabaseUnavailable, psycopg.Error) as error:
             failure = str(error)
-    logger.warning("follow-up %s failed: %s", statements[0].statement.name, failure)
+    log_failed_follow_up(statements[0].statement.name, failure)
     return []
 
 

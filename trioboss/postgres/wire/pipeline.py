@@ -9,7 +9,6 @@ and never waits. `TrioConnection.run_gen` runs it.
 """
 
 import json
-import logging
 import threading
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -22,7 +21,7 @@ from psycopg.adapt import AdaptersMap, Loader, Transformer
 from psycopg.pq.abc import PGconn, PGresult
 
 from trioboss.model.payload import Unreadable
-from trioboss.postgres.errors import is_stale_statement
+from trioboss.postgres.errors import is_stale_statement, log_failed_follow_up
 from trioboss.postgres.wire.binary import formats_of
 from trioboss.sql import Statement
 
@@ -36,8 +35,6 @@ __all__ = [
     "read_row",
     "read_rows",
 ]
-
-logger: logging.Logger = logging.getLogger("trioboss.postgres")
 
 _OK = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK, pq.ExecStatus.EMPTY_QUERY})
 _SYNC = pq.ExecStatus.PIPELINE_SYNC
@@ -173,7 +170,7 @@ class Pipeline:
             # A stale statement is not repeated here, but the next follow-up must not fail on it as well.
             if self.prepared is not None and is_stale_statement(error):
                 self.prepared.clear()
-            logger.warning("follow-up %s failed: %s", self.follow_up[0].statement.name, error)
+            log_failed_follow_up(self.follow_up[0].statement.name, error)
 
     # -- progress, for the connection that runs the generators
 
