@@ -27,6 +27,7 @@ address of its section there.
 """
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from uuid import UUID
 
 PAGE = "https://github.com/trioboss/trioboss/blob/main/docs/reference/errors.md"
@@ -70,6 +71,11 @@ def help_note(kind: type[BaseException]) -> str:
     return f"{HELP_NOTE}#{name.lower()}"
 
 
+def _shown(value: object) -> str:
+    """A value of an option as it is written: of an enum the text, and not its repr."""
+    return repr(value.value if isinstance(value, Enum) else value)
+
+
 class TriobossError(Exception):
     """The base class of all trioboss errors. It is abstract."""
 
@@ -101,7 +107,9 @@ class QueueExists(UsageError):
     """The queue exists with other options: change them with `update_queue`, if they can be changed."""
 
     def __init__(self, queue: str, differing: Mapping[str, tuple[object, object]]) -> None:
-        listed = ", ".join(f"{k} is {was!r}, not {asked!r}" for k, (was, asked) in differing.items())
+        listed = ", ".join(
+            f"{k} is {_shown(was)}, not {_shown(asked)}" for k, (was, asked) in differing.items()
+        )
         fixed = [name for name in ("policy", "partition") if name in differing]
         remedy = f"delete it first, {' and '.join(fixed)} cannot be changed" if fixed else "use update_queue"
         super().__init__(f"queue {queue!r} exists with other options ({listed}): {remedy}")

@@ -25,6 +25,7 @@ from trioboss import (
     JobCompleted,
     JobFailed,
     JobUpdate,
+    LateError,
     QueueOptions,
     RunningJob,
     SendOptions,
@@ -202,9 +203,25 @@ async def read(boss: Boss) -> None:
     async with boss.events(JobFailed, JobCompleted) as ends:
         async for end in ends:
             assert_type(end, JobFailed | JobCompleted)
+    async with boss.events(JobFailed, JobCompleted, LateError) as three:
+        async for each in three:
+            assert_type(each, JobFailed | JobCompleted | LateError)
     async with boss.events() as events:
         async for event in events:
             assert_type(event, trioboss.Event)
+
+
+def listen(boss: Boss) -> None:
+    def on_any(event: trioboss.Event) -> None: ...
+
+    def on_failure(event: JobFailed) -> None: ...
+
+    def on_end(event: JobFailed | JobCompleted) -> None: ...
+
+    boss.listen(on_any, JobFailed, JobCompleted, LateError)
+    boss.listen(on_failure, JobFailed)
+    boss.listen(on_end, JobFailed, JobCompleted)
+    boss.listen(on_failure, JobCompleted)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 def read_sync(boss: SyncBoss) -> None:

@@ -329,3 +329,10 @@ async def test_a_failure_names_the_key_that_it_blocks(boss):
             failures = await recorder.wait_for(JobFailed, count=2)
 
     assert {failure.queue: failure.blocked_key for failure in failures} == {"orders": "k", "mail": None}
+
+
+async def test_a_listener_without_a_kind_is_refused(boss):
+    with pytest.raises(
+        trioboss.UsageError, match=r"name the kinds of events, as in boss\.listen\(callback, Job"
+    ):
+        boss.listen(print)

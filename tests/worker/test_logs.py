@@ -66,6 +66,30 @@ async def test_lines_in_threads_in_asyncio_and_of_batches_have_it_too(boss, kind
     assert record.worker == f"{platform.node()}:{os.getpid()}"
 
 
+@pytest.mark.parametrize("format", ["text", "json"])
+async def test_a_line_of_a_batch_names_its_first_job_and_how_many_more_there_are(
+    boss, workers, tmp_path, format
+):
+    (tmp_path / "batches.py").write_text(
+        "import logging, trioboss\napp = trioboss.App()\n"
+        "@app.worker('batches', batch_size=3)\n"
+        "async def handle(jobs): logging.getLogger('mine').info('inside')\n"
+    )
+    await boss.create_queue("batches")
+    first, *_ = await boss.insert("batches", [{"data": n} for n in range(3)], return_ids=True)
+
+    flags = ["--json-logs"] if format == "json" else []
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    worker = await workers.start(*flags, app="batches:app", PYTHONPATH=path)
+    line = await worker.prints("inside")
+
+    if format == "json":
+        fields = json.loads(line)
+        assert (fields["id"], fields["batch_size"]) == (str(first), 3)
+    else:
+        assert f"batches  {first} #1 +2 inside" in line
+
+
 async def test_a_line_outside_of_handlers_has_empty_fields(caplog):
     caplog.handler.addFilter(trioboss.JobLogFilter())
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import trio
@@ -61,7 +61,7 @@ class Reporter:
     has_created_reader: bool = attrs.field(default=False, init=False)
     """Whether JobCreated has a reader. An attribute, because every send asks."""
     _subscribers: list[_Subscriber] = attrs.field(factory=list, init=False)
-    _listeners: list[tuple[Callable[[Event], None], tuple[type[Event], ...]]] = attrs.field(
+    _listeners: list[tuple[Callable[[Any], object], tuple[type[Event], ...]]] = attrs.field(
         factory=list, init=False
     )
     _listened: set[type[Event]] = attrs.field(factory=set, init=False)
@@ -81,7 +81,7 @@ class Reporter:
             return True
         return self.logger.isEnabledFor(_LEVELS.get(kind, logging.DEBUG))
 
-    def listen(self, callback: Callable[[Event], None], *kinds: type[Event]) -> None:
+    def listen(self, callback: Callable[[Any], object], *kinds: type[Event]) -> None:
         """Call a function with every event of these kinds, at once, in the task that reports it."""
         self._listeners.append((callback, kinds))
         self._listened.update(kinds)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
-from typing import TypeVar, overload
+from typing import Any, TypeVar, overload
 from uuid import UUID, uuid4
 
 import attrs
@@ -24,6 +24,8 @@ __all__ = ["WaitingMixin"]
 
 E = TypeVar("E", bound=Event)
 F = TypeVar("F", bound=Event)
+G = TypeVar("G", bound=Event)
+H = TypeVar("H", bound=Event)
 
 _SAFETY_POLL_INTERVAL = 20.0  # seconds after which a job is read again, in case a notification was lost
 _POLLING_MODE_INTERVAL = 1.0  # the same, where notifications do not arrive
@@ -130,11 +132,19 @@ class WaitingMixin(ApiBase):
 
     @overload
     def events(self) -> AbstractAsyncContextManager[AsyncIterator[Event]]: ...
-    # A type checker joins the kinds of `*kinds` to Event, which has no attributes: two kinds are the usual case.
+    # A type checker joins the kinds of `*kinds` to Event, which has no attributes. Up to four kinds keep theirs.
     @overload
     def events(
         self, first: type[E], second: type[F], /
     ) -> AbstractAsyncContextManager[AsyncIterator[E | F]]: ...
+    @overload
+    def events(
+        self, first: type[E], second: type[F], third: type[G], /
+    ) -> AbstractAsyncContextManager[AsyncIterator[E | F | G]]: ...
+    @overload
+    def events(
+        self, first: type[E], second: type[F], third: type[G], fourth: type[H], /
+    ) -> AbstractAsyncContextManager[AsyncIterator[E | F | G | H]]: ...
     @overload
     def events(self, *kinds: type[E]) -> AbstractAsyncContextManager[AsyncIterator[E]]: ...
     def events(self, *kinds: type[Event]) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
@@ -145,12 +155,24 @@ class WaitingMixin(ApiBase):
         self._check_open()
         return self._runtime.reporter.subscribe(*kinds)
 
-    def listen(self, callback: Callable[[Event], None], *kinds: type[Event]) -> None:
+    @overload
+    def listen(self, callback: Callable[[Event], object], *kinds: type[Event]) -> None: ...
+    @overload
+    def listen(self, callback: Callable[[E], object], kind: type[E], /) -> None: ...
+    @overload
+    def listen(self, callback: Callable[[E | F], object], first: type[E], second: type[F], /) -> None: ...
+    @overload
+    def listen(
+        self, callback: Callable[[E | F | G], object], first: type[E], second: type[F], third: type[G], /
+    ) -> None: ...
+    def listen(self, callback: Callable[[Any], object], *kinds: type[Event]) -> None:
         """Call a plain function with every event of these kinds: at once, in the task that reports it.
 
         For instrumentation. It must be quick and must not raise; to read events at leisure use `events`.
         """
         self._check_open()
+        if not kinds:
+            raise UsageError("kinds: name the kinds of events, as in boss.listen(callback, JobFailed)")
         self._runtime.reporter.listen(callback, *kinds)
 
 

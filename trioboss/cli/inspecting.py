@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import attrs
 
@@ -103,8 +104,11 @@ def _collect(boss: SyncBoss, job: Job) -> dict[str, Any]:
     # A failed job has ended; under strict FIFO it may still block its key, and others have to know why they wait.
     strict = queue is not None and queue.policy is Policy.KEY_STRICT_FIFO and job.state == "failed"
     explained = queue is not None and (strict or not job.state.is_ended)
+    used = {job.worker, *(each.worker for each in attempts)}
+    workers = {str(each.id): each.name for each in get_workers(boss) if each.id in used}
     return {
         "job": attrs.asdict(job, recurse=False),
+        "workers": workers,
         "why": str(boss.why(job.queue, job.id)) if explained else None,
         "attempts": [attrs.asdict(attempt) for attempt in attempts],
         "backlog": [attrs.asdict(each) for each in backlog],
@@ -132,7 +136,7 @@ def _describe(job: Job, found: dict[str, Any]) -> Iterator[str]:
         f", heartbeat {show_seconds(job.heartbeat)}" if job.heartbeat else ""
     )
     if job.worker is not None:
-        yield f"  worker       {job.worker}"
+        yield f"  worker       {_name_worker(job.worker, found)}"
     if job.progress is not None:
         yield f"  progress     {show_value(job.progress, 'data')}"
     if job.source_id is not None:
@@ -144,7 +148,13 @@ def _describe(job: Job, found: dict[str, Any]) -> Iterator[str]:
         yield f"  data         {show_value(job.data, 'data')}"
         yield f"  output       {show_value(job.output, 'output')}"
     yield from _describe_backlog(job, found["backlog"])
-    yield from _describe_attempts([Attempt(**each) for each in found["attempts"]])
+    yield from _describe_attempts([Attempt(**each) for each in found["attempts"]], found)
+
+
+def _name_worker(id: UUID | None, found: dict[str, Any]) -> str:
+    """The name of a worker and its id; only the id of one that has stopped."""
+    name = found["workers"].get(str(id))
+    return f"{printable(name)} ({id})" if name else str(id or "-")
 
 
 def _describe_backlog(job: Job, backlog: list[dict[str, Any]]) -> Iterator[str]:
@@ -156,13 +166,13 @@ def _describe_backlog(job: Job, backlog: list[dict[str, Any]]) -> Iterator[str]:
         yield f"  {number + 1:>3} {each['id']} {state}{own}"
 
 
-def _describe_attempts(attempts: list[Attempt]) -> Iterator[str]:
+def _describe_attempts(attempts: list[Attempt], found: dict[str, Any]) -> Iterator[str]:
     if attempts:
         yield "attempts that did not end well:"
     for each in attempts:
         ran = show_seconds((each.ended_on - each.started_on).total_seconds())
         when = f"{show_value(each.ended_on)} UTC, after {ran}"
-        yield f"  {each.attempt:>3} {each.outcome} {when}, worker {each.worker or '-'}"
+        yield f"  {each.attempt:>3} {each.outcome} {when}, worker {_name_worker(each.worker, found)}"
         error = each.error if isinstance(each.error, dict) else {"message": each.error}
         text = error.get("stack") or error.get("message")
         if text:

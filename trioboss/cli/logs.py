@@ -1,7 +1,7 @@
 """How a worker logs: one line for each event, for people or as JSON, without payloads and passwords.
 
 Each line has the worker (host and process id) and, if it is about a job or logged inside a handler, its queue, its id
-and its attempt. A failure has the stack.
+and its attempt; in a handler of batches those of the first job, and how many more there are. A failure has the stack.
 """
 
 import json
@@ -37,6 +37,12 @@ def _job_of(record: logging.LogRecord) -> tuple[str, str, object]:
     return queue, id, getattr(record, "attempt", "")
 
 
+def _more_jobs(record: logging.LogRecord) -> int:
+    """How many jobs the batch has whose handler wrote the record, beside the first one, which it names."""
+    size = getattr(record, "batch_size", 0)
+    return size - 1 if isinstance(size, int) and size > 1 and not hasattr(record, "event") else 0
+
+
 def _stack_of(record: logging.LogRecord) -> str:
     if record.exc_info and record.exc_info[1] is not None:
         return stack_text(record.exc_info[1])
@@ -61,6 +67,8 @@ class _JsonFormatter(logging.Formatter):
         }
         queue, id, attempt = _job_of(record)
         line |= {k: v for k, v in (("queue", queue), ("id", id), ("attempt", attempt)) if v != ""}
+        if more := _more_jobs(record):
+            line["batch_size"] = 1 + more
         event = getattr(record, "event", None)
         if isinstance(event, Event):
             line |= {"event": type(event).__name__, **_fields(event)}
@@ -89,11 +97,11 @@ class _LineFormatter(logging.Formatter):
         level = f"{record.levelname:<7}"
         head = f"{self._paint(time, '2')} {self._paint(level, _COLORS.get(record.levelname, '0'))} {self._worker}"
         queue, id, attempt = _job_of(record)
+        more = _more_jobs(record)
         if id:
             self._width = min(30, max(self._width, len(queue)))
-            head += f" {self._paint(f'{queue:<{self._width}}', '36')} {id}" + (
-                f" #{attempt}" if attempt else ""
-            )
+            head += f" {self._paint(f'{queue:<{self._width}}', '36')} {id}"
+            head += (f" #{attempt}" if attempt else "") + (f" +{more}" if more else "")
         elif queue:
             head += f" {self._paint(queue, '36')}"
         stack = "".join("\n    " + line for line in _stack_of(record).splitlines())

@@ -32,7 +32,8 @@ current_surroundings: ContextVar[object] = ContextVar("trioboss_surroundings", d
 
 class JobLogFilter(logging.Filter):
     """Adds the job to records that are logged inside a handler: ``queue``, ``job_id``, ``attempt`` and ``worker`` (the
-    ``worker_name`` of the boss), else "". A field that the record has already, by ``extra=``, is left as it is.
+    ``worker_name`` of the boss), else ""; and ``batch_size``: in a handler with ``batch_size`` the job is the first one
+    of so many. A field that the record has already, by ``extra=``, is left as it is.
 
     Attach it to a handler of ``logging``: ``handler.addFilter(trioboss.JobLogFilter())``. ``trioboss worker`` does so.
     """
@@ -46,6 +47,7 @@ class JobLogFilter(logging.Filter):
             ("job_id", "" if job is None else str(job.id)),
             ("attempt", "" if job is None else job.attempt),
             ("worker", "" if job is None else current_worker.get()),
+            ("batch_size", len(jobs)),
         )
         for name, value in fields:
             if not hasattr(record, name):
