@@ -139,7 +139,7 @@ async def test_while_jobs_run_for_long_the_leader_repeats_the_busy_notification(
     """The others have to watch the leader itself, which may have the only job and send no claims."""
     await trio.sleep(35)
 
-    assert [word for _, word in active.port.notifications] == ["*busy"] * 4
+    assert [message for _, message in active.port.notifications] == ["*busy"] * 4
     times = [at for at, _ in active.port.notifications]
     assert all(10 <= b - a <= 11.5 for a, b in pairwise(times))
 

@@ -46,7 +46,7 @@ async def test_a_name_with_seconds_rings_for_a_deferred_job(router, work, open_w
 
 
 @pytest.mark.parametrize(
-    "word",
+    "message",
     [
         "",
         " ",
@@ -62,13 +62,13 @@ async def test_a_name_with_seconds_rings_for_a_deferred_job(router, work, open_w
         "é\x00",
     ],
 )
-async def test_an_unknown_notification_is_ignored(router, work, open_worker, word):
+async def test_an_unknown_notification_is_ignored(router, work, open_worker, message):
     async with open_worker(wait_for_ever, grace=0) as worker:
         router.workers[worker.id] = worker
         await trio.testing.wait_all_tasks_blocked()
         count = len(work.statements)
 
-        router.receive(word)
+        router.receive(message)
         await trio.testing.wait_all_tasks_blocked()
 
         assert len(work.statements) == count
@@ -106,7 +106,7 @@ async def test_a_completion_waiter_is_rung_until_it_is_removed(router):
 
 
 @pytest.mark.parametrize(
-    ("word", "bell"),
+    ("message", "bell"),
     [
         ("*queues", "queues_changed"),
         ("*queues", "limits_changed"),
@@ -114,8 +114,8 @@ async def test_a_completion_waiter_is_rung_until_it_is_removed(router):
         ("*busy", "boss_is_busy"),
     ],
 )
-async def test_messages_ring_the_services(router, word, bell):
-    router.receive(word)
+async def test_messages_ring_the_services(router, message, bell):
+    router.receive(message)
 
     with trio.fail_after(10):
         await getattr(router, bell).wait()

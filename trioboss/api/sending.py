@@ -114,7 +114,7 @@ class SendingMixin(ApiBase):
         conn: CallerConnection | None = None,
         **options: Unpack[SendOptions],
     ) -> UUID | None:
-        """Send a job unless one was sent in the same slot of ``seconds``, for the same ``key``: then return None.
+        """Send a job, unless one of the same ``key`` was sent in the same throttle slot of ``seconds``; then return None.
 
         Slots are counted from the beginning of 1970 in UTC: with 3600 they are the hours of the clock. Options as in
         `send`.
@@ -131,7 +131,7 @@ class SendingMixin(ApiBase):
         conn: CallerConnection | None = None,
         **options: Unpack[SendOptions],
     ) -> UUID | None:
-        """Like `send_throttled`, but a job whose slot is taken gets the next one, if that is free, and starts then."""
+        """Like `send_throttled`, but a job whose throttle slot is taken starts in the next one, if that is free."""
         return await self._send(queue, throttled(data, seconds, key, True, options), conn)
 
     async def send_once(

@@ -192,7 +192,7 @@ class SyncBoss(BlockingBase):
         conn: AnyConn = None,
         **options: Unpack[SendOptions],
     ) -> UUID | None:
-        """Send a job unless one was sent in the same slot."""
+        """Send a job unless one was sent in the same throttle slot."""
         return self._send(queue, throttled(data, seconds, key, False, options), conn)
 
     def send_debounced(
@@ -205,7 +205,7 @@ class SyncBoss(BlockingBase):
         conn: AnyConn = None,
         **options: Unpack[SendOptions],
     ) -> UUID | None:
-        """Send a job in this slot, or in the next one."""
+        """Send a job in this throttle slot, or in the next one."""
         return self._send(queue, throttled(data, seconds, key, True, options), conn)
 
     def send_once(

@@ -63,7 +63,7 @@ def draw_history(history: list[QueueSample], bucket: timedelta, queue: Queue) ->
         Series("failed attempts", "bad", [each.failed for each in history]),
     ]
     arrived = [Series("in", "accent", [each.arrived for each in history])]
-    backlog = [
+    live = [
         Series("ready", "accent", [each.ready for each in history]),
         Series("waiting", "warm", [each.waiting for each in history]),
         Series("active", "good", [each.active for each in history]),
@@ -75,8 +75,6 @@ def draw_history(history: list[QueueSample], bucket: timedelta, queue: Queue) ->
     ]
     return {
         "flow": Markup(bars(axis, flow, arrived, numbers.short_count, f"{queue.name}: jobs in and out")),
-        "backlog": Markup(
-            curves(axis, backlog, numbers.short_count, f"{queue.name}: jobs that wait and run")
-        ),
+        "live": Markup(curves(axis, live, numbers.short_count, f"{queue.name}: jobs that wait and run")),
         "times": Markup(curves(axis, times, numbers.duration, f"{queue.name}: how long jobs wait and run")),
     }

@@ -58,7 +58,7 @@ class SendOptions(TypedDict, total=False):
     - ``singleton_key`` (None): the key of policies, throttles, `send_once` and `send_singleton`; 1 to 1,000 bytes. On a
       queue of the policy standard a key alone refuses nothing.
     - ``singleton_seconds`` (None): the length of a throttle slot, more than 0: one job of a key in each.
-    - ``singleton_next_slot`` (False): whether a job whose slot is taken gets the next one.
+    - ``singleton_next_slot`` (False): whether a job whose throttle slot is taken gets the next one.
     - ``trace`` (None): the trace context of the sender, at most 2,000 characters.
 
     All others are those of the queue unless they are given, with the limits that `QueueOptions` has: ``dead_letter``,
@@ -219,7 +219,7 @@ class NewJob:
     def __attrs_post_init__(self) -> None:
         # The only rule between two options; all others are checked field by field.
         if self.singleton_next_slot and self.singleton_seconds is None:
-            raise UsageError("singleton_next_slot: needs singleton_seconds, the length of a slot")
+            raise UsageError("singleton_next_slot: needs singleton_seconds, the length of a throttle slot")
 
     @classmethod
     def from_options(

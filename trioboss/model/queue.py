@@ -197,7 +197,7 @@ def check_defaults(options: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def changed_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of `update_queue`, checked; policy and partition cannot change."""
-    # The rows of live jobs depend on both: their slots, backlogs and owners on the policy, their table on partition.
+    # Rows of live jobs depend on both: their policy slots, backlogs and owners on the policy, their table on partition.
     for fixed in ("policy", "partition"):
         if fixed in options:
             raise UsageError(f"{fixed}: cannot be changed once the queue exists: create another queue")

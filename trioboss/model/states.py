@@ -59,9 +59,9 @@ class Action(enum.StrEnum):
     RETRY = "retry"
 
 
-# A job that was attempted waits as RETRY, even if it was only released: another CREATED job may have its slot by then
-# (the policies short and stately count created jobs). An action with two next states takes a job back from its end: it
-# is RETRY if it was attempted, and CREATED if it was cancelled or quarantined before its first attempt.
+# A job that was attempted waits as RETRY, even if it was only released: another CREATED job may have its policy slot by
+# then (the policies short and stately count created jobs). An action with two next states takes a job back from its
+# end: it is RETRY if it was attempted, and CREATED if it was cancelled or quarantined before its first attempt.
 TRANSITIONS: Final[dict[JobState, dict[Action, tuple[JobState, ...]]]] = {
     JobState.CREATED: {
         Action.CLAIM: (JobState.ACTIVE,),

@@ -64,7 +64,7 @@ def slots_needed(demand: Demand, target: float, share: float) -> int:
 
 @attrs.frozen
 class Work:
-    """One attempt: when it could start, how long it ran, and the key whose turn it had to wait for, if any."""
+    """One attempt: when it could start, how long it ran, and the key that it had to wait for, if any."""
 
     due: float
     run: float

@@ -151,8 +151,8 @@ class ChangeOperations:
             return done
 
         def change_once(queue: Queue, ids: Sequence[UUID]) -> Operation[set[UUID]]:
-            # In the caller's transaction a statement that queues jobs again runs in a savepoint: it may find a slot
-            # taken, and the transaction has to survive that.
+            # In the caller's transaction a statement that queues jobs again runs in a savepoint: it may find a policy
+            # slot taken, and the transaction has to survive that.
             array = uuid_array(ids)
             bound = self._context.bind(statement, queue.table_name, queue=name, ids=array)
             batch = self._with_notifications(queue, bound, array, own=own, ends=ends)
@@ -161,7 +161,7 @@ class ChangeOperations:
         ids = parse_targets(name, targets).ids
         done: set[UUID] = yield from once_more_if_taken(self._context, name, change)
         if ids and not done:
-            # A job that is in the wanted state and was not changed: only its slot can have been taken.
+            # A job that is in the wanted state and was not changed: only its policy slot can have been taken.
             found = read_jobs((yield Batch((self._context.bind("get_job", queue=name, id=ids[0]),)))[0][0])
             raise JobNotFound(name, ids, wanted, taken=bool(found) and found[0].state == wanted)
         return Settled(len(ids), len(done), tuple(sorted(done)))

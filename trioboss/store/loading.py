@@ -190,8 +190,8 @@ _DATA_ONLY = {"data": None}.keys()
 
 
 def _path(queue: Queue, job: NewJob | None) -> _Path:
-    # Throttle slots are decided job by job. Ids of the caller may exist already, and other policies have slots: COPY
-    # would fail as a whole where staging leaves out single jobs.
+    # Throttle slots are decided job by job. Ids of the caller may exist already, and other policies have policy slots:
+    # COPY would fail as a whole where staging leaves out single jobs.
     if job is not None and job.singleton_seconds is not None:
         return _Path.SEND
     if queue.policy is Policy.STANDARD and (job is None or job.id is None):

@@ -218,7 +218,7 @@ class ManualOperations:
             settlements = Settlements(failed=[(lease, failure) for lease in asked.all_leases])
             plan = plan_settling(self._context, queue, settlements, caller=_terms(asked, own=own))
             batch = _batch(plan, own=own)
-            # A slot that is taken meanwhile aborts the statements, but must not abort the caller's transaction.
+            # A policy slot that is taken meanwhile aborts the statements, but must not abort the caller's transaction.
             results = yield batch if own else InSavepoint(batch)
             return plan.read(results[0])[0] if results else {}
 

@@ -223,7 +223,7 @@ class SendOperations:
         its own.
         """
         if job is None or job.start_after is None:
-            # A throttled job may have got a later slot.
+            # A throttled job may have got a later throttle slot.
             return self._context.notify_idle(name, ready=job is not None and job.singleton_seconds is None)
         due = {"due" if isinstance(job.start_after, datetime) else "delay": job.start_after}
         return self._context.bind("notify_idle", queue=name, **due)

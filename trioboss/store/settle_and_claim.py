@@ -98,7 +98,7 @@ class SettleAndClaimOperations:
         self, name: str, settlements: Settlements, request: ClaimRequest | None, error: Exception
     ) -> Operation[SettledAndClaimed]:
         """Settle one after the other, after the statements for all of them together with the claim were rejected: for
-        an outcome that cannot be written, a slot that was just taken, or a job that cannot be claimed.
+        an outcome that cannot be written, a policy slot that was just taken, or a job that cannot be claimed.
         """
         settling = SettleOperations(self._context)
         rejected: dict[UUID, str] = {}

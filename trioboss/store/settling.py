@@ -52,7 +52,7 @@ _UNWRITABLE = '{"message": "its '
 
 @attrs.frozen
 class CallerTerms:
-    """What a call settles otherwise than a worker, which settles leases of its own on a connection of its own."""
+    """The terms of a call. The defaults are those of a worker, which settles its own leases on its own connection."""
 
     unfenced: Set[UUID] = frozenset()
     """Jobs of which any active attempt is settled."""
@@ -226,9 +226,9 @@ def _describe_quarantine(reason: str) -> str | None:
 def once_more_if_taken(
     context: Context, name: str, operation: Callable[[Queue], Operation[T]]
 ) -> Operation[T]:
-    """Run an operation that queues jobs again; once more if one of them finds its slot taken.
+    """Run an operation that queues jobs again; once more if one of them finds its policy slot taken.
 
-    Another transaction took the slot, and committed after our statement had checked it. Now the check sees that.
+    Another transaction took it, and committed after our statement had checked it. Now the check sees that.
     """
     try:
         return (yield from context.on_queue(name, operation, may_miss=True))
@@ -288,7 +288,7 @@ class SettleOperations:
             return {id for (id,) in read_first((yield Batch((locked,))))}
 
         postponed = yield from self._context.on_queue(name, find_locked)
-        # Others may be locked since, and a job that is queued again may need a slot that a transaction has taken.
+        # Others may be locked since, and a job that is queued again may need a policy slot that a transaction took.
         states = yield from self.settle(name, settlements.without(postponed), rejected, postponed)
         return states, postponed
 

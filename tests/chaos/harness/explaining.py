@@ -132,20 +132,20 @@ def explains(fault: Fault, end: EndedAttempt) -> bool:
 
 def _unexplained_failures(history: History) -> Iterator[str]:
     spent = Counter(end.id for end in history.ended if end.outcome in _SPENT)
-    places: _Places | None = None
+    slots: _Slots | None = None
     for row in history.rows:
         if spent[row.id] > row.retry_limit + 1:
             yield f"{row.id} used {spent[row.id]} attempts, and its retry_limit is {row.retry_limit}"
         if row.state != "failed" or spent[row.id] > row.retry_limit:
             continue
-        places = places or _Places.of(history)
-        if not places.were_taken(row):
+        slots = slots or _Slots.of(history)
+        if not slots.were_taken(row):
             yield f"{row.id} failed after {spent[row.id]} attempts, and its retry_limit is {row.retry_limit}"
 
 
 @attrs.frozen
-class _Places:
-    """Which jobs were queued when. A retry is refused where stately or send_singleton has no place for it."""
+class _Slots:
+    """Which jobs were queued when. A retry is refused where stately or send_singleton has no policy slot for it."""
 
     history: History
     rows: dict[tuple[str, str | None], list[JobRow]]
@@ -154,7 +154,7 @@ class _Places:
     """When each job was sent that send_singleton has sent."""
 
     @classmethod
-    def of(cls, history: History) -> "_Places":
+    def of(cls, history: History) -> "_Slots":
         rows: defaultdict[tuple[str, str | None], list[JobRow]] = defaultdict(list)
         for row in history.rows:
             rows[row.queue, row.key].append(row)
@@ -165,7 +165,7 @@ class _Places:
         return cls(history, rows, ends, sends)
 
     def were_taken(self, row: JobRow) -> bool:
-        """Whether the place of a retry was taken when the last attempt of a job failed. `lost` is no failure."""
+        """Whether the policy slot of a retry was taken when the last attempt of a job failed. `lost` is no failure."""
         last = self.ends[row.id][-1] if row.id in self.ends else None
         if last is None or last.outcome not in ("failed", "expired"):
             return False

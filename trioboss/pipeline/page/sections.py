@@ -111,7 +111,7 @@ def _throughput(report: Report) -> Html:
     )
     return _section(
         title,
-        "The jobs that were sent, and how they ended. Where the line is above the bars, a backlog grows.",
+        "The jobs that were sent, and how they ended. Where the line is above the bars, the queue grows.",
         tag("div", legend, bars(axis, stacked, [sent], short_count, title), numbers, class_="card"),
     )
 

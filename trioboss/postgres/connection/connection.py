@@ -221,9 +221,9 @@ class Connection(TrioConnection[Row]):
             with trio.move_on_after(timeout):
                 await self._receive_notifies(read_first=True)
         # No checkpoint from here to the return, so a cancellation cannot lose notifications.
-        backlog = self._backlog()
-        received = list(backlog)
-        backlog.clear()
+        unread = self._backlog()
+        received = list(unread)
+        unread.clear()
         return received
 
     async def _receive_notifies(self, *, read_first: bool = False) -> None:

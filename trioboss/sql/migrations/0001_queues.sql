@@ -141,7 +141,7 @@ CREATE TRIGGER refuse_dead_letter_cycle BEFORE INSERT OR UPDATE OF dead_letter O
 FOR EACH ROW WHEN (NEW.dead_letter IS NOT NULL) EXECUTE FUNCTION trioboss.refuse_dead_letter_cycle();
 
 -- A boss keeps what it has read of a queue until the revision in the answer to a claim differs from its own.
--- Name, policy and table are those of its jobs: they have backlogs and slots by that policy, in that table.
+-- Name, policy and table are those of its jobs: they have backlogs and policy slots by that policy, in that table.
 CREATE FUNCTION trioboss.renew_revision() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

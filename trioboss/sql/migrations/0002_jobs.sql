@@ -178,7 +178,7 @@ CREATE TABLE trioboss.live_job (
     queue         text COLLATE "C" NOT NULL,
     key           trioboss.key,                      -- singleton_key
     backlog       text COLLATE "C",                  -- where it waits to be admitted: 'key:' || key
-    slot          text COLLATE "C",                  -- what the policy of its queue allows once (see queued_slot)
+    slot          text COLLATE "C",                  -- its policy slot: what its queue allows once (see queued_slot)
     owner         text COLLATE "C",                  -- the backlog of the key that it owns
     unique_key    trioboss.unique_key,               -- of a job of send_once or send_singleton: 'ended:' or 'started:' || key
     -- The terms of its lease, if it is active. They are those of its claim, whatever happens to the queue meanwhile.
@@ -208,8 +208,8 @@ ALTER TABLE trioboss.live_job ALTER COLUMN notes SET STORAGE EXTERNAL;
 -- each split of a page, in vain, would be 13 % of a claim's instructions: hence deduplicate_items = off.
 
 -- claim.sql: the jobs that can run now, in the order in which they should. A claim reads at most `limit` entries,
--- besides those that other sessions have locked: so its cost does not depend on the backlog. poll.sql finds by it ready
--- jobs of which no notification was received (P8).
+-- besides those that other sessions have locked: so its cost does not depend on how many wait. poll.sql finds by it
+-- ready jobs of which no notification was received (P8).
 CREATE INDEX live_job_ready ON trioboss.live_job (queue, priority DESC, seq) WITH (deduplicate_items = off)
     WHERE readiness = 'ready';
 
@@ -227,8 +227,8 @@ CREATE INDEX live_job_backlog ON trioboss.live_job (queue, backlog, rank, seq) W
 CREATE INDEX live_job_active ON trioboss.live_job (queue, id) WITH (deduplicate_items = off)
     WHERE readiness = 'active';
 
--- The policies that count queued jobs: one job a slot (P5). Our statements insert jobs with ON CONFLICT DO NOTHING, so
--- a job whose slot is taken is refused; plain SQL gets an error.
+-- The policies that count queued jobs: one job a policy slot (P5). Our statements insert jobs with ON CONFLICT DO
+-- NOTHING, so a job whose policy slot is taken is refused; plain SQL gets an error.
 CREATE UNIQUE INDEX live_job_slot ON trioboss.live_job (queue, slot) WHERE slot IS NOT NULL;
 
 -- The policies under which jobs of a key run one at a time: a key has one owner (P5, P6). Only a job whose key has none
@@ -271,14 +271,15 @@ CREATE TABLE trioboss.throttle (
 
 -- cancel.sql, delete_job.sql, delete_queued_jobs.sql, delete_active_jobs.sql, delete_stored_jobs.sql, erase_jobs.sql
 -- and the function return_throttle_slot: the slot of one job, which becomes free with it. No promise: each would read
--- all slots of a queue, or of all queues.
+-- all throttle slots of a queue, or of all queues.
 CREATE INDEX throttle_job ON trioboss.throttle (job_id);
 
--- prune.sql: slots that are over, among many that are not. No promise: it would read all slots every hour.
+-- prune.sql: throttle slots that are over, among many that are not. No promise: it would read all of them every hour.
 CREATE INDEX throttle_until ON trioboss.throttle (until);
 
--- Take the slot of this moment for a job; or, with `next`, the one after it if that is taken. Slots are counted from
--- the epoch. Returns the slot, or null if it is taken. It acts for the owner: senders cannot read who throttles what.
+-- Take the throttle slot of this moment for a job; or, with `next`, the one after it if that is taken. Slots are
+-- counted from the epoch. Returns the slot, or null if it is taken. It acts for the owner: senders cannot read who
+-- throttles what.
 CREATE FUNCTION trioboss.take_throttle_slot(queue text, key text, seconds trioboss.seconds, next boolean, moment timestamptz, job uuid)
 RETURNS timestamptz LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -304,13 +305,13 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
                 WHEN backlog IS NOT NULL THEN 'waiting'::trioboss.readiness ELSE 'ready'::trioboss.readiness END
 $$;
 
--- The slot of a queued job under a policy; null where the policy does not count it. One job may have each slot:
+-- The policy slot of a queued job; null where the policy does not count it. One job may have each slot:
 --   short      created:KEY while it was never attempted
 --   stately    created:KEY while it was never attempted, retry:KEY while it waits for another attempt
 --   exclusive  any:KEY, also while it is active
--- Under short and stately an active job has no slot; singleton and key_strict_fifo have none at all. They and stately
--- have owners of keys instead: a job owns its key from its admission until its attempt ends, under key_strict_fifo
--- until it completes, is cancelled or deleted.
+-- Under short and stately an active job has no policy slot; singleton and key_strict_fifo have none at all. They and
+-- stately have owners of keys instead: a job owns its key from its admission until its attempt ends, under
+-- key_strict_fifo until it completes, is cancelled or deleted.
 CREATE FUNCTION trioboss.queued_slot(policy text, key text, attempt integer) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN policy OPERATOR(pg_catalog.=) 'exclusive' THEN 'any:'
@@ -403,7 +404,7 @@ WHEN ((OLD.owner IS NOT NULL AND OLD.owner IS DISTINCT FROM NEW.owner)
 EXECUTE FUNCTION trioboss.add_backlog_check();
 
 -- For plain SQL that changes the readiness, the key or the queue of a job. This function then
---   sets slot, backlog and owner, so that the policy holds, or its unique index refuses the change;
+--   sets policy slot, backlog and owner, so that the policy holds, or its unique index refuses the change;
 --   adds the checks of the backlogs concerned;
 --   gives an attempt that does not begin with a claim a number, and a lease that expires.
 -- It makes no job the owner of a key. A claim that admits another job of the key would wait at the unique index for the

@@ -123,6 +123,6 @@ CREATE UNLOGGED TABLE trioboss.staging (
     options         jsonb
 );
 
--- release_staged.sql: the rows of one load, in their order. No promise: loads that run beside each other would read each
--- other's rows.
+-- release_staged.sql: the rows of one load, in their order. No promise: loads that run beside each other would read
+-- each other's rows.
 CREATE INDEX staging_load ON trioboss.staging (load, position);

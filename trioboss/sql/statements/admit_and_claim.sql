@@ -7,7 +7,7 @@
 -- job.
 -- It never waits for a row, and never passes over the first of a backlog: `again` says that one was just being changed.
 -- Ready jobs and other backlogs go on beside it, for as long as a caller's transaction may keep such a row.
--- IS TRUE and IS NOT TRUE let the planner hash the backlogs, as in fragments/fence.sql; ctids are explained in the README.
+-- IS TRUE and IS NOT TRUE let the planner hash the backlogs, as in fragments/fence.sql; for ctids see the README.
 -- `more_after`: a call with that position as `after_rank` and `after_seq` may find more.
 WITH
 \ir fragments/lease_terms.sql

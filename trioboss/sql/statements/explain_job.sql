@@ -19,7 +19,7 @@ WITH held AS MATERIALIZED (
 SELECT j.readiness::text, j.start_after::timestamptz, j.started_on::timestamptz, j.worker, j.key::text, j.attempt::int,
        left(j.notes #>> '{error,name}', 200) AS error, q.policy::text, q.paused, s.workers, s.connected, s.slots, s.running, s.seen_on,
        m.connected AS is_connected, m.seen_on AS worker_seen_on,
-       (SELECT count(*) FROM (                   -- two ranges of the index of ready jobs, and not the whole backlog
+       (SELECT count(*) FROM (                   -- two ranges of the index of ready jobs, and not the whole queue
             (SELECT FROM trioboss.live_job_common r
              WHERE r.queue = j.queue AND r.readiness = 'ready' AND j.readiness = 'ready' AND r.priority > j.priority LIMIT 10001)
             UNION ALL

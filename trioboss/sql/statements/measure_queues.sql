@@ -1,6 +1,6 @@
 -- For each queue: how many jobs wait, for how many seconds the oldest of them that no failed job blocks could have been
 -- running, whether it has a worker, and how many keys a failed job blocks (null for policies that block none). Reads at
--- most 100000 jobs of a queue, so that its cost does not grow with the backlog.
+-- most 100000 jobs of a queue, so that its cost does not grow with the queue.
 SELECT q.name, b.size, b.oldest_age, s.served,
        CASE WHEN q.policy = 'key_strict_fifo'
             THEN (SELECT count(*) FROM trioboss.live_job j WHERE j.queue = q.name AND

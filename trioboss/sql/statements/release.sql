@@ -1,8 +1,9 @@
 -- Give leases back: the jobs are queued again, in their old position and with the retries they had. The number of the
 -- attempt stays used up. Their retention starts anew, because it counts time spent waiting. Fenced and locked as in
 -- retry_failed.sql.
--- Giving back never fails: a job whose slot is taken meanwhile (a retry of stately, a queued job of send_singleton) is
--- queued without one, beside the other. A job of strict FIFO keeps its key. Returns the ids that were released.
+-- Giving back never fails: a job whose policy slot is taken meanwhile (a retry of stately, a queued job of
+-- send_singleton) is queued without one, beside the other. A job of strict FIFO keeps its key. Returns the ids that
+-- were released.
 WITH terms AS MATERIALIZED (
     SELECT policy, coalesce(:now::timestamptz, statement_timestamp()) AS now FROM trioboss.queue WHERE name = :queue::text
 ), lease AS MATERIALIZED (

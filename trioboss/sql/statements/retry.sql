@@ -1,7 +1,7 @@
 -- Give failed jobs one more attempt, now, in their old position; it counts as a retry that the job did not have before,
--- so its retry_limit grows by one, up to the most that an option may be. A job whose slot is taken, by the queue's
--- policy or the way it was sent, stays failed. Returns the ids that will be retried. For strict FIFO this unblocks a
--- key.
+-- so its retry_limit grows by one, up to the most that an option may be. A job whose policy slot is taken, by the
+-- queue's policy or the way it was sent, stays failed. Returns the ids that will be retried. For strict FIFO this
+-- unblocks a key.
 WITH terms AS MATERIALIZED (
     SELECT policy, keyed, retry_limit, coalesce(:now::timestamptz, statement_timestamp()) AS now
     FROM trioboss.queue WHERE name = :queue::text

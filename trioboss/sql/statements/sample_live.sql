@@ -1,5 +1,5 @@
 -- Write how many jobs of each queue wait, are ready and active, into the sample of this minute, where that has changed.
--- Reads at most 100000 jobs of a kind, so that its cost does not grow with the backlog.
+-- Reads at most 100000 jobs of a kind, so that its cost does not grow with the queue.
 WITH span AS MATERIALIZED (
     SELECT date_trunc('minute', counted + interval '2 s') AS minute FROM trioboss.sampling WHERE taken_by = pg_current_xact_id()
 ), live AS MATERIALIZED (

@@ -1,4 +1,4 @@
--- Put one job into a queue; policy, order and backlog are settled here, in one round trip.
+-- Put one job into a queue; policy, order and backlog are decided here, in one round trip.
 --
 -- One row: the id, or null if the policy refused the job (the same id twice is refused like that, too).
 -- No row: the queue or the dead letter queue does not exist, or the job lacks the key that its queue requires.

@@ -1,6 +1,6 @@
 -- Make live jobs of those in `ended`, which were in the archive, with the policy and the backlog they have now (`rule`,
--- `backlog`), and what is new of each: `starts`, `retries`, `next_options`, `next_notes`. One whose slot is taken stays
--- there.
+-- `backlog`), and what is new of each: `starts`, `retries`, `next_options`, `next_notes`. One whose policy slot is
+-- taken stays there.
 revived AS (
     INSERT INTO trioboss.live_job_common (
         seq, created_on, start_after, id, priority, rank, attempt, retry_count, readiness, queue, key, backlog, slot, unique_key,
