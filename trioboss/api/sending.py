@@ -114,7 +114,7 @@ class SendingMixin(ApiBase):
         conn: CallerConnection | None = None,
         **options: Unpack[SendOptions],
     ) -> UUID | None:
-        """Send a job, unless one of the same ``key`` was sent in the same throttle slot of ``seconds``; then return None.
+        """Send a job, unless one of the same ``key`` was sent in the same throttle slot of ``seconds``: None then.
 
         Slots are counted from the beginning of 1970 in UTC: with 3600 they are the hours of the clock. Options as in
         `send`.
