@@ -32,6 +32,9 @@ TEXTS = ("", "q", "fifo", "*", "%s", "\u202e\x1b[31m\n", "x" * 300, "x" * 20_000
 DOCUMENTS = (
     *("null", "1", '"x"', "[]", "{}", "[1e400]", '{"a": 1e131071}', '{"error": 1}', '{"source": {}}'),
     *('{"retry_limit": "x"}', '{"unknown": 1}', '{"a": 1e300}', "[" * 900 + "]" * 900),
+    # Values of notes that statements compute with, or that become columns of a job that is queued again.
+    *('{"singleton_on": "soon"}', '{"failures": "many"}', '{"failed_on": "?"}', '{"unique_key": "k"}'),
+    *('{"redriven": "q"}', '{"source": {"id": "x", "queue": "q", "created_on": "y", "retry_count": "z"}}'),
 )
 VALUES: dict[str, tuple[object, ...]] = {
     "timestamp with time zone": INSTANTS,
@@ -207,6 +210,7 @@ class Attack:
         boss.complete("q", boss.fetch("q", batch_size=2))
         boss.send("q", 3, retry_limit=0)
         boss.fail("q", boss.fetch("q"), "broken")
+        boss.cancel("q", boss.send("q", 3))
         boss.send("q", 4)
         boss.fetch("q")
         boss.send("q", 5)
@@ -232,6 +236,20 @@ class Attack:
                 self.boss.fail(name, [job for job in jobs if job.id != id], "broken")
         self.maintain()
         self.read()
+        self.queue_again()
+
+    def queue_again(self) -> None:
+        """All jobs that ended: one that cannot be queued again keeps no other from it."""
+        for again, outcome in ((self.boss.retry, "failed"), (self.boss.resume, "cancelled")):
+            sound = self.boss.send("q", "neighbour", retry_limit=0, priority=100)
+            if outcome == "failed":
+                self.boss.fail("q", self.boss.fetch("q"), "broken")
+            else:
+                self.boss.cancel("q", sound)
+            found = self.owner.execute(
+                "select id from trioboss.archive where queue = 'q' and outcome = %s", [outcome]
+            )
+            assert sound in again("q", [id for (id,) in found]).ids
 
     def maintain(self) -> None:
         store = self.boss._store
@@ -323,7 +341,11 @@ FOUND = [
         ("UPDATE", "history_audit", "violations", value)
         for value in ("1", '{"source": {}}', '{"a": 1e131071}')
     ),
-    ("UPDATE", "schedule", "data", DOCUMENTS[-1]),
+    ("UPDATE", "schedule", "data", "[" * 900 + "]" * 900),
+    # And these kept lists from being read, or jobs that ended from being queued again.
+    *(("UPDATE", "archive", "notes", value) for value in DOCUMENTS[-7:]),
+    *(("UPDATE", "archive", name, -5) for name in ("attempt", "retry_count")),
+    ("UPDATE", "archive", "data", f"[{','.join(['1e131071'] * 2100)}]"),
 ]
 
 

@@ -120,7 +120,7 @@ def test_options_have_a_length(writing, value):
 
 def test_a_document_that_expands_is_refused_with_its_size(writing):
     _, database = writing
-    with pytest.raises(psycopg.errors.CheckViolation, match=r"131[0-9]+ bytes: at most 33554432 are allowed"):
+    with pytest.raises(psycopg.errors.CheckViolation, match=r"131[0-9]+ bytes: at most 1048576 are allowed"):
         database.execute(
             "insert into trioboss.live_job (queue, data) "
             "select 'q', jsonb_agg('1e131071'::jsonb) from generate_series(1, 1000)"

@@ -74,12 +74,12 @@ CREATE DOMAIN trioboss.job_options AS jsonb CHECK (VALUE IS NULL OR trioboss.che
 
 -- The bytes of a JSON document as text, which is how it leaves the server; or an error if that is too much. A number
 -- like 1e131071 has 16 bytes in a row and 131072 as text, and no session can read a value of more than a billion bytes.
--- So a text has at most 256 MB, and at most 32 MB or 32 times what the document has in a row: floating point numbers
+-- So a text has at most 256 MB, and at most 1 MB or 32 times what the document has in a row: floating point numbers
 -- have 27 times.
 CREATE FUNCTION trioboss.text_size(document jsonb) RETURNS integer
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    most bigint := least(268435456, greatest(33554432, 32 * pg_column_size(document #> '{}')::bigint));
+    most bigint := least(268435456, greatest(1048576, 32 * pg_column_size(document #> '{}')::bigint));
     size integer;
 BEGIN
     BEGIN
@@ -123,6 +123,9 @@ DECLARE
                  jsonb_typeof(source -> 'queue') = 'string' AND source ->> 'id' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
                  AND source ->> 'created_on' ~ instant AND source ->> 'retry_count' ~ '^[0-9]{1,10}$') IS NOT TRUE)
             THEN 'source'
+        -- In the archive: it becomes the unique_key of a job that is queued again.
+        WHEN NOT coalesce(notes ->> 'unique_key', 'ended:') ~ '^(ended|started):'
+             OR octet_length(notes ->> 'unique_key') > 1010 THEN 'unique_key'
         WHEN NOT coalesce(notes ->> 'redriven', '00000000-0000-0000-0000-000000000000') ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
             THEN 'redriven' END;
 BEGIN

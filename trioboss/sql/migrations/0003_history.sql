@@ -19,8 +19,8 @@ CREATE TABLE trioboss.archive (
     id            uuid NOT NULL,
     worker        uuid,
     priority      integer NOT NULL,
-    attempt       integer NOT NULL,
-    retry_count   integer NOT NULL,
+    attempt       trioboss.counter NOT NULL,
+    retry_count   trioboss.counter NOT NULL,
     outcome       trioboss.outcome NOT NULL,
     policy        trioboss.policy,                   -- of its queue at that time; null if the queue was gone
     queue         text COLLATE "C" NOT NULL,
@@ -28,7 +28,7 @@ CREATE TABLE trioboss.archive (
     options       trioboss.job_options,
     data          jsonb,
     output        jsonb,
-    notes         jsonb                              -- as in live_job; also unique_key, and of a failed job its retry_limit and dead_letter
+    notes         trioboss.job_notes                 -- as in live_job; also unique_key, and of a failed job its retry_limit and dead_letter
 ) PARTITION BY RANGE (completed_on);
 
 -- get_job.sql and drop_if_ended.sql: one job. find_ended_jobs.sql: the jobs of a queue; ids are UUIDv7, so nearly in
@@ -188,6 +188,18 @@ BEGIN
     RETURN NEW;
 END $$;
 
+-- An INSERT into live_job that chooses the common table while the queue gets its own would be rejected, with an error
+-- about partitions. So the common table is locked first, which waits for the queue, and keeps others from getting one.
+CREATE FUNCTION trioboss.hold_common_table() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    LOCK TABLE ONLY trioboss.live_job, trioboss.live_job_common IN ROW EXCLUSIVE MODE;    -- as the INSERT does
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER hold_common_table BEFORE INSERT ON trioboss.job
+FOR EACH STATEMENT EXECUTE FUNCTION trioboss.hold_common_table();
+
 CREATE TRIGGER insert_job INSTEAD OF INSERT ON trioboss.job FOR EACH ROW EXECUTE FUNCTION trioboss.insert_job();
 
 -- The payload of a completion job: what was asked, and what came out.
@@ -297,7 +309,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Functions are for the roles that rights/*.sql grants them to, not for everybody.
-REVOKE ALL ON FUNCTION trioboss.insert_job(), trioboss.completion_of(uuid, text, jsonb, text, jsonb, timestamptz, timestamptz,
+REVOKE ALL ON FUNCTION trioboss.insert_job(), trioboss.hold_common_table(), trioboss.completion_of(uuid, text, jsonb, text, jsonb, timestamptz, timestamptz,
                        timestamptz, integer), trioboss.add_days(date, integer), trioboss.drop_day(text, date),
                        trioboss.drop_if_ended(text, uuid[]), trioboss.drop_sent(text, uuid[]),
                        trioboss.return_throttle_slot(text, timestamptz, uuid) FROM PUBLIC;

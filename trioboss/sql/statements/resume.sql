@@ -9,6 +9,7 @@ WITH ended AS MATERIALIZED (
     ) t
     WHERE a.queue = :queue AND a.id = ANY (:ids::uuid[]) AND a.outcome = 'cancelled'
       AND (t.policy <> 'key_strict_fifo' OR a.key IS NOT NULL)
+      AND trioboss.readable(a.data) IS NOT DISTINCT FROM a.data
     FOR UPDATE OF a
 ),
 \ir fragments/revived_jobs.sql

@@ -26,6 +26,7 @@ WITH terms AS MATERIALIZED (
            AS next_notes
     FROM trioboss.archive a, terms t
     WHERE a.queue = :queue AND a.id = ANY (:ids) AND a.outcome = 'failed' AND (t.policy <> 'key_strict_fifo' OR a.key IS NOT NULL)
+      AND trioboss.readable(a.data) IS NOT DISTINCT FROM a.data
     FOR UPDATE OF a
 ),
 \ir fragments/revived_jobs.sql
