@@ -2,17 +2,23 @@
 
 import random
 from collections import Counter
+from itertools import count
+from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
 import trio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from psycopg.pq import TransactionStatus
 from store_helpers import open_quiet_boss, until_blocked
 
 import trioboss
 from trioboss.errors import JobNotFound, LeaseLost, QueueBusy, QueueChanged, UnknownQueue
 from trioboss.events import ActorRestarted, JobCompleted
+from trioboss.postgres.blocking import executor as blocking_executor
+from trioboss.postgres.blocking.session import run_blocking
 from trioboss.testing import record
 
 EXPECTED = (UnknownQueue, QueueChanged, QueueBusy, JobNotFound, LeaseLost)
@@ -116,6 +122,106 @@ def take_step(boss: trioboss.SyncBoss, step: str) -> None:
         case "conn":
             with boss.transaction() as conn:
                 boss.send("q", conn=conn)
+
+
+def fetch_and_end(boss: trioboss.SyncBoss, end: str) -> None:
+    if jobs := boss.fetch("q", batch_size=3):
+        getattr(boss, end)("q", jobs)
+
+
+CALLS = {
+    "complete": lambda boss: fetch_and_end(boss, "complete"),
+    "fail": lambda boss: fetch_and_end(boss, "fail"),
+    "fetch in order": lambda boss: boss.fetch("q", priority=False),
+    "fetch early": lambda boss: boss.fetch("q", ignore_start_after=True),
+    "touch": lambda boss: boss.touch("q", boss.fetch("q") or [UUID(int=1)]),
+    "cancel": lambda boss: boss.cancel("q", UUID(int=1)),
+    "retry": lambda boss: boss.retry("q", UUID(int=1)),
+    "send": lambda boss: boss.send("q", 1, singleton_key="k", id=UUID(int=2)),
+    "insert": lambda boss: boss.insert("q", [{"data": 1}, {"data": 2, "priority": 1}]),
+    "update": lambda boss: boss.update_job("q", key="k", priority=2),
+    "why": lambda boss: boss.why("q", UUID(int=1)),
+    "size": lambda boss: boss.get_queue_size("q"),
+    "blocked keys": lambda boss: boss.get_blocked_keys("q"),
+    "delete stored": lambda boss: boss.delete_stored_jobs("q"),
+    "redrive": lambda boss: boss.redrive("q"),
+    "publish": lambda boss: boss.publish("event", 1),
+}
+KINDS = st.sampled_from(
+    [{}, {"partition": True}, {"policy": "singleton"}, {"policy": "singleton", "partition": True}]
+)
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(sorted(CALLS)),
+    KINDS,
+    st.dictionaries(st.integers(0, 5), st.one_of(st.none(), KINDS), max_size=3),
+)
+@example("complete", {}, {0: {"partition": True}, 2: None})
+@example("redrive", {"partition": True}, {1: None})
+def test_no_change_of_a_queue_in_the_middle_of_a_call_shows_an_error_of_the_driver(
+    dsn, monkeypatch, call, kind, changes
+):
+    """Between the statements of a call the queue is deleted, and perhaps created again, of another kind."""
+    with trioboss.SyncBoss(dsn, migrate=False) as boss, trioboss.SyncBoss(dsn, migrate=False) as other:
+        other.delete_queue("q")
+        other.create_queue("q", **kind)
+        other.subscribe("event", "q")
+        for id in (1, 2):
+            boss.send("q", id, id=UUID(int=id + 8), singleton_key="k")
+        monkeypatch.setattr(blocking_executor, "run_blocking", interrupted(boss, other, changes))
+        try:
+            CALLS[call](boss)
+        except (*EXPECTED, trioboss.UsageError):  # the queue it finds may not be of a kind for that call
+            pass
+        except trioboss.DatabaseUnavailable as error:
+            assert "repeat it" in str(error), error  # noqa: PT017
+        finally:
+            monkeypatch.undo()
+
+
+def interrupted(
+    boss: trioboss.SyncBoss, other: trioboss.SyncBoss, changes: dict[int, dict[str, Any] | None]
+) -> Any:
+    """run_blocking with changes of the queue before some of the calls: created again of that kind, or not at all."""
+    numbers = count()
+
+    def run(connection: Any, transactions: Any, **options: Any) -> Any:
+        number = next(numbers)
+        if number in changes and connection.info.transaction_status == TransactionStatus.IDLE:
+            monkey = blocking_executor.run_blocking
+            blocking_executor.run_blocking = run_blocking
+            other.delete_queue("q")
+            if (kind := changes[number]) is not None:
+                other.create_queue("q", **kind)
+            blocking_executor.run_blocking = monkey
+        return run_blocking(connection, transactions, **options)
+
+    return run
+
+
+OWN_TABLE = """select trioboss.create_queue('q', '{"partition": true}')"""
+
+
+@pytest.mark.parametrize("change", [OWN_TABLE, "select trioboss.delete_queue('q'); " + OWN_TABLE])
+async def test_plain_sql_that_waits_while_its_queue_gets_a_table_inserts_there(boss, dsn, database, change):
+    if "delete" in change:
+        await boss.create_queue("q", partition=True)
+
+    def insert_a_job():
+        with psycopg.connect(dsn, autocommit=True) as inserting:
+            inserting.execute("insert into trioboss.job (name, data) values ('q', '1')")
+
+    with psycopg.connect(dsn) as creating:
+        creating.execute(change)
+        with trio.fail_after(60):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(trio.to_thread.run_sync, insert_a_job)
+                await until_blocked(database)
+                creating.commit()
+
+    assert [job.data for job in await boss.fetch("q", batch_size=9)] == [1]
 
 
 async def test_queues_that_come_and_go_under_load_show_only_errors_of_ours(dsn):

@@ -3,9 +3,10 @@
 from datetime import timedelta
 from uuid import uuid4
 
+import psycopg
 import pytest
 import trio
-from store_helpers import open_quiet_boss, take_all
+from store_helpers import open_quiet_boss, take_all, until_blocked
 
 from trioboss.postgres.executor import execute_in
 
@@ -49,6 +50,27 @@ async def test_twenty_bosses_at_once_fire_a_tick_once(boss, dsn, clock, schedule
 
     assert sorted(fired) == [False] * 19 + [True]
     assert await take_all(boss, "q") == ["ticked"]
+
+
+async def test_a_tick_of_a_schedule_that_is_being_deleted_waits_and_is_not_fired(
+    boss, dsn, clock, schedule, database
+):
+    due = clock.now + timedelta(minutes=1)
+    clock.advance(60)
+    fired = []
+
+    async def fire_it():
+        fired.append(await fire(boss, schedule, due))
+
+    with psycopg.connect(dsn) as deleting:
+        deleting.execute("delete from trioboss.schedule")
+        with trio.fail_after(30):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(fire_it)
+                await until_blocked(database)
+                deleting.commit()
+
+    assert fired == [False]
 
 
 async def test_a_boss_whose_clock_is_fast_fires_nothing_too_early(boss, clock, schedule):

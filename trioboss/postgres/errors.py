@@ -59,6 +59,7 @@ _LOST = re.compile(r"08...|57P0[123]")
 # (55P03), cancelled by a timeout (57014), read-only standby (25006), transaction ended by a timeout (25P03, 25P04),
 # shutdown (57P0), lost connection (08), I/O error (58).
 _TRANSIENT = re.compile(r"40...|53...|55P03|57014|25006|25P0[34]|57P0.|08...|58...")
+_JOB_TABLE = re.compile(r"\bj[0-9a-f]{32}\b")  # of one queue: add_job_table
 # libpq does not tell the SQLSTATE of a refused connection, so the message is compared. A server with another
 # lc_messages sends another text: its refusal looks like any other failure, and is retried until the deadline.
 _REFUSED = re.compile(
@@ -129,6 +130,10 @@ class wrap_driver_errors:
 
 
 def _translated(error: psycopg.Error) -> DatabaseUnavailable | StatementFailed:
+    if _is_queue_gone(error):
+        return DatabaseUnavailable(
+            "a queue was deleted or created again while the call was under way: repeat it"
+        )
     if _is_transient(error):
         return DatabaseUnavailable(_first_line(error))
     return StatementFailed(f"Postgres refused a statement: {_first_line(error)}", error.sqlstate)
@@ -137,6 +142,12 @@ def _translated(error: psycopg.Error) -> DatabaseUnavailable | StatementFailed:
 def _is_transient(error: psycopg.Error) -> bool:
     # Without a SQLSTATE the error does not come from the server, but from the connection to it.
     return error.sqlstate is None or _TRANSIENT.fullmatch(error.sqlstate) is not None
+
+
+def _is_queue_gone(error: psycopg.Error) -> bool:
+    # Operations on one queue find it again (`on_queue`); those on many, and a second deletion, come here. The message
+    # is translated, the name in it is not.
+    return isinstance(error, errors.UndefinedTable) and _JOB_TABLE.search(str(error)) is not None
 
 
 def _first_line(error: BaseException) -> str:

@@ -103,9 +103,11 @@ class ClaimOperations:
 
         def take(queue: Queue) -> Operation[ClaimResult]:
             claim = yield from self._claim_once(queue, request, own)
-            if not claim.outdated or claim.jobs:
-                return (yield from self.claim_again(queue, request, claim, own=own))
-            queue = yield from self._context.reload(name)
+            if claim.outdated and not claim.jobs:
+                return (yield from self._context.on_queue(name, take_what_there_is))
+            return (yield from self.claim_again(queue, request, claim, own=own))
+
+        def take_what_there_is(queue: Queue) -> Operation[ClaimResult]:
             claim = yield from self._claim_once(queue, request, own)
             return (yield from self.claim_again(queue, request, claim, own=own))
 

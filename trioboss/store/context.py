@@ -117,7 +117,8 @@ class Context:
     ) -> Operation[T]:
         """Run an operation on a queue; once more if the queue has another table by now.
 
-        ``may_miss``: an empty answer may mean that the jobs are in another table.
+        ``may_miss``: an empty answer may mean that the jobs are in another table. An operation that finds out that its
+        queue is outdated forgets it and comes here again: an error of another table would not be recognized.
         """
         # The cache may be outdated: another boss may have deleted the queue and created it again, and a notification of
         # that comes later, or not at all. A statement for a table that is gone fails; a statement for a table that

@@ -185,7 +185,8 @@ class ManualOperations:
             states, declined = plan.read(results[len(before) :])
             if declined:
                 # The queue was changed since it was cached, and no active job was completed.
-                return done | (yield from end((yield from self._context.reload(name))))
+                self._context.forget(name)
+                return done | (yield from self._context.on_queue(name, end))
             return done | set(states)
 
         def waiting(queue: Queue) -> tuple[BoundStatement, ...]:

@@ -298,15 +298,19 @@ class SettleOperations:
         lock_wait = None if waits else _SHORT_LOCK_WAIT
 
         def run(queue: Queue) -> Operation[dict[UUID, JobState]]:
-            plan = plan_settling(self._context, queue, settlements, lock_wait)
-            results = yield Batch(plan.statements, plan.notifications)
-            settled, declined = plan.read(results[0])
+            settled, declined = yield from settle(queue, settlements)
             if declined:
-                again = Settlements(settlements.completed)
-                reloaded = yield from self._context.reload(name)
-                plan = plan_settling(self._context, reloaded, again, lock_wait)
-                settled |= plan.read((yield Batch(plan.statements, plan.notifications))[0])[0]
+                self._context.forget(name)
+                settled |= yield from self._context.on_queue(name, complete_again)
             return settled
+
+        def complete_again(queue: Queue) -> Operation[dict[UUID, JobState]]:
+            return (yield from settle(queue, Settlements(settlements.completed)))[0]
+
+        def settle(queue: Queue, some: Settlements) -> Operation[tuple[dict[UUID, JobState], bool]]:
+            plan = plan_settling(self._context, queue, some, lock_wait)
+            results = yield Batch(plan.statements, plan.notifications)
+            return plan.read(results[0])
 
         return (yield from once_more_if_taken(self._context, name, run)) if settlements else {}
 

@@ -5,6 +5,7 @@ WITH asked AS MATERIALIZED (
     SELECT s.queue, s.key, s.data, s.options, coalesce(:now::timestamptz, statement_timestamp()) AS now
     FROM trioboss.schedule s
     WHERE s.queue = :queue::text AND s.key = :key::text AND s.updated_on < :due::timestamptz AND NOT s.paused
+    FOR KEY SHARE                                -- a schedule that is being deleted is waited for, and gone then
 ), written AS (
     INSERT INTO trioboss.tick (queue, key, due, fired_on, job_id)
     SELECT queue, key, :due, now, :id::uuid FROM asked WHERE :due <= now
