@@ -270,9 +270,9 @@ def add_excerpts(store: Store, queue: str, page: JobPage) -> Operation[JobPage]:
     ids = uuid_array([job.id for job in page.jobs])
     try:
         rows = yield from read_rows(store, "show_excerpts", queue=queue, ids=ids, bytes=_DATA, **within)
-    except Exception as error:
+    except Exception as failure:
         # Documents that are small in a row can take long to write as text: the list goes without excerpts.
-        if not is_query_canceled(error):
+        if not is_query_canceled(failure):
             raise
         return page
     found = {id: fields for id, *fields in rows}
