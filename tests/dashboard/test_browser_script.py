@@ -292,6 +292,20 @@ def test_pages_lead_to_each_other_without_a_script(plain, site):
     assert not plain.is_visible("#select-all")  # it would do nothing
 
 
+def test_a_list_of_jobs_is_refreshed_without_a_script_until_jobs_are_selected(plain, site):
+    plain.goto(f"{site.url}queues/imports/jobs?state=queued")
+    assert plain.locator("meta[http-equiv=refresh]").count() == 1
+    assert not plain.is_visible("button:text-is('Cancel')")
+    assert not plain.is_visible("tbody input[type=checkbox] >> nth=0")
+    plain.click("a:text-is('Select jobs')")
+    assert plain.locator("meta[http-equiv=refresh]").count() == 0
+    plain.check("tbody input[type=checkbox] >> nth=0")
+    plain.click("button:text-is('Priority')")
+    assert plain.inner_text("h1") == "Priority 1 job?"
+    plain.click("a:text-is('Back')")
+    assert plain.url == f"{site.url}queues/imports/jobs?state=queued"
+
+
 def test_every_action_on_jobs_works_without_a_script(plain, site):
     site.boss.create_queue("plain", retry_limit=0)
     site.boss.insert("plain", [{"start_after": 3600}] * 3)
@@ -306,7 +320,7 @@ def test_every_action_on_jobs_works_without_a_script(plain, site):
     for state, action, typed, _ in steps:
         if action == "retry":
             site.boss.fail("plain", site.boss.fetch("plain", batch_size=3), ValueError("x"))
-        plain.goto(f"{site.url}queues/plain/jobs?state={state}")
+        plain.goto(f"{site.url}queues/plain/jobs?state={state}&select=1")
         for box in plain.locator("tbody input[type=checkbox]").all():
             box.check()
         plain.click(f".bar button[value={action}]")

@@ -57,7 +57,7 @@ def explain(found: Obstacles) -> Explanation:
         text = f"it failed and blocks key {found.key!r}: retry it or delete it, the jobs behind it wait until then"
         return Explanation(Reason.ENDED, text)
     if found.paused:
-        return Explanation(Reason.PAUSED, "its queue is paused: unpause it (resume_queue)")
+        return Explanation(Reason.PAUSED, "its queue is paused: unpause it")
     # The time is compared, and not the readiness: a job whose time has come stays `deferred` in the database until the
     # next claim promotes it.
     if found.start_after > found.now:
