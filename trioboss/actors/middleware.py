@@ -1,4 +1,7 @@
-"""Middleware: functions around every call of a handler."""
+"""Middleware: functions around every call of a handler.
+
+Tracing (trioboss/otel) is one. The job in log records is not: `current_jobs` in model/job_context.py has the reason.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias

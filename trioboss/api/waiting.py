@@ -165,6 +165,9 @@ class WaitingMixin(ApiBase):
     def listen(
         self, callback: Callable[[E | F | G], object], first: type[E], second: type[F], third: type[G], /
     ) -> None: ...
+    # The same for pyright, which does not infer the parts of a union; mypy needs those above.
+    @overload
+    def listen(self, callback: Callable[[E], object], kind: type[E], /, *kinds: type[E]) -> None: ...
     def listen(self, callback: Callable[[Any], object], *kinds: type[Event]) -> None:
         """Call a plain function with every event of these kinds: at once, in the task that reports it.
 
