@@ -26,9 +26,14 @@ from trioboss.sql import check_schema
 
 __all__ = ["Run", "add_session_arguments", "check_positive", "open_run"]
 
+_PAGE = "https://github.com/trioboss/trioboss/blob/main/docs/reference/pipeline.md"
+
 
 def add_session_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which database, and which Spark."""
+    """Which database, and which Spark; and the address of the section about the command, below its help."""
+    address = f"Documentation: {_PAGE}#{parser.prog.replace(' ', '-')}"
+    parser.epilog = address if parser.epilog is None else f"{parser.epilog}\n{address}"
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter  # an address must not be wrapped
     parser.add_argument(
         "--dsn", help="the database (default: TRIOBOSS_DSN or DATABASE_URL, else the embedded server)"
     )
