@@ -1,15 +1,12 @@
 """The commands of operators: queues and schedules, jobs by a filter, one job in full, dead letters, workers."""
 
 import json
-import os
-import platform
 import sys
 from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
 import trio
-from worker_helpers import TIMEOUT
 
 import trioboss
 
@@ -180,26 +177,6 @@ def test_show_has_the_attempts_with_their_stacks_and_the_dead_letter(run, sync_b
     assert [attempt["attempt"] for attempt in shown["attempts"]] == [1, 2]
     assert shown["attempts"][0]["error"]["name"] == "ValueError"
     assert shown["dead_letter_jobs"] == [{"queue": "graves", "id": str(dead_letter.id), "state": "created"}]
-
-
-async def test_show_names_the_worker_of_a_running_job(boss, run):
-    began = trio.Event()
-
-    async def handle(job):
-        began.set()
-        await trio.sleep_forever()
-
-    worker = await boss.work("short", handle)
-    id = await boss.send("short")
-    with trio.fail_after(TIMEOUT):
-        await began.wait()
-
-    code, printed, _ = await trio.to_thread.run_sync(run, "show", "short", str(id))
-    shown = json.loads((await trio.to_thread.run_sync(run, "show", "short", str(id), "--json"))[1])
-
-    assert code == 0
-    assert f"  worker       {platform.node()}:{os.getpid()} ({worker.id})\n" in printed
-    assert shown["workers"] == {str(worker.id): f"{platform.node()}:{os.getpid()}"}
 
 
 def test_a_policy_that_the_queue_does_not_have_is_named_as_it_is_written(run, queue):

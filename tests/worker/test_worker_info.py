@@ -1,11 +1,13 @@
 """A worker as operators see it in the database: where it runs, its version and slots, and a blocked event loop."""
 
+import json
 import os
 import platform
 from uuid import uuid4
 
 import psycopg
 import trio
+from worker_helpers import TIMEOUT
 
 import trioboss
 from trioboss.actors import lag_monitor
@@ -63,3 +65,23 @@ async def test_a_worker_that_registers_while_its_boss_reconnects_is_found_by_the
 
     with psycopg.connect(boss.dsn) as connection:
         assert connection.execute("select pid from trioboss.worker").fetchall() == [(12,)]
+
+
+async def test_show_names_the_worker_of_a_running_job(boss, run):
+    began = trio.Event()
+
+    async def handle(job):
+        began.set()
+        await trio.sleep_forever()
+
+    worker = await boss.work("short", handle)
+    id = await boss.send("short")
+    with trio.fail_after(TIMEOUT):
+        await began.wait()
+
+    code, printed, _ = await trio.to_thread.run_sync(run, "show", "short", str(id))
+    shown = json.loads((await trio.to_thread.run_sync(run, "show", "short", str(id), "--json"))[1])
+
+    assert code == 0
+    assert f"  worker       {platform.node()}:{os.getpid()} ({worker.id})\n" in printed
+    assert shown["workers"] == {str(worker.id): f"{platform.node()}:{os.getpid()}"}
