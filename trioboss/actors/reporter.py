@@ -64,8 +64,8 @@ class Reporter:
     _listeners: list[tuple[Callable[[Any], object], tuple[type[Event], ...]]] = attrs.field(
         factory=list, init=False
     )
-    _listened: set[type[Event]] = attrs.field(factory=set, init=False)
-    """The kinds that any of the listeners has."""
+    _read: dict[type[Event], bool] = attrs.field(factory=dict, init=False)
+    """Whether a listener or a subscriber reads events of this kind, as far as that was asked: each job asks."""
     _demanded: trio.Event = attrs.field(factory=trio.Event, init=False)
     _is_closed: bool = attrs.field(default=False, init=False)
 
@@ -75,16 +75,17 @@ class Reporter:
 
     def has_reader(self, kind: type[Event]) -> bool:
         """Whether an event of this kind has a reader. If not, it need not be made."""
-        if kind in self._listened:
-            return True
-        if self._subscribers and any(each.includes(kind) for each in self._subscribers):
-            return True
-        return self.logger.isEnabledFor(_LEVELS.get(kind, logging.DEBUG))
+        is_read = self._read.get(kind)
+        if is_read is None:
+            is_read = any(kind in kinds for _, kinds in self._listeners)
+            is_read = is_read or any(each.includes(kind) for each in self._subscribers)
+            self._read[kind] = is_read
+        return is_read or self.logger.isEnabledFor(_LEVELS.get(kind, logging.DEBUG))
 
     def listen(self, callback: Callable[[Any], object], *kinds: type[Event]) -> None:
         """Call a function with every event of these kinds, at once, in the task that reports it."""
         self._listeners.append((callback, kinds))
-        self._listened.update(kinds)
+        self._read.clear()
 
     def report(self, event: Event) -> None:
         """Pass an event on."""
@@ -138,6 +139,7 @@ class Reporter:
             self._update_readers()
 
     def _update_readers(self) -> None:
+        self._read.clear()
         self.has_created_reader = any(each.includes(events.JobCreated) for each in self._subscribers)
         if any(each.includes(kind) for each in self._subscribers for kind in _ON_DEMAND):
             self._demanded.set()
