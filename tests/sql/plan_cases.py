@@ -6,6 +6,8 @@ from plan_helpers import Plan, Planner
 from trioboss.model.ids import make_id
 
 BATCH = 10
+ANSWER = BATCH + 1
+"""The rows of a claim's answer: one is about the claim."""
 
 
 @attrs.frozen
@@ -37,10 +39,17 @@ ADMISSION = {*CHECKS, *BACKLOG, "live_job_owner"}
 ACTIVE = "readiness = 'active'"
 QUEUED = "readiness < 'active'"
 CASES = [
-    Case("claim", "backlog", 400, READY, values=CLAIM),
-    Case("claim", "later", 400, READY, values=CLAIM),
+    Case("claim", "backlog", 400, READY, largest_sort=ANSWER, values=CLAIM),
+    Case("claim", "later", 400, READY, largest_sort=ANSWER, values=CLAIM),
     Case("claim", "busy", 50, READY, values=CLAIM),
-    Case("claim_onward", "backlog", 400, READY, values=CLAIM | {"after_priority": 1, "after_seq": 20000}),
+    Case(
+        "claim_onward",
+        "backlog",
+        400,
+        READY,
+        largest_sort=ANSWER,
+        values=CLAIM | {"after_priority": 1, "after_seq": 20000},
+    ),
     Case("claim_in_order", "backlog", 600, READY, largest_sort=3 * (BATCH + 100), values=CLAIM),
     Case("admit_and_claim", "blocked", 900, {*ADMISSION, *READY}, largest_sort=30, values=KEYED_CLAIM),
     Case("admit_and_claim", "keys", 1600, {*ADMISSION, *READY}, largest_sort=100, values=KEYED_CLAIM),

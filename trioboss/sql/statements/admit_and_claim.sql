@@ -47,4 +47,4 @@ WITH
       AND (backlog IN (SELECT backlog FROM claimed)) IS NOT TRUE
 )
 \ir fragments/claimed_jobs.sql
-ORDER BY c.priority DESC, c.seq;
+ORDER BY priority DESC NULLS FIRST, seq;

@@ -25,4 +25,4 @@ WITH
 ),
 \ir fragments/lease_picked.sql
 \ir fragments/claimed_jobs.sql
-ORDER BY c.priority DESC, c.seq;
+ORDER BY priority DESC NULLS FIRST, seq;

@@ -33,4 +33,4 @@ WITH
 ),
 \ir fragments/lease_picked.sql
 \ir fragments/claimed_jobs.sql
-ORDER BY c.start_after, c.seq;
+ORDER BY start_after NULLS FIRST, seq;

@@ -38,4 +38,4 @@ WITH RECURSIVE
 ),
 \ir fragments/lease_picked.sql
 \ir fragments/claimed_jobs.sql
-ORDER BY c.seq;
+ORDER BY seq NULLS FIRST;

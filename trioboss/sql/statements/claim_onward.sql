@@ -19,4 +19,4 @@ WITH
 ),
 \ir fragments/lease_picked.sql
 \ir fragments/claimed_jobs.sql
-ORDER BY c.seq;
+ORDER BY seq NULLS FIRST;
