@@ -55,8 +55,8 @@ _PAGES = (
     "/schedules",
     "/audit",
 )
-_TURN = 6.0  # seconds for which people come, or go
-_TURNS = 60
+_PHASE = 6.0  # seconds for which people come, or go
+_PHASES = 60
 _LEFT_OUT = 1.0  # seconds at the begin of each
 _MOST_CHANGE = 0.05  # that people at the dashboard may make
 _TRIES = 10  # in each run
@@ -79,7 +79,7 @@ def measure(server: Server, options: Options) -> Report:
 
 
 @attrs.frozen
-class _Turn:
+class _Phase:
     """A time in which the people had the overview open, or did not."""
 
     is_open: bool
@@ -88,30 +88,30 @@ class _Turn:
 
 
 def _measure_alternating(server: Server, options: Options, report: Report) -> None:
-    turns: list[_Turn] = []
+    phases: list[_Phase] = []
     number = (
-        options.size(_TURNS, 4) + 2
+        options.size(_PHASES, 4) + 2
     )  # the first and the last are cut off by the begin and the end of the run
     found = measure_latency(
         server,
         TRIOBOSS,
         _WORKER,
-        count=round(_RATE * number * _TURN),
+        count=round(_RATE * number * _PHASE),
         rate=_RATE,
-        beside=lambda dsn: _alternating_readers(dsn, turns),
+        beside=lambda dsn: _alternating_readers(dsn, phases),
         keep_due=True,
     )
     begin, end = min(found["due"]), max(found["due"])
-    whole = [turn for turn in turns if turn.begin >= begin and turn.end <= end]
-    figures = [(turn.is_open, _figures_of(turn, found)) for turn in whole]
+    whole = [phase for phase in phases if phase.begin >= begin and phase.end <= end]
+    figures = [(phase.is_open, _figures_of(phase, found)) for phase in whole]
     report.noise.add("alternating", found["noise"])
     report.tables.append(_alternating_table(figures, report))
     report.measures["alternating"] = [{"open": is_open, **each} for is_open, each in figures]
 
 
-def _figures_of(turn: _Turn, found: Result) -> dict[str, float]:
-    """The jobs that were due in a turn, without its first second, in which pages are opened or closed."""
-    begin, end = turn.begin + _LEFT_OUT, turn.end
+def _figures_of(phase: _Phase, found: Result) -> dict[str, float]:
+    """The jobs that were due in a phase, without its first second, in which pages are opened or closed."""
+    begin, end = phase.begin + _LEFT_OUT, phase.end
     rows = list(zip(found["due"], found["ms"], strict=True))
     summary = summarize(ms for due, ms in rows if begin <= due < end)
     handled = sum(begin <= due + ms / 1000 < end for due, ms in rows)
@@ -141,7 +141,7 @@ def _alternating_table(figures: list[tuple[bool, dict[str, float]]], report: Rep
     is_met = abs(handled[0]) < _MOST_CHANGE and p99[0] < _MOST_CHANGE
     is_sure = max(-handled[1], handled[2], p99[2]) < _MOST_CHANGE
     table.notes += [
-        f"{len(figures)} turns of {_TURN:.0f} s, each with people compared with the two beside it",
+        f"{len(figures)} phases of {_PHASE:.0f} s, each with people compared with the two beside it",
         f"jobs a second change by {handled[0]:+.1%}, p99 by {p99[0]:+.1%} ({p99[1]:+.1%} to {p99[2]:+.1%}): "
         f"less than {_MOST_CHANGE:.0%} is {'' if is_met else 'NOT '}met"
         + ("" if is_sure == is_met else ", but not outside the interval"),
@@ -151,7 +151,7 @@ def _alternating_table(figures: list[tuple[bool, dict[str, float]]], report: Rep
 
 
 @contextmanager
-def _alternating_readers(dsn: str, turns: list[_Turn]) -> Iterator[None]:
+def _alternating_readers(dsn: str, phases: list[_Phase]) -> Iterator[None]:
     """The dashboard, and people who open the overview, close it, and so on, until the block ends."""
     over = threading.Event()
 
@@ -160,8 +160,8 @@ def _alternating_readers(dsn: str, turns: list[_Turn]) -> Iterator[None]:
         while not over.is_set():
             begin = time.monotonic()
             readers.request({"do": "open" if is_open else "close"}, "opened" if is_open else "closed")
-            over.wait(begin + _TURN - time.monotonic())
-            turns.append(_Turn(is_open, begin, time.monotonic()))
+            over.wait(begin + _PHASE - time.monotonic())
+            phases.append(_Phase(is_open, begin, time.monotonic()))
             is_open = not is_open
 
     with _served(dsn) as url:

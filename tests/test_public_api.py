@@ -232,7 +232,7 @@ QUEUE_DEFAULTS = {
     "delete_after": 7 * 86400,
     "keep_completed": True,
 }
-# What the values have, and the job that a handler gets.
+# Attributes of the values, and of the job that a handler gets.
 ATTRIBUTES = {
     "Job": "id queue data state priority attempt retry_count retry_limit singleton_key created_on start_after "
     "started_on completed_on expire_in heartbeat output dead_letter source_queue source_id policy singleton_on "

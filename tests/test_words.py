@@ -257,6 +257,39 @@ def test_no_document_uses_a_phrase_that_was_given_up(document):
     assert PHRASES.findall(document.read_text("utf-8")) == []
 
 
+# -- the width of prose
+
+PROSE_WIDTH = 120
+GENERATED = {"conformance.md"}  # one table of the rows of other documents
+# Code, a row of a table, an address that cannot be broken, a line of HTML.
+NO_PROSE = re.compile(r"\s*(?:\||```|<|\[[^\]]+\]: )|.*\s$")
+COMMENTS = sorted(path for path in (ROOT / "sql").rglob("*.sql"))
+
+
+def wide_lines(path: Path) -> list[str]:
+    """The lines of prose that are too long: of a document, or of the comments of a statement."""
+    text = path.read_text("utf-8")
+    if path.suffix == ".sql":
+        lines = [line for line in text.splitlines() if line.lstrip().startswith("-- ")]
+    else:
+        lines = re.sub(r"^ *```.*?^ *```", "", text, flags=re.MULTILINE | re.DOTALL).splitlines()
+    return [line for line in lines if len(line) > PROSE_WIDTH and not NO_PROSE.match(line)]
+
+
+@pytest.mark.parametrize(
+    "path", [*DOCUMENTS, *COMMENTS], ids=lambda path: path.relative_to(REPOSITORY).as_posix()
+)
+def test_prose_has_at_most_120_characters_a_line(path):
+    assert path.name in GENERATED or wide_lines(path) == []
+
+
+def test_a_line_that_is_too_wide_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"{'word ' * 30}end\n\n| {'cell ' * 30}|\n\n```sh\n{'code ' * 30}end\n```\n")
+
+    assert wide_lines(page) == [f"{'word ' * 30}end"]
+
+
 # -- sentences
 
 # "Whoever fails a job", "What has ended": a sentence names its subject by a noun. A question may begin like that.

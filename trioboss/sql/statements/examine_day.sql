@@ -2,8 +2,8 @@
 --   over         the queues whose jobs can be purged from this day. With a delete_after of less than a day: from when
 --                the first job may have outlived it. With a longer one: only when all jobs have, because then the table
 --                of the day can nearly always be dropped whole.
---   has_others   whether anything stays: the day has only just ended, or some jobs have not outlived their delete_after,
---                0 being for ever
+--   has_others   whether anything stays: the day has only just ended, or some jobs have not outlived their
+--                delete_after, 0 being for ever
 --   is_exported  whether the lakes that hold history have all of the day, attempts included
 --   is_read      whether somebody is reading it
 -- Goes from queue to queue by archive_id: its cost grows with the number of queues, not of jobs.
