@@ -86,6 +86,7 @@ class Completer:
         elif action is not Action.NOTHING:
             running.ended_at = now
             self._report(running, action, None)
+        # Also if nothing is left to settle: a dispatcher that stops waits for the last of its attempts to end.
         self._bell.ring()
 
     def take(self) -> tuple[list[Running], Settlements]:
@@ -97,6 +98,7 @@ class Completer:
         )
         # In the order in which they ended: none waits for ever behind later ones.
         entries, self._waiting = self._waiting[:fitting], self._waiting[fitting:]
+        # The rest may be completed jobs only, whose settlement makes no job ready.
         self._frees_jobs = any(type(running.outcome) is not Completed for running in self._waiting)
         return entries, self._send(entries)
 
@@ -104,6 +106,7 @@ class Completer:
         """Those that were postponed, in the same form."""
         entries, self._postponed = self._postponed, []
         self._machine.postponed_taken()
+        # Marked: the store settles these without waiting for a lock, or it would wait as long as before.
         return entries, attrs.evolve(self._send(entries), postponed=True)
 
     def retry_postponed(self) -> None:
@@ -136,6 +139,7 @@ class Completer:
         # Whether the database has settled them is unknown. Fenced, a second settlement of the same lease changes
         # nothing.
         self._waiting += entries
+        # As if each freed a job: if the statement was executed, failed ones are queued again already.
         self._frees_jobs = bool(self._waiting)
         self._machine.unanswered()
 
@@ -151,6 +155,7 @@ class Completer:
         self._machine.answered()
         if entries:
             self.last_ended = entries[-1]
+        # Asked once for all: most programs read no such events, and each would be an object for every job.
         reports_completed = self._reporter.has_reader(JobCompleted)
         for running in entries:
             state = states.get(running.job.id)

@@ -27,6 +27,7 @@ class LagMonitor:
         """Collect the events, and write."""
         async with self._reporter.subscribe(LoopBlocked) as events:
             async for event in events:
+                # One row for a storm of reports: what operators ask for is the longest time.
                 await trio.sleep(_INTERVAL)
                 blocked = [each for each in (event, *_take_all(events)) if isinstance(each, LoopBlocked)]
                 try:

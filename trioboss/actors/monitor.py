@@ -25,6 +25,7 @@ class Monitor:
     async def run(self) -> None:
         """Count and report."""
         while True:
+            # Not even a timer as long as nobody reads: an idle boss does not wake up.
             await self._reporter.wait_demanded()
             try:
                 self._reporter.report(_with_sums(await self._port.count_states()))

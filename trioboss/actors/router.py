@@ -12,6 +12,7 @@ from trioboss.actors.worker import Worker
 __all__ = ["NotificationRouter"]
 
 
+# At most one wake-up each PACE: a flood of forged notifications must not keep a service busy.
 def _paced_bell() -> Doorbell:
     return Doorbell(PACE)
 
@@ -65,6 +66,7 @@ class NotificationRouter:
             case "probe":
                 self._probes.add(subject)
             case "queues":
+                # Two bells for one message: a doorbell wakes one task.
                 self.queues_changed.ring()
                 self.limits_changed.ring()
             case "schedules":
@@ -97,6 +99,7 @@ class NotificationRouter:
 
     def ring(self, queue: str, delay: float | None, by: str) -> None:
         """A job of a queue is due in so many seconds; 0: ready now; None: unknown change."""
+        # Several workers of one process may serve a queue. Each has its own room, and its claim decides what it gets.
         for worker in self.workers.values():
             if (dispatcher := worker.dispatchers.get(queue)) is not None:
                 dispatcher.ring(delay, by)
@@ -128,6 +131,7 @@ class NotificationRouter:
 
     def take_probe(self, token: str) -> bool:
         """Whether the probe with this token has arrived since the last call."""
+        # Other tokens are those of probes that were given up, or forged.
         arrived = token in self._probes
         self._probes.clear()
         return arrived

@@ -139,6 +139,7 @@ class Worker:
         for name in gone:
             self._remove(name)
         for name, dispatcher in self.dispatchers.items():
+            # A queue of the same name with another time of creation: its idle marker went with the old one.
             if self._created_on[name] != matching[name]:
                 gone.add(name)
                 dispatcher.queue_recreated()
@@ -147,6 +148,7 @@ class Worker:
         self.lease_checker.check(lost, CancelReason.CANCELLED)
         new = [self._add(name) for name in matching.keys() - self.dispatchers.keys()]
         self._created_on = matching
+        # Before they start: a dispatcher that starts first claims by itself.
         if len(new) >= BULK_THRESHOLD:
             self._bulk_poller.bulk_poll(new)
         for dispatcher in new:
@@ -169,6 +171,7 @@ class Worker:
 
     def _remove(self, name: str) -> None:
         self.dispatchers.pop(name).stop()
+        # Queues of a pattern come and go; a worker that names its queue has nothing else to do.
         if not self.settings.is_pattern:
             text = "the queue was deleted: its worker waits until it is created again"
             self._reporter.report(QueueWarning(name, "queue_gone", text))
@@ -187,6 +190,7 @@ class Worker:
         for dispatcher in set(self.dispatchers.values()).difference(idle):
             dispatcher.reconnected()
         self.lease_checker.check(self.slots.running, CancelReason.LEASE_LOST)
+        # At once, and not with the next regular heartbeat: the outage may have cost renewals.
         for running in self.slots.running:
             if running.job.heartbeat and running.job.auto_heartbeat and running.needs_lease:
                 self._renewer.renew(running)
@@ -280,6 +284,7 @@ class Worker:
 
         Outcomes have that time, too: the database may not answer, or an open transaction may have locked the job.
         """
+        # The buffer is released before running jobs get their grace: other workers can start those jobs meanwhile.
         for dispatcher in self.dispatchers.values():
             dispatcher.stop()
         self.slots.give_back()

@@ -67,6 +67,7 @@ class ThreadJob(_WrappedJob[D_co]):
 
     def extend(self, seconds: Duration) -> None:
         """Let the lease expire later."""
+        # The lease belongs to the thread of trio: the call runs there, and this thread waits.
         trio.from_thread.run(self._job.extend, seconds)
 
     def touch(self) -> None:

@@ -314,6 +314,7 @@ class AttemptMachine:
         self.state, action = _CANCEL[reason][before]
         if action is _A.CANCEL_HANDLER:
             self.reason = reason
+        # Only an attempt in the buffer is settled by a cancellation: it never ran, and spends no retry.
         elif action is _A.SETTLE:
             self.outcome = Released()
         return action
@@ -336,6 +337,7 @@ class AttemptMachine:
         before = self.state
         self.state, action = _END[before]
         if action is _A.SETTLE:
+            # Completed counts whatever the state was: the work is done. (No subclasses: `is` is the fastest test.)
             self.outcome = outcome if type(outcome) is Completed else _judge(before, outcome)
         return action
 

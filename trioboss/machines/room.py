@@ -21,6 +21,7 @@ class RoomWaiters(Generic[_D]):
     dispatcher has jobs for it.
     """
 
+    # A dict: it keeps the order of waiting, and finds and removes one dispatcher at once.
     _waiting: dict[_D, None] = attrs.field(factory=dict, init=False)
 
     def __bool__(self) -> bool:
@@ -31,6 +32,7 @@ class RoomWaiters(Generic[_D]):
         Without that it would be chance which one is first, because an outcome and a free slot wake two dispatchers at
         once.
         """
+        # Those in front of it; all that wait, if it does not wait itself and so comes last.
         for waiting in self._waiting:
             if waiting == dispatcher:
                 break
@@ -39,11 +41,13 @@ class RoomWaiters(Generic[_D]):
 
     def wait(self, dispatcher: _D, room: int) -> _D | None:
         """This dispatcher waits for room; it keeps its position, if it has one."""
+        # A key that is there already keeps its position.
         self._waiting[dispatcher] = None
         return self.next(room)
 
     def leave(self, dispatcher: _D, room: int) -> _D | None:
         """This dispatcher claims, or has nothing to claim, or has ended. ``room`` is what it leaves to others."""
+        # The room that it leaves may be enough for the next one, which nothing else would wake.
         self._waiting.pop(dispatcher, None)
         return self.next(room)
 

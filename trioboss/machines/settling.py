@@ -45,6 +45,7 @@ class SettleMachine:
 
     def unanswered(self) -> None:
         """A statement was not answered. It may have been too large for the time it had: the next one is smaller."""
+        # By four: a statement that took too long by far must not fail ten times before it is small enough.
         self._most_characters //= 4
 
     def postpone(self, now: float, *, again: bool) -> None:

@@ -133,6 +133,7 @@ class Settlements:
         kinds = (self.completed, self.failed, self.released)
         first: list[Sequence[Any]] = []
         second: list[Sequence[Any]] = []
+        # Cut in the order of the statement, so that a kind is in both halves only if it is where the cut is.
         room = (len(self) + 1) // 2
         for kind in kinds:
             first.append(kind[:room])

@@ -87,6 +87,7 @@ def percentile(histogram: Sequence[int], share: float) -> float | None:
         return None
     rank, below = share * total, 0
     for bucket, count in enumerate(histogram):
+        # Empty buckets are passed over: a rank on the border belongs to the bucket that has its job.
         if count and below + count >= rank:
             low = BOUNDS[bucket - 1] if bucket else 0.0
             high = BOUNDS[bucket] if bucket < len(BOUNDS) else low
@@ -138,6 +139,7 @@ def summarize(rows: Iterable[Row], first: datetime, until: datetime, bucket: tim
     buckets: dict[datetime, list[Row]] = {}
     gauges = (0, 0, 0, 0)
     for row in rows:
+        # The last sample before the period: how many jobs there were when it began.
         if row[0] < first:
             gauges = _gauges(row, gauges)
         else:
@@ -159,6 +161,7 @@ def summarize(rows: Iterable[Row], first: datetime, until: datetime, bucket: tim
 
 
 def _gauges(row: Row, before: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    # A minute in which nothing was counted is like the one before it.
     if row[4] is None:
         return before
     return row[1] or 0, row[2] or 0, row[3] or 0, row[4]

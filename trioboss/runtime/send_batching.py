@@ -102,6 +102,7 @@ class SendBatcher:
                 raise
 
     async def _send_with_waiting(self, queue: str, send: _PendingSend) -> UUID | None:
+        # Taken before the first await: a send that comes from now on waits for the next statement.
         sends = [send, *_take(self._waiting[queue])]
         state, failure = _State.FAILED, None
         try:

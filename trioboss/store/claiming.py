@@ -139,6 +139,7 @@ class ClaimOperations:
         soonest = claim.next_due
         while claim.more and len(claim.jobs) < (request.limit if fill else 1):
             checks = min(10 * checks, _MOST_CHECKS)
+            # The rounds together may bring no more than the worker can hold.
             rest = attrs.evolve(request, limit=request.limit - len(claim.jobs))
             found = yield from self._claim_once(queue, rest, own, checks=checks, after=claim.more_after)
             claim = attrs.evolve(found, jobs=[*claim.jobs, *found.jobs])
@@ -153,6 +154,7 @@ class ClaimOperations:
 
         The leases have the terms of now already: a worker that took the old ones would let its jobs expire.
         """
+        # Nearly always: a queue changes less often than it is claimed from.
         if not claim.outdated or not claim.jobs:
             return claim
         try:

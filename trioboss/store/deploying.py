@@ -126,6 +126,7 @@ class DeployOperations:
         """A digest of all that the app declares. Only a digest of it is stored: schedules have data."""
         queues = {queue.name: _checked_options(queue) for queue in app.queues}
         schedules = {f"{each.queue}/{each.key}": self._check_schedule(each) for each in app.schedules}
+        # Sorted: the order of declarations in a program is no difference.
         text = json.dumps([queues, schedules], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -157,6 +158,7 @@ class DeployOperations:
             return
         key = change.key or ""
         if change.action is Action.DELETE:
+            # Its label goes with its row.
             yield from self._schedules.unschedule(change.queue, key)
             return
         if change.schedule is not None:
@@ -267,6 +269,7 @@ def _decide(owner: str | None, label: str, adopt: bool, differences: str) -> tup
     """The action for a queue or schedule that exists already, by the app that owns it (``owner``), and by its
     differences from the declaration; and the text that explains it.
     """
+    # Parts of other apps are left alone, however much they differ: two apps would undo each other's changes.
     if owner == label or adopt:
         if differences:
             return Action.UPDATE, differences

@@ -92,6 +92,7 @@ class ManualOperations:
     def _fetch(
         self, name: str, request: ClaimRequest, now: float, ignore_start_after: bool, *, own: bool
     ) -> Operation[list[Job]]:
+        # A job whose data cannot be read is failed and not handed out; the rest of the claim is.
         while jobs := (yield from self._fetch_once(name, request, now, ignore_start_after, own=own)):
             if readable := [job for job in jobs if not isinstance(job.data, Unreadable)]:
                 return readable

@@ -46,6 +46,7 @@ class ObserveOperations:
     def get_backlog(self, name: str, key: str, limit: int) -> Operation[list[BacklogJob]]:
         """The owner of a key, and the jobs behind it, in the order in which they will run."""
         check_name("queue", name)
+        # Read again: with the table of a queue that was created anew since, the backlog would look empty.
         queue = yield from self._context.reload(name)
         values = {"queue": name, "key": check_key("key", key), "limit": limit}
         get = self._context.bind("get_backlog", queue.table_name, **values)
@@ -79,6 +80,8 @@ class ObserveOperations:
             bind("observe_blocked", limit=limit),
             bind("get_workers"),
         )
+        # One transaction, but READ COMMITTED: a job may move between two of the views. A screen that
+        # is drawn again each second needs no snapshot.
         queues, running, failures, blocked, workers = map(read_rows, (yield Batch(statements))[0])
         return Observation(
             tuple(QueueView(*row) for row in queues),

@@ -77,6 +77,7 @@ class RedriveOperations:
             result = _add(result, chunk)
             if end is None:
                 break
+            # By ids, and not from the beginning: jobs that stay would be read again by each chunk.
             after, left = end, None if left is None else left - size
         return result
 
@@ -124,6 +125,7 @@ class RedriveOperations:
         moved = Counter(destination for _, destination, sent, _ in rows if sent)
         live = sum(is_live for *_, is_live in rows)
         unroutable = sum(destination is None and not is_live for _, destination, _, is_live in rows)
+        # The statement does not say which policy refused a job: it is what remains.
         refused = len(rows) - moved.total() - unroutable - live
         return Redriven(moved.total(), dict(moved), unroutable, refused, live), (
             rows[-1][0] if len(rows) == limit else None
@@ -131,6 +133,7 @@ class RedriveOperations:
 
     def move_selected(self, name: str, ids: Sequence[UUID]) -> Operation[Redriven]:
         """Send the jobs of these ids to the queues in which they failed."""
+        # `after` excludes its own id: that of the first job, less one.
         before = UUID(int=max(0, min(ids).int - 1))
         moved, _ = yield from self.move(name, None, None, before, max(ids), len(ids), ids=ids)
         return moved

@@ -55,6 +55,7 @@ class SettleAndClaimOperations:
             settled = len(settling.statements)
             states = yield from self._read_settled(settling, answers[:settled])
             claim = claiming.read(self._context, answers[settled:])
+            # Before the jobs reach a handler: they carry the options that their attempt runs with.
             claim = yield from claims.refresh_options(queue, claim)
             # The dispatcher claims again at once if there are more: it only must not wait while there are some.
             claim = yield from claims.claim_again(queue, request, claim, fill=False)
@@ -100,6 +101,7 @@ class SettleAndClaimOperations:
         """Settle one after the other, after the statements for all of them together with the claim were rejected: for
         an outcome that cannot be written, a policy slot that was just taken, or a job that cannot be claimed.
         """
+        # In halves, until the one that is rejected is alone: two statements for each halving.
         settling = SettleOperations(self._context)
         rejected: dict[UUID, str] = {}
         settled = yield from settling.settle(name, settlements, rejected)

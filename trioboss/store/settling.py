@@ -119,6 +119,7 @@ def plan_settling(
         leases = [lease for lease, _ in settlements.failed]
         statements += _bind_fail(context, queue, leases, failures, lock_wait, caller)
         ended += failures
+    # In the order of the ids, as in all statements that lock several jobs.
     values = {"queue": queue.name, "lock_wait": lock_wait}
     for piece in _split(_in_order(settlements.released)):
         statements.append(context.bind("release", queue.table_name, **values, **lease_arrays(piece)))
@@ -235,6 +236,7 @@ def once_more_if_taken(
     except Exception as error:
         if not is_unique_violation(error):
             raise
+    # Once is enough: the check of the second statement is newer than the commit that it met.
     return (yield from context.on_queue(name, operation, may_miss=True))
 
 
@@ -271,6 +273,7 @@ class SettleOperations:
                 settle = partial(self.settle, name, rejected=reasons, postponed=postponed)
                 return (yield from self._settle_alone(name, settlements, error_line(error), settle, reasons))
         states: dict[UUID, JobState] = {}
+        # Some are rejected, or locked, and the error does not say which: halving finds one among n in log2(n) rounds.
         for half in settlements.halves():
             states |= yield from self.settle(name, half, reasons, postponed)
         return states

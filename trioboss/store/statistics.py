@@ -30,6 +30,8 @@ class StatisticsOperations:
         bind = self._context.bind
         yield Batch(
             (
+                # First: it takes the span that is new for this transaction, and the others add what is in it. If
+                # another boss has just taken it, they find nothing.
                 bind("sample_take"),
                 bind("sample_completed", bounds=_BOUNDS),
                 bind("sample_failed"),
@@ -44,6 +46,7 @@ class StatisticsOperations:
     ) -> Operation[list[QueueSample]]:
         """The samples of a queue, added up to periods."""
         check_name("queue", name)
+        # A name that is misspelt is an error, and no empty history.
         yield from self._context.reload(name)
         ((now,),) = read_first((yield Batch((self._context.bind("read_clock"),))))
         first, end, period = check_period(since, until, bucket, now)
@@ -85,6 +88,7 @@ class StatisticsOperations:
             "limit": check_count("limit", limit, low=1),
         }
         rows = read_first((yield Batch((self._context.bind("get_warnings", **values),))))
+        # Only to tell a queue without warnings from a name that is misspelt.
         if not rows and queue is not None:
             yield from self._context.reload(queue)
         return [KeptWarning(*row) for row in rows]

@@ -175,6 +175,7 @@ class Pool:
         """
         if not self._idle:
             return None
+        # Looked at first, and taken only if it is good: one that needs a check stays for `_take_checked`.
         member = self._idle[-1]
         if for_any_use and member.connection.has_unread_follow_up:
             return None

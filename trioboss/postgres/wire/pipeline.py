@@ -142,6 +142,7 @@ class Pipeline:
             if len(results) == 1 and results[0].status in _OK:
                 self._received.append(results)
                 return self._received
+            # An error, as a rule: `_collect_results` raises it.
             self._add_results(results)
         else:
             self._send_all()
