@@ -6,10 +6,13 @@
 WITH terms AS MATERIALIZED (
     SELECT policy, coalesce(:now::timestamptz, statement_timestamp()) AS now FROM trioboss.queue WHERE name = :queue::text
 ), unsound AS MATERIALIZED (
-    SELECT id, trioboss.find_problem(options, notes, data, started_on, heartbeat, heartbeat_on, expires_on) AS problem
-    FROM trioboss.live_job_common
-    WHERE queue = :queue AND readiness < 'ended' AND (num_nonnulls(options, notes, expires_on, heartbeat) > 0 OR pg_column_size(data) > 100)
-      AND trioboss.find_problem(options, notes, data, started_on, heartbeat, heartbeat_on, expires_on) IS NOT NULL
+    SELECT j.id, found.problem
+    FROM trioboss.live_job_common j, LATERAL (
+        SELECT trioboss.find_problem(j.options, j.notes, j.data, j.started_on, j.heartbeat, j.heartbeat_on, j.expires_on) AS problem
+        OFFSET 0  -- once for each job: to read a document of a billion bytes takes a second
+    ) found
+    WHERE j.queue = :queue AND j.readiness < 'ended' AND found.problem IS NOT NULL
+      AND (num_nonnulls(j.options, j.notes, j.expires_on, j.heartbeat) > 0 OR pg_column_size(j.data) > 100)
     LIMIT 1000
 ), lease AS MATERIALIZED (
     SELECT * FROM trioboss.live_job_common WHERE queue = :queue AND id = ANY (ARRAY (SELECT id FROM unsound))
