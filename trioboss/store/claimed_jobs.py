@@ -37,21 +37,20 @@ class ClaimAnswer:
     """The number of the last check that it has read of those whose owner left."""
     took: float
     """Seconds that the statement ran."""
+    _started_on: datetime
     _result: PGresult
-    _first: tuple[Any, ...]
 
     def jobs(self, queue: Queue, worker: UUID | None) -> Sequence[Job]:
         """The claimed jobs, with the options of that queue."""
-        if self._first[6] is None:
+        if self._result.ntuples == 1:
             return []
-        return _ClaimedJobs(self._result, self._first, queue, worker)
+        return _ClaimedJobs(self._result, self._started_on, queue, worker)
 
 
 def read_claim(result: PGresult) -> ClaimAnswer:
     """The answer of claim.sql and the other statements that lease jobs."""
-    first = read_row(result, 0)
-    revision, _, again, more_after, left_seq, took = first[:6]
-    return ClaimAnswer(revision, again, more_after, left_seq, took, result, first)
+    revision, started_on, again, more_after, left_seq, took = read_row(result, 0)[:6]
+    return ClaimAnswer(revision, again, more_after, left_seq, took, started_on, result)
 
 
 def with_options(jobs: Sequence[Job], queue: Queue) -> Sequence[Job]:
@@ -69,13 +68,13 @@ class _ClaimedJobs(Sequence[Job]):
     """The jobs of a claim, read at their first use; their number is there at once."""
 
     _result: PGresult
-    _first: tuple[Any, ...]
+    _started_on: datetime
     _queue: Queue
     _worker: UUID | None
     _jobs: list[Job] = attrs.field(factory=list, init=False)
 
     def __len__(self) -> int:
-        return self._result.ntuples
+        return self._result.ntuples - 1  # the first row is about the claim
 
     @overload
     def __getitem__(self, index: int) -> Job: ...
@@ -89,9 +88,8 @@ class _ClaimedJobs(Sequence[Job]):
 
     def _read(self) -> list[Job]:
         if not self._jobs:
-            shared = _shared_values(self._queue, self._worker, self._first[1])
-            rows = (self._first, *read_rows(self._result, after=0))
-            self._jobs = [_claimed_job(shared, row) for row in rows]
+            shared = _shared_values(self._queue, self._worker, self._started_on)
+            self._jobs = [_claimed_job(shared, row) for row in read_rows(self._result, after=0)]
         return self._jobs
 
 
@@ -117,7 +115,7 @@ def _claimed_job(shared: dict[str, Any], row: tuple[Any, ...]) -> Job:
         "singleton_key": key,
         "created_on": created,
         "start_after": start,
-        "started_on": row[1],
+        "started_on": shared["started_on"],
         "seq": seq,
     }
     if isinstance(options, dict):  # null for nearly all jobs
