@@ -1,12 +1,12 @@
 """What do people who look at the dashboard cost a worker?
 
 Jobs are sent at a steady rate of 1,000 a second. `alternating`: in one run 20 people open the overview for six
-seconds, close it for six seconds, and so on, sixty times; each time with them is compared with the times without them
+seconds, close it for six seconds, and so on, thirty times; each time with them is compared with the times without them
 before and after it. Jobs a second and p99 are to change by less than 5 %: the median of these ratios, and the
 interval that has the median of all such ratios with a probability of 95 %. Takes 7 minutes.
 
 `rounds`: the same without the dashboard, while it is served and 20 people have the overview open, and while they have
-eight different pages open; the three take turns, each in a database of its own. This measures CPU. Then the CPU of
+eight different pages open; they alternate, each in a database of its own. This measures CPU. Then the CPU of
 one sample of the statistics that maintenance keeps, over all jobs of a run, and how long it takes until an open page
 shows a change, which is to be less than 2 s. Takes 6 minutes.
 """

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import time
 from uuid import uuid4
 
 import psycopg
@@ -11,11 +12,13 @@ from worker_helpers import TIMEOUT
 
 import trioboss
 from trioboss.actors import lag_monitor
-from trioboss.events import LoopBlocked
 
 
 async def handle(job):
     pass
+
+
+block_loop = time.sleep  # as a handler should not do
 
 
 def read_info(dsn):
@@ -47,8 +50,8 @@ async def test_a_blocked_event_loop_is_written_to_the_rows_of_its_workers(boss, 
     monkeypatch.setattr(lag_monitor, "_INTERVAL", 0.05)
     await boss.create_queue("q")
     await boss.work("q", handle)
-    for seconds in (1.5, 2.5, 1.25):
-        boss._runtime.reporter.report(LoopBlocked(seconds))
+    for seconds in (1.5, 2.5, 0.15):
+        boss._runtime._lags.add(seconds)
     with trio.fail_after(30):
         while True:
             if "lag" in read_info(boss.dsn):
@@ -56,6 +59,25 @@ async def test_a_blocked_event_loop_is_written_to_the_rows_of_its_workers(boss, 
             await trio.sleep(0.05)
 
     assert read_info(boss.dsn)["lag"] == 2.5
+
+
+async def test_a_handler_that_blocks_the_event_loop_for_less_than_a_second_is_seen_by_operators(
+    boss, monkeypatch
+):
+    monkeypatch.setattr(lag_monitor, "_INTERVAL", 0.05)
+    await boss.create_queue("q")
+
+    async def block(job):
+        while "lag" not in read_info(boss.dsn):
+            block_loop(0.3)
+            await trio.lowlevel.checkpoint()
+
+    await boss.work("q", block)
+    id = await boss.send("q")
+    with trio.fail_after(60):
+        await boss.wait_for("q", id)
+
+    assert read_info(boss.dsn)["lag"] >= 0.1
 
 
 async def test_a_worker_that_registers_while_its_boss_reconnects_is_found_by_the_new_session(boss):

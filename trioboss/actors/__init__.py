@@ -28,7 +28,7 @@ maintenance  rescues leases and prunes, for all bosses, in the one that leads
 scheduler    fires the ticks of schedules
 followers    notifies the followers of a job when it is claimed
 monitor      counts jobs by state
-lag_monitor  keeps how long handlers have blocked the event loop
+lag_monitor  keeps how late the event loop was, because handlers blocked it
 reporter     the stream of events
 actor        what every actor is built on: the doorbell that wakes it, the supervisor that restarts it
 clock        the time of the database

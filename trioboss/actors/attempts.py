@@ -16,6 +16,7 @@ import attrs
 import trio
 
 from trioboss.actors.actor import Doorbell
+from trioboss.actors.lag_monitor import Lags
 from trioboss.actors.ports import WorkPort
 from trioboss.actors.reporter import Reporter
 from trioboss.errors import DatabaseUnavailable
@@ -215,6 +216,7 @@ def by_queue(attempts: Iterable[Running]) -> dict[str, list[Lease]]:
 class LeaseWatchers:
     """Starts a heartbeat for each job that lasts, also while it waits in the buffer."""
 
+    _lags: Lags = attrs.field(factory=Lags)
     _waiting: deque[tuple[float, set[Running]]] = attrs.field(factory=deque, init=False)
     """The attempts of each claim that have not ended, with the time when they get heartbeats, in order."""
     _count: int = attrs.field(default=0, init=False)
@@ -235,7 +237,8 @@ class LeaseWatchers:
             rung = await self._bell.wait_until(due)
             now = trio.current_time()
             # A timer fires late only if no task could run in between: a handler did not reach a checkpoint.
-            if (lag := now - due) > _LAG:
+            self._lags.add(lag := now - due)
+            if lag > _LAG:
                 reporter.report(LoopBlocked(lag))
             if rung:
                 continue  # the next due time has changed

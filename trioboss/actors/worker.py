@@ -16,6 +16,7 @@ from trioboss.actors.clock import wall_time
 from trioboss.actors.dispatcher import Dispatcher, DispatcherStatistics
 from trioboss.actors.followers import Followers
 from trioboss.actors.handlers import HandlerStack, make_stack, open_asyncio
+from trioboss.actors.lag_monitor import Lags
 from trioboss.actors.lease_checker import LeaseChecker
 from trioboss.actors.leased_job import CallSettings, LeasedJob
 from trioboss.actors.ports import Registration, WorkPort
@@ -62,6 +63,7 @@ class Worker:
     _reporter: Reporter
     _busy: BusyNotifier
     _followers: Followers | None = None
+    _lags: Lags = attrs.field(factory=Lags)
 
     slots: Slots = attrs.field(init=False)
     lease_checker: LeaseChecker = attrs.field(init=False)
@@ -76,7 +78,7 @@ class Worker:
     _stack: HandlerStack = attrs.field(init=False)
     _renewer: Renewer = attrs.field(init=False)
     _bulk_poller: BulkPoller = attrs.field(init=False)
-    _lease_watchers: LeaseWatchers = attrs.field(factory=LeaseWatchers, init=False)
+    _lease_watchers: LeaseWatchers = attrs.field(init=False)
     _dispatching: Supervisor | None = attrs.field(default=None, init=False)
     _services: Supervisor | None = attrs.field(default=None, init=False)
     _stop: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -95,6 +97,7 @@ class Worker:
 
     def __attrs_post_init__(self) -> None:
         self._stack = self._make_stack()
+        self._lease_watchers = LeaseWatchers(self._lags)
         self.slots = Slots(self.settings.slots, self._stack, self._lease_watchers, self._reporter)
         self.lease_checker = LeaseChecker(self._port, self._reporter)
         self._renewer = Renewer(self._port, self._reporter)

@@ -11,7 +11,7 @@ import trio
 from trioboss.actors.actor import Supervisor, SupervisorStatistics
 from trioboss.actors.clock import DatabaseClock
 from trioboss.actors.followers import Followers
-from trioboss.actors.lag_monitor import LagMonitor
+from trioboss.actors.lag_monitor import LagMonitor, Lags
 from trioboss.actors.listener import Listener, ListenerStatistics
 from trioboss.actors.maintenance import Maintenance, MaintenanceStatistics
 from trioboss.actors.monitor import Monitor
@@ -88,6 +88,7 @@ class Runtime:
     scheduler: Scheduler | None = attrs.field(default=None, init=False)
     _supervisor: Supervisor = attrs.field(init=False)
     _followers: Followers = attrs.field(init=False)
+    _lags: Lags = attrs.field(factory=Lags, init=False)
     _stopping: bool = attrs.field(default=False, init=False)
     unsettled: int = attrs.field(default=0, init=False)
     _workers_ended: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -128,7 +129,7 @@ class Runtime:
         self._supervisor.start("queue list", self._follow_queues)
         self._supervisor.start("wip", self._report_wip)
         self._supervisor.start("followers", self._followers.run)
-        self._supervisor.start("loop lag", LagMonitor(self.adapter, self.reporter).run)
+        self._supervisor.start("loop lag", LagMonitor(self.adapter, self.reporter, self._lags).run)
         if (interval := self.settings.monitor_interval) is not None:
             self._supervisor.start("monitor", Monitor(self.adapter, self.reporter, interval).run)
         if self.maintenance is not None:
@@ -138,7 +139,9 @@ class Runtime:
 
     async def work(self, settings: WorkerSettings) -> Worker:
         """Start a worker, and return once it is notified of new jobs."""
-        worker = Worker(uuid4(), settings, self.adapter, self.reporter, self._busy, self._followers)
+        worker = Worker(
+            uuid4(), settings, self.adapter, self.reporter, self._busy, self._followers, self._lags
+        )
         # Before the worker claims: without a listener it would wait for notifications that cannot arrive.
         await self.listener.wait_listening()
         await self._work.start(self._run_worker, worker)
