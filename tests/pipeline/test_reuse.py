@@ -86,7 +86,7 @@ def compare(spark, dsn, steps, make_known):
                 assert collected(step.build(ours, view)) == collected(step.build(known, known))
 
 
-@settings(max_examples=settings().max_examples // 12, suppress_health_check=list(HealthCheck))
+@settings(max_examples=settings().max_examples // 20, suppress_health_check=list(HealthCheck))
 @given(steps=steps())
 def test_every_shape_of_query_has_the_rows_of_the_table_as_it_is(spark, dsn, steps):
     compare(spark, dsn, steps, known_rows)
