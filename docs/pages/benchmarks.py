@@ -136,6 +136,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "versions": _versions,
     "peers": _peers,
     "drains": partial(_select, "peers", "T3", (0, 1, 2, 3, 4, 5)),
+    "profile": partial(_select, "profile", "Where one job's time goes", (0, 1, 2), notes=True),
+    "compare": partial(_select, "compare", "New/old", (0, 2, 3, 4, 5)),
     "latency": partial(_select, "latency", "Latency, ms", (0, 2, 4), notes=True),
     "growth": partial(_select, "growth", "Growth", (0, 1, 2, 3, 4), row="1,000,000 jobs"),
     "old_transaction": partial(
