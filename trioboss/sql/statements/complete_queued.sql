@@ -15,5 +15,5 @@ WITH terms AS MATERIALIZED (
 ),
 \ir fragments/archive_done.sql
 ,
-\ir fragments/completion_jobs.sql
+\ir fragments/completion_jobs.sql ended=ended outcome='completed'
 SELECT id FROM ended;

@@ -13,7 +13,7 @@ WITH terms AS MATERIALIZED (
 ),
 \ir fragments/archive_done.sql
 ,
-\ir fragments/completion_jobs.sql
+\ir fragments/completion_jobs.sql ended=ended outcome='completed'
 SELECT e.id, false AS declined,
 \ir fragments/cancel_handlers.sql
 FROM terms t LEFT JOIN ended e ON true;

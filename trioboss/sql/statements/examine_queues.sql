@@ -4,7 +4,9 @@
 -- many keys are blocked. Reads at most 1000 jobs of a queue.
 SELECT q.name, q.policy, q.paused, coalesce(f.due, 0) AS due, coalesce(f.age, 0)::float8 AS age,
        (SELECT count(*) FROM trioboss.worker w
-        WHERE w.gone_since IS NULL AND q.name LIKE replace(replace(w.queue, '_', '\_'), '*', '%')) AS workers,
+        WHERE w.gone_since IS NULL AND
+\ir fragments/is_served.sql queue=q.name pattern=w.queue
+       ) AS workers,
        coalesce(f.keys, 0) AS keys, coalesce(f.dead_letters, 0) AS dead_letters,
        (SELECT count(*) FROM trioboss.live_job j
         WHERE j.queue = q.name AND

@@ -33,7 +33,8 @@ JOIN trioboss.queue q ON q.name = j.queue
 CROSS JOIN LATERAL (
     SELECT count(*) AS workers, count(*) FILTER (WHERE s.connected) AS connected, max(s.seen_on) FILTER (WHERE NOT s.connected) AS seen_on,
            sum(s.slots) FILTER (WHERE s.connected)::bigint AS slots, sum(s.running) FILTER (WHERE s.connected)::bigint AS running
-    FROM serving s WHERE j.queue LIKE replace(replace(s.queue, '_', '\_'), '*', '%')
+    FROM serving s WHERE
+\ir fragments/is_served.sql queue=j.queue pattern=s.queue
 ) s
 LEFT JOIN serving m ON m.id = j.worker
 LEFT JOIN LATERAL (

@@ -46,14 +46,9 @@ WITH terms AS MATERIALIZED (
     FROM failed f CROSS JOIN terms t JOIN trioboss.queue d ON d.name = f.dead_letter
     ORDER BY f.seq
     ON CONFLICT DO NOTHING
-), copied AS (
-    INSERT INTO trioboss.live_job (queue, data, created_on, start_after)
-    SELECT q.name, trioboss.completion_of(f.id, f.queue, f.data, 'failed', f.output, f.created_on, f.started_on,
-                                          f.ended_on, f.retry_count), f.ended_on, f.ended_on
-    FROM failed f, trioboss.queue q
-    WHERE q.name = '__state__completed__' || :queue
-    ORDER BY f.seq
-), remembered AS (
+),
+\ir fragments/completion_jobs.sql ended=failed outcome='failed'
+, remembered AS (
     INSERT INTO trioboss.attempt (job_id, queue, key, attempt, worker, started_on, ended_on, outcome, error)
     SELECT id, queue, key, attempt, worker, started_on, ended_on, failed_as, output FROM failed
 )

@@ -16,7 +16,9 @@ CROSS JOIN LATERAL (
                ) h) n
 ) r
 WHERE NOT q.paused AND r.since < c.now - interval '1 hour'
-  AND EXISTS (SELECT FROM trioboss.worker w WHERE q.name LIKE replace(replace(w.queue, '_', '\_'), '*', '%'))
+  AND EXISTS (SELECT FROM trioboss.worker w WHERE
+\ir fragments/is_served.sql queue=q.name pattern=w.queue
+  )
 UNION ALL
 SELECT NULL, 'old_snapshot', s.pid, s.xact_start, extract(epoch FROM clock_timestamp() - s.xact_start)::float8
 FROM pg_stat_activity s

@@ -18,7 +18,8 @@ CROSS JOIN LATERAL (
     ) o ON o.owner = w.backlog
 ) b
 CROSS JOIN LATERAL (
-    SELECT EXISTS (SELECT FROM trioboss.worker w WHERE w.gone_since IS NULL
-                   AND q.name LIKE replace(replace(w.queue, '_', '\_'), '*', '%')) AS served
+    SELECT EXISTS (SELECT FROM trioboss.worker w WHERE w.gone_since IS NULL AND
+\ir fragments/is_served.sql queue=q.name pattern=w.queue
+    ) AS served
 ) s
 ORDER BY q.name;

@@ -4,7 +4,9 @@
 -- not counted.
 SELECT q.name, q.policy, q.paused, b.waiting, b.deferred, b.active, b.oldest_age, i.live + i.ended AS sent,
        (SELECT count(*) FROM trioboss.worker w
-        WHERE w.gone_since IS NULL AND q.name LIKE replace(replace(w.queue, '_', '\_'), '*', '%')) AS workers
+        WHERE w.gone_since IS NULL AND
+\ir fragments/is_served.sql queue=q.name pattern=w.queue
+       ) AS workers
 FROM trioboss.queue q
 CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE w.readiness < 'active' AND w.start_after <= statement_timestamp()) AS waiting,

@@ -7,4 +7,6 @@ SELECT count(*), count(*) FILTER (WHERE
 \ir fragments/is_connected.sql
        )
 FROM (SELECT * FROM trioboss.worker w WHERE w.gone_since IS NULL
-        AND (:serving::text IS NULL OR :serving LIKE replace(replace(w.queue, '_', '\_'), '*', '%')) LIMIT :most::bigint) w;
+        AND (:serving::text IS NULL OR
+\ir fragments/is_served.sql queue=:serving pattern=w.queue
+        ) LIMIT :most::bigint) w;

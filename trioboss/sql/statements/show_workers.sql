@@ -15,7 +15,9 @@ SELECT w.id, w.boss, w.name, w.queue, w.started_on,
 FROM (
     SELECT * FROM trioboss.worker w
     WHERE (:after_name::text IS NULL OR (w.name, w.queue, w.id) > (:after_name, :after_queue::text, :after_id::uuid))
-      AND (:serving::text IS NULL OR :serving LIKE replace(replace(w.queue, '_', '\_'), '*', '%'))
+      AND (:serving::text IS NULL OR
+\ir fragments/is_served.sql queue=:serving pattern=w.queue
+      )
       AND (:worker::uuid IS NULL OR w.id = :worker)
     ORDER BY w.name, w.queue, w.id LIMIT :limit::bigint
 ) w
