@@ -10,6 +10,7 @@ from tests.chaos.harness.history import (
 )
 from tests.chaos.history_builders import (
     CANCEL,
+    COPY,
     QUEUES,
     RESUME,
     A,
@@ -22,11 +23,13 @@ from tests.chaos.history_builders import (
     a_kill,
     a_memory,
     a_priority,
+    a_refusal,
     a_run,
     a_schedule,
     an_early_failure,
     an_exit,
     change,
+    change_last_send,
     change_row,
     change_send,
     completed,
@@ -41,7 +44,12 @@ GOOD = {
     "a rerun after a kill": a_run(),
     "jobs of a key in order": a_key(start(A), start(B, at=3.0), ended=2.0),
     "a failure with its dead letter job": a_failure(a_dead_letter()),
-    "a send refused by a policy": History(QUEUES, [send(A, answer="refused")]),
+    "a send refused by a policy": a_refusal("short"),
+    "a send refused by send_once": a_refusal(method="send_once"),
+    "a send refused in a slot of a throttle": a_refusal(ended=0.5, slot=5.0, method="send_throttled"),
+    "a send without a key refused beside a strange row": a_refusal(
+        "short", ended=0.5, faults=[Fault("strange_rows", 0.1, 0.2)]
+    ),
     "a send of unknown outcome without a job": History(QUEUES, [send(A, answer="unknown")]),
     "a send of unknown outcome with its job": attrs.evolve(a_run(), sends=[send(A, answer="unknown")]),
     "a lease that was lost with a crash of the server": attrs.evolve(
@@ -80,6 +88,7 @@ GOOD = {
     ),
     "a worker that could not start": an_exit(75, Fault("restart", 3.0, 4.0)),
     "memory that grows at first": a_memory(50, 80, 100, 100, 105, 100, 110, 100),
+    "memory that large jobs take and give back": a_memory(60, 62, 63, 63, 63, 72, 86, 64),
     "a short run": a_memory(50, 100),
     "a lease that was given back by a worker that stopped": attrs.evolve(
         a_run(),
@@ -250,6 +259,35 @@ FORGED = {
     "a job is cancelled although the cancellation was refused": (
         "disobeyed",
         a_cancellation("cancelled", attrs.evolve(CANCEL, answer="refused")),
+    ),
+    "a send was refused by a queue without a policy": ("refused", a_refusal()),
+    "a send was refused, and the other job had ended": ("refused", a_refusal("exclusive", ended=0.5)),
+    "a send was refused, and the other job has another key": ("refused", a_refusal("short", key="k")),
+    "a send was refused by send_once, and the other job is none of it": (
+        "refused",
+        change_last_send(a_refusal(), method="send_once"),
+    ),
+    "a send was refused, and the slot of the throttle was free": (
+        "refused",
+        a_refusal(ended=0.5, slot=0.2, method="send_throttled"),
+    ),
+    "a send with a key was refused beside a strange row": (
+        "refused",
+        change_last_send(a_refusal("short", ended=0.5, faults=[Fault("strange_rows", 0.1, 0.2)]), key="k"),
+    ),
+    "a handler of a dead letter job got other data": (
+        "altered",
+        change(
+            a_failure(a_dead_letter()), starts=[*a_failure().starts, attrs.evolve(start(COPY), checksum=7)]
+        ),
+    ),
+    "the job of a tick started before it was due": (
+        "early",
+        a_schedule(5.0, after=-1.0),
+    ),
+    "the job of a tick started late": (
+        "late",
+        a_schedule(5.0, after=20.0),
     ),
     "a job was resumed and is cancelled": ("disobeyed", a_cancellation("cancelled", CANCEL, RESUME)),
     "a handler got other data": ("altered", change_send(RUN, checksum=7)),

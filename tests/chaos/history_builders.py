@@ -1,5 +1,7 @@
 """Builders of small histories of chaos runs: one fact each, and changes of it."""
 
+from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 import attrs
@@ -139,12 +141,14 @@ CANCEL = Change(A, "cancel", 2.9, 3.0, "ok")
 RESUME = Change(A, "resume", 4.0, 4.1, "ok")
 
 
-def a_schedule(*dues: float) -> History:
-    """The ticks of a schedule, each with its completed job."""
+def a_schedule(*dues: float, after: float = 0.1) -> History:
+    """The ticks of a schedule, each with its completed job, which started so many seconds after it was due."""
     ids = [UUID(int=100 + number) for number in range(len(dues))]
-    starts = [start(id) for id in ids]
+    starts = [start(id, at=due + after, ended=due + after + 0.5) for id, due in zip(ids, dues, strict=True)]
     ticks = [Tick(id, due) for id, due in zip(ids, dues, strict=True)]
-    return History(QUEUES, starts=starts, rows=[completed(each) for each in starts], ticks=ticks)
+    return History(
+        QUEUES, starts=starts, rows=[completed(each, at=each.leased_on + 1.0) for each in starts], ticks=ticks
+    )
 
 
 def an_early_failure(
@@ -172,6 +176,21 @@ def a_priority(leased: float, *faults: Fault) -> History:
     return History(QUEUES, sends, starts, rows=rows, faults=list(faults))
 
 
+def a_refusal(
+    queue: str = "plain",
+    *,
+    ended: float = 3.0,
+    key: str | None = None,
+    faults: Sequence[Fault] = (),
+    **more: Any,
+) -> History:
+    """A was sent at 0 and has ended; B was refused at 1."""
+    first = start(A, at=0.2, ended=0.3)
+    sends = [send(A, queue, answered=0.1, **more), send(B, queue, key, "refused", answered=1.1, **more)]
+    sends[1] = attrs.evolve(sends[1], invoked=1.0)
+    return History(QUEUES, sends, [first], rows=[completed(first, queue, at=ended)], faults=list(faults))
+
+
 def a_memory(*megabytes: float) -> History:
     """The memory of one worker, each size for a tenth of the run."""
     sizes = [size for size in megabytes for _ in range(10)]
@@ -192,3 +211,7 @@ def change_row(history: History, **changes) -> History:
 
 def change_send(history: History, **changes) -> History:
     return attrs.evolve(history, sends=[attrs.evolve(history.sends[0], **changes), *history.sends[1:]])
+
+
+def change_last_send(history: History, **changes) -> History:
+    return attrs.evolve(history, sends=[*history.sends[:-1], attrs.evolve(history.sends[-1], **changes)])

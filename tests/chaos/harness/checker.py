@@ -9,7 +9,8 @@ disobeyed       a cancelled job that was not, or one that is cancelled although 
 out_of_order    jobs that started against the order of their commits, or of their priorities
 overlapped      two leases of one key at the same time, where the policy allows one
 over_limit      two jobs where a policy, send_once, send_singleton or a throttle allows one
-early           a deferred job that started before its time
+refused         a send that got no job, although no other job was in its way
+early           a deferred job, or one of a schedule, that started before its time
 late            a job that started too late, or a worker that stopped too late, and no other fault is the reason
 gave_up         a worker process that ended by itself
 leaked          a worker process whose memory grew
@@ -20,7 +21,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from statistics import median
 from uuid import UUID
 
 import attrs
@@ -30,6 +30,7 @@ from tests.chaos.harness.history import Change, EndedAttempt, History, JobRow, S
 from tests.chaos.harness.lateness import find_early, find_late
 from tests.chaos.harness.limits import find_over_limit
 from tests.chaos.harness.ordering import find_out_of_order, find_overlapped
+from tests.chaos.harness.refusals import find_refused
 
 __all__ = ["CHECKS", "CheckResult", "check"]
 
@@ -159,6 +160,7 @@ def _is_own(kept: JobRow | EndedAttempt, owner: Start | None) -> bool:
 
 def find_altered(history: History) -> Iterator[str]:
     sums = {send.id: send.checksum for send in history.sends}
+    sums |= {row.id: sums[row.source_id] for row in history.rows if row.source_id in sums}
     for start in history.starts:
         if sums.get(start.id, start.checksum) != start.checksum:
             yield f"{start.token} got other data for {start.id} than was sent"
@@ -186,19 +188,21 @@ def find_disobeyed(history: History) -> Iterator[str]:
 
 
 def find_leaked(history: History) -> Iterator[str]:
-    """Compare the second quarter of the run with the last one: pools and caches are filled by then."""
+    """Compare the second quarter of the run with the last one: pools and caches are filled by then. The least of each:
+    what is leaked stays, and what jobs of several megabytes leave unused comes and goes.
+    """
     for process in dict.fromkeys(each.process for each in history.memory):
         sizes = [each.megabytes for each in history.memory if each.process == process]
         quarter = len(sizes) // 4
         if quarter < _FEWEST_SIZES:
             continue
-        before, after = median(sizes[quarter : 2 * quarter]), median(sizes[-quarter:])
+        before, after = min(sizes[quarter : 2 * quarter]), min(sizes[-quarter:])
         if after > before * _GROWTH + _FLUCTUATION:
             yield f"the memory of {process} grew from {before:.0f} MB to {after:.0f} MB"
 
 
 _FEWEST_SIZES = 10  # of a quarter
-_GROWTH, _FLUCTUATION = 1.1, 5.0  # megabytes: what jobs of several megabytes leave unused
+_GROWTH, _FLUCTUATION = 1.1, 5.0  # megabytes
 _NEVER = Change(UUID(int=0), "never", math.inf, math.inf, "refused")
 
 CHECKS: dict[str, Find] = {
@@ -211,6 +215,7 @@ CHECKS: dict[str, Find] = {
     "out_of_order": find_out_of_order,
     "overlapped": find_overlapped,
     "over_limit": find_over_limit,
+    "refused": find_refused,
     "early": find_early,
     "late": find_late,
     "gave_up": find_gave_up,

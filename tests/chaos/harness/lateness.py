@@ -1,7 +1,9 @@
 """Checks of times. A time is judged only where no other fault can be the reason of a delay."""
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator
+from uuid import UUID
 
 from tests.chaos.harness.explaining import CLOCKS
 from tests.chaos.harness.history import Fault, History, Start
@@ -24,16 +26,24 @@ def find_early(history: History) -> Iterator[str]:
         waited = firsts.get(send.id, float("inf")) - send.invoked
         if send.after and waited < send.after - CLOCKS:
             yield f"{send.id} was leased after {waited:.2f} s, and was deferred by {send.after:g}"
+    for tick in history.ticks:
+        if firsts.get(tick.id, float("inf")) < tick.due - CLOCKS:
+            yield f"{tick.id} was leased before {tick.due:.2f}, when its tick was due"
 
 
 def find_late(history: History) -> Iterator[str]:
     faults = [fault for fault in history.faults if fault.kind not in _HARMLESS]
+    killed = [
+        fault
+        for fault in faults
+        if fault.kind in ("kill", "poison") and _is_alone(fault, faults, _TAKEN_OVER)
+    ]
+    yield from _taken_over_late(killed, history)
     for fault in faults:
-        if fault.kind in ("kill", "poison") and _is_alone(fault, faults, _TAKEN_OVER):
-            yield from _taken_over_late(fault, history)
-        elif fault.kind == "term" and _is_alone(fault, faults, _STOPPED):
+        if fault.kind == "term" and _is_alone(fault, faults, _STOPPED):
             yield from _stopped_late(fault)
     yield from _started_late(history, faults)
+    yield from _ticked_late(history, faults)
 
 
 def _stopped_late(term: Fault) -> Iterator[str]:
@@ -50,26 +60,27 @@ def _is_alone(fault: Fault, faults: list[Fault], seconds: float) -> bool:
     )
 
 
-def _taken_over_late(kill: Fault, history: History) -> Iterator[str]:
-    """Find jobs of a killed worker that did not run elsewhere in time. Jobs whose key may be held up are not judged."""
-    ends = {row.id: row.ended_on for row in history.rows}
-    queues = {row.id: row.queue for row in history.rows}
+def _taken_over_late(kills: list[Fault], history: History) -> Iterator[str]:
+    """Find jobs of killed workers that did not run elsewhere in time. Jobs whose key may be held up are not judged."""
+    rows = {row.id: row for row in history.rows}
+    starts: defaultdict[UUID, list[Start]] = defaultdict(list)
+    broken_off: defaultdict[str, list[Start]] = defaultdict(list)
     for start in history.starts:
-        if start.process != kill.target or start.ended is not None or not -QUIET < start.at - kill.at <= 0:
-            continue
-        rules = history.rules(queues.get(start.id, ""))
-        if rules.one_at_a_time:
-            continue
-        taken = _next_start(start, history)
-        seen = [at for at in (taken, ends.get(start.id)) if at is not None]
-        after = min(seen) - kill.at if seen else float("inf")
-        if after > _TAKEN_OVER + rules.retry_delay:
-            yield f"{start.id} ran {after:.1f} s after {kill.target} was killed"
-
-
-def _next_start(start: Start, history: History) -> float | None:
-    later = (other.at for other in history.starts if other.id == start.id and other.at > start.at)
-    return min(later, default=None)
+        starts[start.id].append(start)
+        if start.ended is None:
+            broken_off[start.process].append(start)
+    for kill in kills:
+        for start in broken_off[kill.target or ""]:
+            row = rows.get(start.id)
+            rules = history.rules("" if row is None else row.queue)
+            if rules.one_at_a_time or not -QUIET < start.at - kill.at <= 0:
+                continue
+            seen = [other.at for other in starts[start.id] if other.at > start.at]
+            if row is not None and row.ended_on is not None:
+                seen.append(row.ended_on)
+            after = min(seen, default=float("inf")) - kill.at
+            if after > _TAKEN_OVER + rules.retry_delay:
+                yield f"{start.id} ran {after:.1f} s after {kill.target} was killed"
 
 
 def _started_late(history: History, faults: list[Fault]) -> Iterator[str]:
@@ -94,6 +105,17 @@ def _started_late(history: History, faults: list[Fault]) -> Iterator[str]:
         waited = firsts.get(send.id, float("inf")) - ready
         if waited > _STARTED:
             yield f"{send.id} in {send.queue} waited for {waited:.1f} s, and nothing was broken"
+
+
+def _ticked_late(history: History, faults: list[Fault]) -> Iterator[str]:
+    """Find jobs of a schedule that were late while nothing was broken. Few others are there, so they need not wait."""
+    firsts = history.first_leases()
+    starts, ends = _quiet_times(faults)
+    for tick in history.ticks:
+        place = bisect_right(starts, tick.due) - 1
+        waited = firsts.get(tick.id, float("inf")) - tick.due
+        if place >= 0 and ends[place] >= tick.due + _STARTED < tick.due + waited:
+            yield f"{tick.id} of the tick at {tick.due:.0f} waited for {waited:.1f} s, and nothing was broken"
 
 
 def _quiet_times(faults: list[Fault]) -> tuple[list[float], list[float]]:

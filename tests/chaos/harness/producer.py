@@ -126,13 +126,14 @@ def main() -> None:
     handle_commands(lambda command: None)
     plan = Plan(**spec["plan"])
     journal = Journal(spec["folder"], f"producer-{spec['number']}")
-    sends = list(plan.sends(spec["number"]))
+    number = len(range(spec["number"], plan.jobs, plan.producers))
     began = time.monotonic()
     with open_boss(spec["dsn"]) as boss:
         producer = Producer(boss, journal)
         emit("ready")
-        for place, planned in enumerate(sends):
-            due = began + plan.seconds * place / len(sends)
+        # One at a time: the jobs of a long run have gigabytes of data.
+        for place, planned in enumerate(plan.sends(spec["number"])):
+            due = began + plan.seconds * place / number
             time.sleep(max(0.0, due - time.monotonic()))
             producer.send(planned)
     emit("done")
