@@ -129,6 +129,12 @@ async def test_a_schedule_is_for_the_queue_below_it(app, boss):
     )
 
 
+@pytest.mark.parametrize("label", ["", 5])
+def test_a_label_that_is_none_is_refused(label):
+    with pytest.raises(trioboss.UsageError, match=f"label: {label!r} is not a label"):
+        trioboss.App(label=label)
+
+
 def test_a_schedule_without_a_worker_is_refused(app):
     with pytest.raises(trioboss.UsageError, match=r"put @app\.schedule above @app\.worker"):
         app.schedule("0 3 * * *")(lambda job: None)

@@ -331,8 +331,34 @@ async def test_a_failure_names_the_key_that_it_blocks(boss):
     assert {failure.queue: failure.blocked_key for failure in failures} == {"orders": "k", "mail": None}
 
 
-async def test_a_listener_without_a_kind_is_refused(boss):
-    with pytest.raises(
-        trioboss.UsageError, match=r"name the kinds of events, as in boss\.listen\(callback, Job"
-    ):
-        boss.listen(print)
+@pytest.mark.parametrize(
+    ("kinds", "problem"),
+    [
+        ((), r"name the kinds of events, as in boss\.listen\(callback, JobFailed\)"),
+        (("JobFailed",), "'JobFailed' is not a class of events"),
+        ((trioboss.Job,), "Job.* is not a class of events"),
+        ((trioboss.Event,), r"call events\(\) without one"),
+    ],
+)
+async def test_kinds_of_which_there_is_no_event_are_refused(boss, kinds, problem):
+    with pytest.raises(trioboss.UsageError, match=problem):
+        boss.listen(print, *kinds)
+    if kinds:
+        with pytest.raises(trioboss.UsageError, match=problem):
+            boss.events(*kinds)
+
+
+async def test_a_listener_gets_the_events_that_are_made_only_for_their_readers(boss):
+    created, counted = [], trio.Event()
+    boss.listen(created.append, trioboss.JobCreated)
+    boss.listen(lambda event: counted.set(), trioboss.Wip)
+
+    async def handle(job):
+        pass
+
+    await boss.work("short", handle)
+    id = await boss.send("short")
+    with trio.fail_after(TIMEOUT):
+        await counted.wait()
+
+    assert [event.id for event in created] == [id]

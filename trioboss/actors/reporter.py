@@ -77,15 +77,17 @@ class Reporter:
         """Whether an event of this kind has a reader. If not, it need not be made."""
         is_read = self._read.get(kind)
         if is_read is None:
-            is_read = any(kind in kinds for _, kinds in self._listeners)
-            is_read = is_read or any(each.includes(kind) for each in self._subscribers)
-            self._read[kind] = is_read
+            is_read = self._read[kind] = self._is_read(kind)
         return is_read or self.logger.isEnabledFor(_LEVELS.get(kind, logging.DEBUG))
+
+    def _is_read(self, kind: type[Event]) -> bool:
+        listened = any(kind in kinds for _, kinds in self._listeners)
+        return listened or any(each.includes(kind) for each in self._subscribers)
 
     def listen(self, callback: Callable[[Any], object], *kinds: type[Event]) -> None:
         """Call a function with every event of these kinds, at once, in the task that reports it."""
         self._listeners.append((callback, kinds))
-        self._read.clear()
+        self._update_readers()
 
     def report(self, event: Event) -> None:
         """Pass an event on."""
@@ -140,8 +142,8 @@ class Reporter:
 
     def _update_readers(self) -> None:
         self._read.clear()
-        self.has_created_reader = any(each.includes(events.JobCreated) for each in self._subscribers)
-        if any(each.includes(kind) for each in self._subscribers for kind in _ON_DEMAND):
+        self.has_created_reader = self._is_read(events.JobCreated)
+        if any(map(self._is_read, _ON_DEMAND)):
             self._demanded.set()
         elif self._demanded.is_set():
             self._demanded = trio.Event()

@@ -16,7 +16,7 @@ from trioboss.api.running_job import AsyncioJob, D, RunningJob, ThreadJob
 from trioboss.api.tasks import Task
 from trioboss.api.working import MiddlewareT
 from trioboss.errors import UsageError
-from trioboss.model.check import check_key, check_name, shown
+from trioboss.model.check import check_name, shown
 from trioboss.model.decoding import Decoder, make_decoder
 from trioboss.model.deployment import Declaration, DeclaredQueue, DeclaredSchedule
 from trioboss.model.job import SendOptions
@@ -58,7 +58,9 @@ class ScheduleDeclaration:
 
 
 def _check_label(label: object) -> str | None:
-    return None if label is None else check_key("label", label)
+    if label is not None and (not isinstance(label, str) or not label):
+        raise UsageError(f"label: {shown(label)} is not a label: use a text that is not empty")
+    return label
 
 
 @checks_keywords

@@ -3,7 +3,7 @@
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 from uuid import UUID, uuid4
 
 import attrs
@@ -14,7 +14,7 @@ from trioboss.api.base import ApiBase
 from trioboss.errors import DatabaseUnavailable, JobNotFound, UsageError
 from trioboss.events import Event
 from trioboss.model.answers import JobUpdate
-from trioboss.model.check import check_duration, check_name, check_uuid
+from trioboss.model.check import check_duration, check_name, check_uuid, shown
 from trioboss.model.job import Duration, Job
 from trioboss.postgres.executor import execute
 from trioboss.postgres.operation import Batch, Operation
@@ -153,7 +153,7 @@ class WaitingMixin(ApiBase):
         Some are made only for readers that name their kind: JobCreated.
         """
         self._check_open()
-        return self._runtime.reporter.subscribe(*kinds)
+        return self._runtime.reporter.subscribe(*_check_kinds(kinds))
 
     @overload
     def listen(self, callback: Callable[[Event], object], *kinds: type[Event]) -> None: ...
@@ -176,7 +176,19 @@ class WaitingMixin(ApiBase):
         self._check_open()
         if not kinds:
             raise UsageError("kinds: name the kinds of events, as in boss.listen(callback, JobFailed)")
-        self._runtime.reporter.listen(callback, *kinds)
+        self._runtime.reporter.listen(callback, *_check_kinds(kinds))
+
+
+def _check_kinds(kinds: tuple[object, ...]) -> tuple[type[Event], ...]:
+    """Raise UsageError for a kind of which there is no event: its reader would wait for ever."""
+    for kind in kinds:
+        if not isinstance(kind, type) or not issubclass(kind, Event):
+            raise UsageError(f"kinds: {shown(kind)} is not a class of events, as trioboss.JobFailed is")
+        if kind is Event:
+            raise UsageError(
+                "kinds: Event is the base of all: name the kinds; for all call events() without one"
+            )
+    return cast("tuple[type[Event], ...]", kinds)
 
 
 def _check_sent(id: UUID | str | None) -> UUID:
