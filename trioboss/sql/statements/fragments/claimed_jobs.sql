@@ -1,6 +1,6 @@
--- The answer of a claim: a row about the claim, and a row for each claimed job; each with null in the columns of the other.
--- `revision` is null if there is no such queue. `took` is how long the statement ran, in seconds: a dispatcher begins after
--- its last position if that is long.
+-- The answer of a claim: a row about the claim, and a row for each claimed job; each with null in the columns of the
+-- other. `revision` is null if there is no such queue. `took` is how long the statement ran, in seconds: a dispatcher
+-- begins after its last position if that is long.
 SELECT NULL AS revision, NULL AS started_on, NULL AS again, NULL AS more_after, NULL AS left_seq, NULL AS took,
        id, attempt, retry_count, priority, seq, created_on, start_after, key, options, data, notes
 FROM claimed
