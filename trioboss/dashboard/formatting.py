@@ -63,7 +63,7 @@ def short_count(number: int, limit: int = COUNT_LIMIT) -> Markup:
 
 def more_than(number: int) -> Markup:
     """A count that has stopped, for a place among numbers."""
-    return Markup(f'<small class="over">more than</small> {number:,}')
+    return Markup(f'<small class="over">more than </small>{number:,}')
 
 
 def show_time(instant: datetime | None, style: str = "full") -> Markup:
