@@ -136,7 +136,7 @@ def test_top_without_a_terminal_is_plain_text(run, queue):
     code, printed, errors = run("top")
 
     assert (code, errors) == (0, "")
-    assert re.match(r"trioboss top   [\d:]+   q quits   \S+ on \S+", printed)
+    assert re.match(r"trioboss top   [\d:]+   \S+ on \S+", printed)
     assert "SyncBoss" not in printed
     assert "\x1b" not in printed
     assert re.search(r"mail +standard +0 +0 +0", printed)

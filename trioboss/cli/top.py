@@ -147,7 +147,8 @@ class _List:
 def _draw(boss: SyncBoss, last: _Sample, now: _Sample, height: int | None = None) -> list[str]:
     """The lines of a view. Where the screen has fewer lines, each list gets its share of them."""
     database = f"{describe_database(boss.dsn)}, schema {boss.schema}"
-    lines = [f"trioboss top   {datetime.now():%H:%M:%S}   q quits   {database}"]
+    keys = "" if height is None else "q quits   "  # without a screen nobody can type
+    lines = [f"trioboss top   {datetime.now():%H:%M:%S}   {keys}{database}"]
     lists = _collect(last, now)
     most = [len(each.rows) for each in lists]
     if height is not None:
