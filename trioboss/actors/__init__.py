@@ -13,6 +13,7 @@ listener     receives notifications, keeps the presence of the boss, polls now a
 router       passes notifications on to workers, completion waiters and services
 worker       one `work` call: slots, dispatchers, and the order in which they stop
 worker_settings  the arguments of `work`
+worker_statistics  what a worker does and has done, in numbers
 dispatcher   one queue: claims jobs and settles their outcomes, as its machine decides
 completer    the outcomes of one queue that wait to be settled
 slots        runs jobs in a fixed number of long-lived tasks, with a buffer in front of them

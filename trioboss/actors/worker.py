@@ -12,8 +12,7 @@ import trio
 from trioboss.actors.actor import Supervisor
 from trioboss.actors.attempts import LeaseWatchers, Renewer
 from trioboss.actors.bulk_poller import BULK_THRESHOLD, BulkPoller
-from trioboss.actors.clock import wall_time
-from trioboss.actors.dispatcher import Dispatcher, DispatcherStatistics
+from trioboss.actors.dispatcher import Dispatcher
 from trioboss.actors.followers import Followers
 from trioboss.actors.handlers import HandlerStack, make_stack, open_asyncio
 from trioboss.actors.lag_monitor import Lags
@@ -23,6 +22,8 @@ from trioboss.actors.ports import Registration, WorkPort
 from trioboss.actors.reporter import Reporter
 from trioboss.actors.slots import Slots
 from trioboss.actors.worker_settings import WorkerSettings as WorkerSettings
+from trioboss.actors.worker_statistics import WorkerStatistics as WorkerStatistics
+from trioboss.actors.worker_statistics import count_restarts, describe_wip
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, QueueWarning, WorkerWip
 from trioboss.machines.attempt import CancelReason
@@ -36,21 +37,6 @@ _STUCK_AFTER = 1.0  # seconds that a cancelled handler has to end
 # attempts whose handlers are given up can be settled, too.
 _LAST_SETTLING = 1.6
 _SHORTEST_SETTLING = 0.3  # seconds for what is left after that
-
-
-@attrs.frozen
-class WorkerStatistics:
-    """The present state of a worker, and the work that its dispatchers have done."""
-
-    id: UUID
-    queue: str
-    running: int
-    stopping: bool
-    dispatchers: tuple[DispatcherStatistics, ...]
-    restarts: dict[str, int]
-    """How often each of its actors crashed and was restarted."""
-    longest: tuple[str, UUID, float] | None = None
-    """The job that has been running for longest: its queue, its id, and for how many seconds."""
 
 
 @attrs.define(eq=False)
@@ -359,30 +345,10 @@ class Worker:
     def wip(self) -> WorkerWip:
         """Its work in progress."""
         completers = [dispatcher.completer for dispatcher in self.dispatchers.values()]
-        ended = [each.last_ended for each in completers if each.last_ended is not None]
-        last = max(ended, key=lambda running: running.ended_at, default=None)
-        attempts = [*self.slots.running, *ended]
-        error, error_at = max(
-            (each.last_error for each in completers if each.last_error is not None),
-            key=lambda found: found[1],
-            default=(None, None),
-        )
-        return WorkerWip(
-            self.id,
-            self.settings.queue,
-            "stopping" if self._stop.is_set() else "active" if self.slots.running else "idle",
-            len(self.slots.running),
-            sum(completer.completed for completer in completers),
-            sum(completer.failed for completer in completers),
-            self.settings.name,
-            self.settings.options,
-            wall_time(self._created_at),
-            wall_time(max((d.claimed_at for d in self.dispatchers.values() if d.claimed_at), default=None)),
-            wall_time(max((each.started_at for each in attempts if each.started_at), default=None)),
-            None if last is None else wall_time(last.ended_at),
-            None if last is None else last.ran,
-            error,
-            wall_time(error_at),
+        claims = [each.claimed_at for each in self.dispatchers.values() if each.claimed_at]
+        stopping = self._stop.is_set()
+        return describe_wip(
+            self.id, self.settings, stopping, self._created_at, completers, self.slots.running, claims
         )
 
     def statistics(self) -> WorkerStatistics:
@@ -393,12 +359,6 @@ class Worker:
             len(self.slots.running),
             self._stop.is_set(),
             tuple(dispatcher.statistics() for dispatcher in self.dispatchers.values()),
-            {
-                name: count
-                for supervisor in (self._services, self._dispatching)
-                if supervisor is not None
-                for name, count in supervisor.statistics().restarts.items()
-                if count
-            },
+            count_restarts([each for each in (self._services, self._dispatching) if each is not None]),
             self.slots.find_longest(),
         )
