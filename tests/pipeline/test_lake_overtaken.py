@@ -79,6 +79,7 @@ def test_an_export_overtaken_before_any_step_loses_and_doubles_nothing(overtake)
     assert ExportFenced in errors
 
 
+# The fourth step of an export is the commit of its batch, and the fifth moves the first file.
 @pytest.mark.parametrize(
     ("first", "second"),
     [((4, 5), range(1, 9)), pytest.param(range(1, 17), range(1, 26), marks=pytest.mark.soak)],
