@@ -60,10 +60,10 @@ def needed_rights(schema: str, kind: str) -> list[Right]:
 def _read_grant(rights: str, kind: str | None, objects: str) -> Iterator[Right]:
     for name in _COMMA.split(objects):
         for right in _COMMA.split(rights):
-            word, _, columns = right.partition("(")
+            privilege, _, columns = right.partition("(")
             for column in columns.rstrip(") \n").split(",") if columns else [""]:
                 plain = name.strip().strip('"') if kind == "SCHEMA" else name.strip()
-                yield Right((kind or "table").lower(), plain, column.strip(), word.strip())
+                yield Right((kind or "table").lower(), plain, column.strip(), privilege.strip())
 
 
 def _rights(name: str, schema: str) -> str:

@@ -26,8 +26,8 @@ WITH read AS MATERIALIZED (
                                                                          AND 1 PRECEDING), 0) >= :bytes::bigint AS is_over
     FROM (SELECT j.*, :error::text IS NOT NULL
                       OR (j.readiness = 'ended' AND (:since::timestamptz IS NOT NULL OR :until::timestamptz IS NOT NULL)) AS by_notes,
-                 CASE WHEN j.readiness = 'active' THEN 'active' WHEN j.readiness = 'ended' THEN 'failed'
-                      WHEN j.attempt > 0 THEN 'retry' ELSE 'created' END AS state
+\ir fragments/live_state.sql
+                 AS state
           FROM read j) j
     WHERE (:state IS NULL OR :state IN (j.state, j.readiness::text) OR (:state = 'queued' AND j.readiness < 'active'))
       AND (:within::text IS NULL OR :within IN (j.state, j.readiness::text) OR (:within = 'queued' AND j.readiness < 'active')
