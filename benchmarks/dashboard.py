@@ -144,7 +144,7 @@ def _alternating_table(figures: list[tuple[bool, dict[str, float]]], report: Rep
         f"{len(figures)} phases of {_PHASE:.0f} s, each with people compared with the two beside it",
         f"jobs a second change by {handled[0]:+.1%}, p99 by {p99[0]:+.1%} ({p99[1]:+.1%} to {p99[2]:+.1%}): "
         f"less than {_MOST_CHANGE:.0%} is {'' if is_met else 'NOT '}met"
-        + ("" if is_sure == is_met else ", but not outside the interval"),
+        + ("" if is_sure == is_met else "; the interval reaches beyond it"),
         *report.noise.notes(),
     ]
     return table
