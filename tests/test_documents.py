@@ -142,6 +142,22 @@ def test_a_decision_is_a_page_of_four_parts(decision):
     assert f"({decision.name})" in index
 
 
+QUESTIONS = re.findall(
+    r"^\d+\. \*\*.*?(?=^\d+\. \*\*|\Z)",
+    (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## Ten questions")[2],
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def test_there_are_ten_questions():
+    assert len(QUESTIONS) == 10
+
+
+@pytest.mark.parametrize("answer", QUESTIONS, ids=lambda answer: answer.partition(".")[0])
+def test_an_answer_names_at_most_five_files(answer):
+    assert len(set(re.findall(r"[\w/-]+\.(?:py|sql|md)\b", answer))) <= 5
+
+
 MUTANTS = tomllib.loads((ROOT / "tests" / "mutants" / "mutants.toml").read_text("utf-8"))
 LONG_NAME = re.compile(r"`([a-z_]+(?:-[a-z_]+){2,})`")
 
