@@ -71,7 +71,7 @@ _CHANCY = Package("chancy", ("chancy==0.26.0", "psycopg[binary,pool]>=3.3"))
 _PG_BOSS = Package("pg-boss", ("pg-boss@12.38.0", "pg@8"), "npm", overrides={"rrule-temporal": "2.2.7"})
 _GRAPHILE = Package("graphile-worker", ("graphile-worker@0.18.0", "pg@8"), "npm")
 
-_BATCHED = {"concurrency": 10, "prefetch": 1000}
+_BATCHED = {"concurrency": 10, "prefetch": 2000}  # as many as graphile-worker's local queue has below
 
 CATALOGUE: tuple[Peer, ...] = (
     Peer("trioboss", "trioboss", None, {"concurrency": 10}, {"concurrency": 10}, False, "jobs"),
