@@ -1,7 +1,7 @@
 """Decides what the dispatcher of one queue does next: claim, settle, recover leases, wait, or stop."""
 
 import math
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import attrs
 
@@ -34,7 +34,10 @@ _FIRST_DELAY, _LONGEST_DELAY = 0.1, 10.0  # seconds between statements while the
 _SLOW_CLAIM, _SLOW_JOB = 0.002, 0.00004  # seconds
 _ONWARD = 4.0
 
+_MOST_REQUESTS = 8  # claims that are kept, for when they come again
+
 _S = TypeVar("_S", bound=DatabaseCommand)
+_Terms: TypeAlias = tuple[int, bool, bool | None, bool, Position | None]
 
 _NOTHING_PENDING = Pending()
 _WAIT_FOR_RING = Wait(math.inf)
@@ -58,7 +61,7 @@ class DispatchMachine:
     """
 
     _request: ClaimRequest = attrs.field(factory=ClaimRequest)
-    """The last claim, or what all claims have in common, before the first."""
+    """What all claims have in common."""
     may_have_jobs: bool = True
     """There may be jobs that no claim has tried to take."""
     due_unknown: bool = True
@@ -97,6 +100,7 @@ class DispatchMachine:
     infinity: all of them do.
     """
     _position: Position | None = None
+    _requests: dict[_Terms, ClaimRequest] = attrs.field(factory=dict)
 
     @property
     def is_claiming(self) -> bool:
@@ -244,18 +248,22 @@ class DispatchMachine:
     def _next_request(
         self, limit: int, *, promote_due: bool, idle: bool | None, find_next_due: bool
     ) -> ClaimRequest:
-        kept, terms = self._request, (limit, promote_due, idle, find_next_due, self._position)
-        # The same object as long as nothing changes: the store keeps the statements that it has made of it.
-        if (kept.limit, kept.promote_due, kept.idle, kept.find_next_due, kept.after) != terms:
-            self._request = attrs.evolve(
-                kept,
+        terms = (limit, promote_due, idle, find_next_due, self._position)
+        # The same objects as long as few of them alternate: to make one takes as long as all other decisions, and the
+        # store keeps the statements that it has made of it.
+        request = self._requests.get(terms)
+        if request is None:
+            if len(self._requests) == _MOST_REQUESTS:
+                self._requests.clear()
+            request = self._requests[terms] = attrs.evolve(
+                self._request,
                 limit=limit,
                 promote_due=promote_due,
                 idle=idle,
                 find_next_due=find_next_due,
                 after=self._position,
             )
-        return self._request
+        return request
 
     def _go_back(self) -> None:
         """Let the next claim begin at the beginning."""

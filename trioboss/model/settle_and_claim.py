@@ -27,7 +27,7 @@ class Position:
         return (-self.priority, self.seq) < (-other.priority, other.seq)
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)  # the store finds the statements of a claim by its request
 class ClaimRequest:
     """A claim: the jobs that it may take, the worker that gets them, and what else it does. A worker's dispatcher fills
     in the latter from claim to claim (machines/dispatch.py).

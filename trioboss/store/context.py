@@ -43,8 +43,8 @@ class Context:
     """For tests: the time that statements use. None: the clock of the database."""
     busy: BusyNotifier = attrs.field(factory=BusyNotifier, init=False)
     """Decides when this boss notifies the leader that it has jobs. Its clock is that of the caller."""
-    claims: dict[str, tuple[object, tuple[BoundStatement, ...]]] = attrs.field(factory=dict, init=False)
-    """The statements of the last claim of each queue, with the request they were made for."""
+    claims: dict[str, dict[object, tuple[BoundStatement, ...]]] = attrs.field(factory=dict, init=False)
+    """The statements of the last claims of each queue, by the terms they were made for."""
     _notifications: dict[tuple[str, bool], BoundStatement] = attrs.field(factory=dict, init=False)
     _queues: dict[str, Queue] = attrs.field(factory=dict, init=False)
 
