@@ -155,5 +155,7 @@ async def test_a_job_runs_through_the_functions_of_the_reading_list_and_no_other
             await boss.create_queue("jobs")
         jobs = await trace_jobs(server, listed, 3)
 
-    # A single job may run through more: it opens a connection, for instance.
-    assert set.intersection(*jobs) == set(listed) | set(re.findall(r"`(trioboss/[\w/]+\.py)`", GROUND))
+    # A single job may run through more: it opens a connection, for instance. On a busy machine all of them may have a
+    # timer that is late.
+    busy = {"trioboss/actors/lag_monitor.py"}
+    assert set.intersection(*jobs) - busy == set(listed) | set(re.findall(r"`(trioboss/[\w/]+\.py)`", GROUND))
