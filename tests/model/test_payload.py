@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import trioboss
 from trioboss import PayloadError
 from trioboss.model.described_error import describe_error
 from trioboss.model.payload import encode
@@ -179,6 +180,12 @@ def test_an_exception_is_described_by_name_message_and_stack():
     assert described["message"] == "no such address"
     assert "Traceback" in described["stack"]
     assert "raise error" in described["stack"]
+
+
+def test_an_attribute_that_is_a_tuple_is_kept_as_a_list():
+    described = json.loads(describe_error(trioboss.QueueInUse("dead", ["orders", "mail"])))
+
+    assert (described["queue"], described["users"]) == ("dead", ["orders", "mail"])
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,8 @@ def _attributes(error: BaseException) -> Iterator[tuple[str, Any]]:
     """The public attributes that JSON can hold, until they are too many."""
     left = _ATTRIBUTES_BYTES
     for name, value in _public(error):
+        if type(value) is tuple:
+            value = list(value)  # as JSON has it; data of jobs must be exact, a description need not
         if is_large(value):
             continue
         try:
