@@ -79,6 +79,7 @@ GOOD = {
     "a job that was cancelled and resumed": a_cancellation("completed", CANCEL, RESUME, leased=5.0),
     "a job that may be cancelled": a_cancellation("completed", attrs.evolve(CANCEL, answer="unknown")),
     "a schedule": a_schedule(1.0, 2.0, 3.0),
+    "a tick before any worker had started": a_schedule(5.0, after=20.0),
     "a retry without a place": an_early_failure(),
     "priorities": a_priority(2.0),
     "a priority after a crash": a_priority(9.0, Fault("restart", 4.0, 5.0)),
@@ -88,6 +89,7 @@ GOOD = {
     ),
     "a worker that could not start": an_exit(75, Fault("restart", 3.0, 4.0)),
     "memory that grows at first": a_memory(50, 80, 100, 100, 105, 100, 110, 100),
+    "memory of a worker that a job has killed": a_memory(50, 52, 52, 52, 9, 52, 52, 53, 53, 53, 53, 53),
     "memory that large jobs take and give back": a_memory(60, 62, 63, 63, 63, 72, 86, 64),
     "a short run": a_memory(50, 100),
     "a lease that was given back by a worker that stopped": attrs.evolve(
@@ -287,7 +289,7 @@ FORGED = {
     ),
     "the job of a tick started late": (
         "late",
-        a_schedule(5.0, after=20.0),
+        change(a_schedule(5.0, after=20.0), starts=[start(A), *a_schedule(5.0, after=20.0).starts]),
     ),
     "a job was resumed and is cancelled": ("disobeyed", a_cancellation("cancelled", CANCEL, RESUME)),
     "a handler got other data": ("altered", change_send(RUN, checksum=7)),

@@ -21,6 +21,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
+from statistics import median
 from uuid import UUID
 
 import attrs
@@ -188,15 +189,15 @@ def find_disobeyed(history: History) -> Iterator[str]:
 
 
 def find_leaked(history: History) -> Iterator[str]:
-    """Compare the second quarter of the run with the last one: pools and caches are filled by then. The least of each:
-    what is leaked stays, and what jobs of several megabytes leave unused comes and goes.
+    """Compare the second quarter of the run with the last one: pools and caches are filled by then. The least of the
+    last counts: what is leaked stays, and what jobs of several megabytes leave unused is given back.
     """
     for process in dict.fromkeys(each.process for each in history.memory):
         sizes = [each.megabytes for each in history.memory if each.process == process]
         quarter = len(sizes) // 4
         if quarter < _FEWEST_SIZES:
             continue
-        before, after = min(sizes[quarter : 2 * quarter]), min(sizes[-quarter:])
+        before, after = median(sizes[quarter : 2 * quarter]), min(sizes[-quarter:])
         if after > before * _GROWTH + _FLUCTUATION:
             yield f"the memory of {process} grew from {before:.0f} MB to {after:.0f} MB"
 

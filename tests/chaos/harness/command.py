@@ -77,7 +77,7 @@ def _parse(arguments: Sequence[str]) -> tuple[Plan, Path]:
         "--soak",
         type=float,
         metavar="SECONDS",
-        help="steady load, 300 jobs a second, with a fault every ten seconds",
+        help="steady load, 300 jobs a second, on three cores, with faults in the first half of each minute",
     )
     parser.add_argument("--seed", type=int, default=1, help="decides jobs and faults (default: 1)")
     for size, text in _SIZES.items():

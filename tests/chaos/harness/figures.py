@@ -7,6 +7,7 @@ from uuid import UUID
 
 from tests.chaos.harness.explaining import REASONS, explains
 from tests.chaos.harness.history import History, Start
+from tests.chaos.harness.lateness import judged_seconds
 
 __all__ = ["count", "count_by_fault"]
 
@@ -48,6 +49,7 @@ def count(history: History) -> dict[str, float]:
         "seconds from kill to the next start, median": _share(recoveries, 0.5),
         "seconds from kill to the next start, 99 %": _share(recoveries, 0.99),
         **_memory(history),
+        "seconds in which the start of a job was judged": judged_seconds(history),
         "worker processes of another version": history.other_versions,
         **{f"fault: {kind}": number for kind, number in sorted(faults.items())},
     }

@@ -8,7 +8,7 @@ from uuid import UUID
 from tests.chaos.harness.explaining import CLOCKS
 from tests.chaos.harness.history import Fault, History, Start
 
-__all__ = ["QUIET", "find_early", "find_late"]
+__all__ = ["QUIET", "find_early", "find_late", "judged_seconds"]
 
 _TAKEN_OVER = (
     10.0  # seconds in which the jobs of a killed worker run elsewhere (P7), besides their retry delay
@@ -31,8 +31,17 @@ def find_early(history: History) -> Iterator[str]:
             yield f"{tick.id} was leased before {tick.due:.2f}, when its tick was due"
 
 
+def judged_seconds(history: History) -> float:
+    """Return for how long nothing was broken, nor just had been: only then is it judged when a job starts."""
+    if not history.starts:
+        return 0.0
+    first, last = history.starts[0].at, max(start.at for start in history.starts)
+    starts, ends = _quiet_times(_harmful(history))
+    return sum(max(0.0, min(end, last) - max(start, first)) for start, end in zip(starts, ends, strict=True))
+
+
 def find_late(history: History) -> Iterator[str]:
-    faults = [fault for fault in history.faults if fault.kind not in _HARMLESS]
+    faults = _harmful(history)
     killed = [
         fault
         for fault in faults
@@ -44,6 +53,10 @@ def find_late(history: History) -> Iterator[str]:
             yield from _stopped_late(fault)
     yield from _started_late(history, faults)
     yield from _ticked_late(history, faults)
+
+
+def _harmful(history: History) -> list[Fault]:
+    return [fault for fault in history.faults if fault.kind not in _HARMLESS]
 
 
 def _stopped_late(term: Fault) -> Iterator[str]:
@@ -111,7 +124,10 @@ def _ticked_late(history: History, faults: list[Fault]) -> Iterator[str]:
     """Find jobs of a schedule that were late while nothing was broken. Few others are there, so they need not wait."""
     firsts = history.first_leases()
     starts, ends = _quiet_times(faults)
+    working = min((start.at for start in history.starts), default=float("inf"))
     for tick in history.ticks:
+        if tick.due < working:
+            continue  # the workers were still starting
         place = bisect_right(starts, tick.due) - 1
         waited = firsts.get(tick.id, float("inf")) - tick.due
         if place >= 0 and ends[place] >= tick.due + _STARTED < tick.due + waited:

@@ -49,13 +49,13 @@ class Nemesis(ServerFaults):
     producer_proxies: list[Proxy]
     """The proxies of the producers; each worker has its own."""
 
-    async def cause(self, kinds: list[str], seconds: float) -> None:
-        """Cause all faults, spread over a time. Most kinds last for a while, so faults overlap."""
+    async def cause(self, kinds: list[str], times: list[float]) -> None:
+        """Cause all faults, each at its time. Most kinds last for a while, so faults overlap."""
         await self._pick_worker()
         began = trio.current_time()
         async with trio.open_nursery() as nursery:
-            for place, kind in enumerate(kinds):
-                await trio.sleep_until(began + seconds * place / len(kinds))
+            for kind, due in zip(kinds, times, strict=True):
+                await trio.sleep_until(began + due)
                 fault: Callable[[], Awaitable[None]] = getattr(self, kind)
                 if kind in ("kill", "restart", "failover"):
                     await fault()
@@ -242,7 +242,7 @@ async def _run(
             for worker in workers:
                 nursery.start_soon(worker.run_forever)
             emit("ready", producers=[way for _, way in ways])
-            nursery.start_soon(nemesis.cause, plan.faults(), plan.seconds)
+            nursery.start_soon(nemesis.cause, plan.faults(), plan.fault_times())
             nursery.start_soon(nemesis.cause_each, kinds)
             nursery.start_soon(nemesis.measure_memory)
             nursery.start_soon(nemesis.sample_load)

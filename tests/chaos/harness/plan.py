@@ -69,6 +69,8 @@ class Plan:
     """How often each other fault happens."""
     seconds: float = 300.0
     """The time over which sends and faults are spread."""
+    rest: float = 0.0
+    """Seconds without a new fault at the end of each minute, so that times are judged all along a long run."""
     calm: int = 5
     """Faults at the end, each alone, so that times and reasons can be judged sharply."""
     workers: int = 4
@@ -151,6 +153,13 @@ class Plan:
             "output": sizes[1],
         }
 
+    def fault_times(self) -> list[float]:
+        """Return when each of the faults begins, in seconds: spread over the minutes, without their rests."""
+        number, busy = len(self.faults()), 60.0 - self.rest
+        minutes = self.seconds / 60.0
+        times = (divmod(minutes * place / number, 1.0) for place in range(number))
+        return [60.0 * minute + busy * share for minute, share in times]
+
     def faults(self) -> list[str]:
         """Return the kinds of the faults, in their order."""
         kinds = ["kill"] * self.kills + ["stop"] * self.stops + ["restart"] * self.restarts
@@ -176,7 +185,7 @@ QUICK = Plan(
 
 
 def soak(seconds: float, jobs_per_second: float = 300.0) -> Plan:
-    """Return the plan of a long run under steady load, with a fault about every ten seconds."""
+    """Return the plan of a long run under steady load, with faults in the first part of each minute."""
 
     def every(interval: float) -> int:
         return max(1, int(seconds / interval))
@@ -192,6 +201,7 @@ def soak(seconds: float, jobs_per_second: float = 300.0) -> Plan:
         others=every(300),
         producers=12,
         steady=1,
+        rest=35.0,
         long=0.02,
         large=0.001,
         disk=2 + jobs // 500_000,
