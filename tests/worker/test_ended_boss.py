@@ -95,10 +95,16 @@ async def test_a_block_of_an_ended_boss_that_was_made_before_its_end_raises(dsn,
 
 async def call(method):
     """Call a method with what it requires."""
+    await enter(method(*required(method)))
+
+
+def required(method):
+    """Values for the arguments that a method requires."""
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(method).parameters.values()
-    required = [each.name for each in parameters if each.kind in positional and each.default is each.empty]
-    await enter(method(*[VALUES[name] for name in required]))
+    return [
+        VALUES[each.name] for each in parameters if each.kind in positional and each.default is each.empty
+    ]
 
 
 async def enter(answer):
@@ -156,8 +162,22 @@ async def test_a_handler_can_use_its_boss_until_it_has_ended(dsn):
         assert sync_boss.get_queue_size("q2") == 1
 
 
-def test_a_closed_sync_boss_raises(dsn):
-    with trioboss.SyncBoss(dsn, migrate=False) as boss:
-        pass
+SYNC_MEMORY_ONLY = {"close", "dsn", "schema"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    sorted(name for name in dir(trioboss.SyncBoss) if name[0] != "_" and name not in SYNC_MEMORY_ONLY),
+)
+def test_every_method_of_a_closed_sync_boss_raises(name):
+    boss = trioboss.SyncBoss("host=/nowhere")
+    boss.close()
+    method = getattr(boss, name)
     with pytest.raises(trioboss.BossClosed, match="this SyncBoss is closed"):
-        boss.send("q")
+        enter_blocking(method(*required(method)))
+
+
+def enter_blocking(answer):
+    """Enter an answer that is a context manager."""
+    if hasattr(answer, "__enter__"):
+        answer.__enter__()
