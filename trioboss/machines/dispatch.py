@@ -61,7 +61,7 @@ class DispatchMachine:
     """
 
     _request: ClaimRequest = attrs.field(factory=ClaimRequest)
-    """What all claims have in common."""
+    """The values that all claims have in common."""
     may_have_jobs: bool = True
     """There may be jobs that no claim has tried to take."""
     due_unknown: bool = True
