@@ -29,6 +29,13 @@ def test_a_journal_survives_the_death_of_its_writer(tmp_path):
     assert numbers == list(range(len(numbers)))
 
 
+def test_a_line_that_a_kill_has_cut_off_is_left_out(tmp_path):
+    Journal(tmp_path, "killed").write("step", by=1)
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(path.read_bytes() + b'{"at": 1.0, "process": "kil')
+    assert [entry["by"] for entry in read_journals(tmp_path)] == [1]
+
+
 def test_journals_are_read_in_the_order_of_what_happened(tmp_path):
     one, other = Journal(tmp_path, "one"), Journal(tmp_path, "other")
     for journal in (one, other, one):

@@ -24,7 +24,9 @@ class Journal:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def write(self, event: str, **values: Any) -> None:
-        """Write one line by one system call, so that a kill leaves either the whole line or nothing."""
+        """Write one line by one system call. A kill may leave a part of it: a write that reaches into another page of
+        the file can end between two pages. Readers leave that part out: nothing follows what a process wrote last.
+        """
         entry = {"at": time.monotonic(), "process": self.process, "event": event, **values}
         os.write(self._file, json.dumps(entry, default=str).encode() + b"\n")
 
@@ -39,4 +41,5 @@ def entries_of(folder: Path) -> Iterator[Entry]:
     for path in folder.glob("*.jsonl"):
         with path.open("rb") as lines:
             for line in lines:
-                yield json.loads(line)
+                if line.endswith(b"\n"):
+                    yield json.loads(line)
