@@ -71,9 +71,9 @@ def reapers_of(home):
 
 
 def servers_of(home):
-    # A process that the server has just forked still has its parent's command line.
+    # A process that the server has just forked still has its parent's command line, and may be gone a moment later.
     found = [pid for pid, command in processes_of(home).items() if "/postgres -D" in command]
-    return [pid for pid in found if state_and_parent_of(pid)[1] not in found]
+    return [pid for pid in found if state_and_parent_of(pid)[1] not in (None, *found)]
 
 
 def state_and_parent_of(pid):
