@@ -218,12 +218,17 @@ def ways_to(readiness: Readiness, policy: Policy) -> list[Callable[[Subject], No
         subject.claim()
         subject.fail(delay=3600)
 
+    def admit_again(subject: Subject) -> None:
+        subject.claim()
+        subject.run(subject.sessions.store.settling.release_leases, [subject.lease])
+        admit(subject)  # one of strict FIFO is ready already
+
     keyed, fifo = policy.is_keyed, policy is Policy.KEY_STRICT_FIFO
     return {
         Readiness.DEFERRED: [defer, retry_later],
         Readiness.BLOCKED: [move],
         Readiness.WAITING: [leave] if keyed else [],
-        Readiness.READY: [admit if keyed else leave],
+        Readiness.READY: [admit, admit_again] if keyed else [leave],
         Readiness.ACTIVE: [Subject.claim],
         Readiness.ENDED: [end] if fifo else [],
     }[readiness]

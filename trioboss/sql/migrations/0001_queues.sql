@@ -57,7 +57,7 @@ EXCEPTION WHEN insufficient_privilege THEN
     RETURN false;
 END $$;
 
--- A new UUIDv7, as model/job.py makes them: its order is that of the making, to a microsecond. 48 bits are
+-- A new UUIDv7, as model/ids.py makes them: its order is that of the making, to a microsecond. 48 bits are
 -- milliseconds, the next 12 bits the fraction of one; 512/125 is 4096/1000.
 CREATE FUNCTION trioboss.make_id() RETURNS uuid
 LANGUAGE sql VOLATILE PARALLEL SAFE AS $$

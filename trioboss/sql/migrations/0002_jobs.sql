@@ -248,9 +248,11 @@ CREATE UNIQUE INDEX live_job_unique_key ON trioboss.live_job (queue, unique_key)
 CREATE DOMAIN trioboss.backlog AS text COLLATE "C" CHECK (octet_length(VALUE) <= 1010);
 
 -- Backlogs to be checked. A job that joins a backlog leaves a row here with its priority; a job that no longer owns its
--- key leaves one without. Only claims answer these rows, under the admission lock (lock_admission.sql), and admit jobs.
+-- key leaves one without. Only claims answer these rows, under the admission lock (lock_admission.sql): they admit the
+-- first job of the backlog, and delete the rows that were answered. (Rows of deleted queues are deleted unanswered.)
 -- Rows are only inserted and deleted, never updated, so no session waits for an open transaction of a sender.
--- Invariant: a backlog that has a waiting job and no owner has a row here, committed with the change that made it so.
+-- Invariant: a backlog that has a waiting job and no owner has a row here. The change that makes it so commits one, and
+-- a claim that admits no job of such a backlog leaves one.
 CREATE TABLE trioboss.backlog_check (
     seq       bigint NOT NULL DEFAULT nextval('trioboss.job_seq'),
     priority  integer,                               -- null: the owner left
@@ -382,7 +384,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 $$;
 
 -- Add a backlog check when a job stops owning its key, or when a deferred or blocked job joins a backlog, whatever
--- statement does that. (Statements that insert jobs add the checks themselves, one for all jobs of a backlog.)
+-- statement does that. (Statements that insert jobs add the checks themselves: one for each job, bulk loads one for all
+-- jobs of a backlog and a priority.)
 -- When an owner leaves, the check is added without asking whether another job waits. A job that joins at the same
 -- moment may not be visible to this transaction; and a claim may already have answered the check of that job, when the
 -- key still had its owner. Without this check nothing would admit it.
@@ -460,8 +463,10 @@ BEGIN
 END $$;
 
 -- For changes by plain SQL. The statements of trioboss set all these columns themselves, and the condition is false for
--- what they write, because a claim must not pay for a function. There is one exception: a strict FIFO job that becomes
--- deferred and keeps its key, which is a retry, fires this trigger, and the function leaves it as it is.
+-- nearly all that they write, because a claim must not pay for a function. Two kinds of jobs of strict FIFO fire this
+-- trigger, and the function leaves them as they are: one that is deferred and owns its key (retry_failed.sql,
+-- update_jobs.sql, reschedule.sql), and one that is quarantined while it is queued and owns its key
+-- (quarantine_unsound.sql).
 CREATE TRIGGER follow_readiness BEFORE UPDATE OF readiness ON trioboss.live_job FOR EACH ROW
 WHEN ((NEW.readiness = 'active') <> (NEW.expires_on IS NOT NULL)
       OR (NEW.readiness = 'ended' AND OLD.readiness <> 'active')
@@ -473,8 +478,9 @@ EXECUTE FUNCTION trioboss.follow_change();
 CREATE TRIGGER follow_key BEFORE UPDATE OF queue, key ON trioboss.live_job FOR EACH ROW
 WHEN ((OLD.queue, OLD.key) IS DISTINCT FROM (NEW.queue, NEW.key)) EXECUTE FUNCTION trioboss.follow_change();
 
--- The rank in the backlog follows a priority that plain SQL has changed. update_jobs.sql sets both, except under
--- key_strict_fifo, where the rank does not depend on it.
+-- The rank in the backlog follows a priority that plain SQL has changed. update_jobs.sql and reschedule.sql set both
+-- columns. Under key_strict_fifo the rank does not depend on the priority: there they fire this trigger, and it changes
+-- nothing.
 CREATE FUNCTION trioboss.follow_priority() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

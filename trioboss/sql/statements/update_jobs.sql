@@ -1,7 +1,7 @@
 -- Change queued jobs: those in `ids`, or with `key` the newest (`newest`), the oldest or, without `limit`, all of that
 -- key. A null parameter changes nothing; `with_data` tells null data from none. A job whose time is still to come waits
--- for it again, and one whose time has come for the next thing, as in promote_due.sql; a job that was never attempted
--- gives up its key while it is deferred. Options are merged with those that the job overrides. Returns the ids.
+-- for it again, and one whose time has come for the next thing, as in promote_due.sql. A deferred job owns no key, except
+-- under strict FIFO after an attempt. Options are merged with those that the job overrides. Returns the ids.
 WITH terms AS MATERIALIZED (
     SELECT policy, t.now, coalesce(:start_after::timestamptz, t.now + :delay::float8 * interval '1 s') AS start_after
     FROM trioboss.queue, (SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now) t
@@ -21,7 +21,8 @@ WITH terms AS MATERIALIZED (
         readiness = CASE WHEN t.start_after IS NULL OR j.readiness = 'blocked'
                            OR (t.start_after <= t.now AND j.readiness <> 'deferred') THEN j.readiness
                          ELSE trioboss.queued_readiness(t.start_after, t.now, nullif(j.backlog, j.owner)) END,
-        owner = CASE WHEN t.start_after > t.now AND j.attempt = 0 THEN NULL ELSE j.owner END,
+        owner = CASE WHEN t.start_after <= t.now OR t.start_after IS NULL THEN j.owner
+                     WHEN j.attempt > 0 THEN trioboss.kept_owner(t.policy, j.owner) END,
         options = CASE WHEN :options::jsonb IS NULL THEN j.options ELSE coalesce(j.options, '{}') || :options END
     FROM terms t
     WHERE j.queue = :queue AND j.id = ANY (ARRAY (SELECT id FROM picked)) AND j.readiness < 'active'
