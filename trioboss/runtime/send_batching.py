@@ -27,8 +27,9 @@ from trioboss.store import Store
 
 __all__ = ["SendBatcher"]
 
-_MAX_SENDS = 200  # in one statement
-_MAX_CHARACTERS = 1_000_000  # of data in one statement
+# In one statement, besides its first send.
+_MAX_SENDS = 200
+_MAX_CHARACTERS = 1_000_000  # of data
 _PAUSE = 0.002  # seconds after the last send ended until one counts as single
 _CANCEL_GRACE = 5.0  # seconds that a cancelled send waits for the statement that it is part of
 

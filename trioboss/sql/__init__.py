@@ -6,7 +6,8 @@ fragment stands for ``b.backlog``, because statements give their tables differen
 (``:queue``): here they become ``$1``, ``$2``, …, and psql runs what ``python -m trioboss.sql NAME`` prints, after
 ``\\set queue '''email'''``. (psql itself includes files only between statements.)
 The schema is spelled ``trioboss`` and the table of live jobs ``trioboss.live_job_common``; a boss in another schema, or
-a queue with a table of its own, gets the same text with those two names replaced. The pipeline also replaces
+a queue with a table of its own, gets the same text with those two names replaced, also where they are quoted
+(``'trioboss'`` is the channel, ``'live_job_common'`` is compared with the table that the queue has). The pipeline also replaces
 ``archive`` and ``stage_row`` by the table that a task reads or writes (pipeline/database.py), and puts the query for
 chunks of history together from names that it has checked (pipeline/query.py). Nothing else is ever spliced into SQL.
 

@@ -1,6 +1,8 @@
 -- Cancel jobs: queued ones will not run, and the worker of an active one is notified (`*cancel ID`). Its boss receives
 -- that in actors/router.py, checks the lease (actors/lease_checker.py) and cancels the handler (actors/attempts.py).
--- Their throttle slots become free. An end is never before its start, which may be later than this statement's own.
+-- The throttle slots of the jobs become free.
+-- `ended_on` is not before the start of the attempt: a claim writes clock_timestamp(), which may be later than the
+-- statement_timestamp() of a cancellation that waited for it.
 -- Returns the ids cancelled here.
 WITH cancelled AS (
     DELETE FROM trioboss.live_job_common

@@ -1,6 +1,7 @@
 -- Lease up to `limit` ready jobs of a queue to a worker, highest priority first, then in order of sending.
 -- Two claims never get the same job, and never wait for each other. A claim reads at most `limit` entries of the index,
--- besides those that other sessions have locked.
+-- besides those of jobs that other sessions have locked and, beside an old snapshot, of jobs that were claimed since
+-- (claim_onward.sql).
 -- started_on is clock_timestamp(), not statement_timestamp(): the statement may have begun before the previous attempt
 -- ended.
 -- `again`: a job was left that may be claimed at once: another session was just changing it, or the data of the others

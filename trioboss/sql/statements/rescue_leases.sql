@@ -1,17 +1,17 @@
 -- Examine all leases, in one statement. Rows, by `kind`:
---   ended    an attempt to be ended: `outcome` lost (its worker is gone, or its heartbeats stopped), expired, or
---            released (its worker has stopped and could not settle it, which is no failure of the job)
---   dead     a worker that has stopped, or is gone for `grace` seconds, so that its row can be deleted
+--   ended    an attempt to be ended: `outcome` is expired, lost or, if its worker has stopped, released
+--   dead     a worker whose row can be deleted
 --   active   how many jobs are active, and in how many seconds the first lease runs out
 --
--- A worker is gone if its session does not hold its lock, or, behind a pooler, if it was not seen for `grace` seconds.
--- The first examination that finds it gone writes `gone_since`; a later one, `grace` seconds after that, counts it as
--- dead. A boss that merely reconnects takes its lock again in the meantime and loses nothing.
+-- A worker is *gone* if its session does not hold its lock or, behind a pooler, if it was not seen for `grace` seconds.
+-- It is *dead* if it has stopped, or was found gone `grace` seconds ago (`gone_since`) and in every examination since.
+-- A lease is *silent* if its job has a heartbeat, and that long none came.
+-- A lease is *lost* if its worker is dead and has not stopped, or has no row, or if it is silent.
+-- So a boss that merely reconnects takes its lock again within the grace, and loses nothing.
 -- The locks are read from pg_locks, together with the session that holds each. To try them instead would let another
 -- session with the same lock hide a death, and the locks of many dead workers would fill the server's table of locks.
--- Unless `certain`, no worker counts as dead and no heartbeat as missed: the caller is connected for less than the
--- grace, and all bosses may have been cut off from the server before. A lease of a worker without a row is lost in any
--- case.
+-- Unless `certain`, no worker that is gone becomes dead, and no lease silent: the caller is connected for less than the
+-- grace, and all bosses may have been cut off from the server before. `gone_since` is written nevertheless.
 -- `margin` seconds are left to a worker to end an expired attempt itself.
 WITH clock AS MATERIALIZED (
     SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now

@@ -4,8 +4,9 @@
 -- Fenced as in complete.sql. `failures` maps ids to [error, delay, dead, outcome]: `delay` overrides the retry delay,
 -- `dead` skips the retries, `outcome` is what the history calls this end.
 -- A job is left to fail.sql if its retries are used up, or if another job has taken the policy slot that it would need:
--- stately allows one job of a key that waits for a retry, send_singleton one queued job. A job whose worker is gone
--- (`lost`) has not failed, and is queued again without it, as in release.sql. A job of strict FIFO keeps its key.
+-- stately allows one job of a key that waits for a retry, send_singleton one queued job. A lost job spends a retry, but
+-- needs no policy slot: if its slot is taken, it is queued without one, as in release.sql. A job of strict FIFO keeps
+-- its key.
 -- `handlers_to_cancel` as in complete.sql.
 -- Rows are locked first and updated by id, because a heartbeat since our snapshot may have moved the row.
 -- OFFSET 0: the failures are searched for each job once, and not for each column.

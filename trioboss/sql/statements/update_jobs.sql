@@ -1,7 +1,7 @@
 -- Change queued jobs: those in `ids`, or with `key` the newest (`newest`), the oldest or, without `limit`, all of that
 -- key. A null parameter changes nothing; `with_data` tells null data from none. A job whose time is still to come waits
--- for it again, and one whose time has come for the next thing, as in promote_due.sql. A deferred job owns no key, except
--- under strict FIFO after an attempt. Options are merged with those that the job overrides. Returns the ids.
+-- for it again, and one whose time has come for the next thing, as in promote_due.sql. A deferred job owns its key only
+-- under strict FIFO, after an attempt. Options are merged with those that the job overrides. Returns the ids.
 WITH terms AS MATERIALIZED (
     SELECT policy, t.now, coalesce(:start_after::timestamptz, t.now + :delay::float8 * interval '1 s') AS start_after
     FROM trioboss.queue, (SELECT coalesce(:now::timestamptz, statement_timestamp()) AS now) t

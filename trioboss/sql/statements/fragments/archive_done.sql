@@ -1,5 +1,5 @@
--- Write the jobs in `done` to the archive, with `last_notes`, and `unique_key` among them, in case the job is queued
--- again.
+-- Write the jobs in `done` to the archive. The archive has no column for `unique_key`: it goes into the notes, where
+-- fragments/revived_jobs.sql finds it if the job is queued again.
 archived AS (
     INSERT INTO trioboss.archive (
         seq, created_on, start_after, started_on, completed_on, id, worker, priority, attempt, retry_count, outcome,
