@@ -7,9 +7,10 @@ fragment stands for ``b.backlog``, because statements give their tables differen
 ``\\set queue '''email'''``. (psql itself includes files only between statements.)
 The schema is spelled ``trioboss`` and the table of live jobs ``trioboss.live_job_common``; a boss in another schema, or
 a queue with a table of its own, gets the same text with those two names replaced, also where they are quoted
-(``'trioboss'`` is the channel, ``'live_job_common'`` is compared with the table that the queue has). The pipeline also replaces
-``archive`` and ``stage_row`` by the table that a task reads or writes (pipeline/database.py), and puts the query for
-chunks of history together from names that it has checked (pipeline/query.py). Nothing else is ever spliced into SQL.
+(``'trioboss'`` is the channel, ``'live_job_common'`` is compared with the table that the queue has). The pipeline also
+replaces ``archive`` and ``stage_row`` by the table that a task reads or writes (pipeline/database.py), and puts the
+query for chunks of history together from names that it has checked (pipeline/query.py). Nothing else is ever spliced
+into SQL.
 
 plans   the migrations as SQL text, for schemas that others apply (`plans` as in pg-boss: not those of queries)
 parts   the migrations as single statements, found by the object that each makes

@@ -210,8 +210,8 @@ ALTER TABLE trioboss.live_job ALTER COLUMN notes SET STORAGE EXTERNAL;
 -- Entries of these indexes differ, except for versions of one job, which are soon dead. To look for equal ones before
 -- each split of a page, in vain, would be 13 % of a claim's instructions: hence deduplicate_items = off.
 
--- claim.sql: the jobs that can run now, in the order in which they should. What a claim reads is limited, as its
--- comment says: so its cost does not depend on how many jobs wait. poll.sql finds by it ready jobs of which no
+-- claim.sql: the jobs that can run now, in the order in which they should. The entries that a claim reads are limited,
+-- as its comment says: so its cost does not depend on how many jobs wait. poll.sql finds by it ready jobs of which no
 -- notification was received (P8).
 CREATE INDEX live_job_ready ON trioboss.live_job (queue, priority DESC, seq) WITH (deduplicate_items = off)
     WHERE readiness = 'ready';

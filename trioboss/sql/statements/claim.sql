@@ -1,12 +1,10 @@
 -- Lease up to `limit` ready jobs of a queue to a worker, highest priority first, then in order of sending.
 -- Two claims never get the same job, and never wait for each other. A claim reads at most `limit` entries of the index,
--- besides those of jobs that other sessions have locked and, beside an old snapshot, of jobs that were claimed since
--- (claim_onward.sql).
--- started_on is clock_timestamp(), not statement_timestamp(): the statement may have begun before the previous attempt
--- ended.
+-- besides those that other sessions have locked and, beside an old snapshot, those claimed since (claim_onward.sql).
+-- started_on is clock_timestamp(): the statement may have begun before the previous attempt ended.
 -- `again`: a job was left that may be claimed at once: another session was just changing it, or the data of the others
 -- was enough for one answer. find_next_due.sql finds jobs that wait for their time.
--- `async_commit`: a claim that a crash of the server loses is a job that is still ready.
+-- `async_commit`: if a crash of the server loses a claim, the job is still ready.
 WITH
 \ir fragments/lease_terms.sql
 , picked AS MATERIALIZED (

@@ -2,8 +2,8 @@
 --
 -- One row: the id, or null if the policy refused the job (the same id twice is refused like that, too).
 -- No row: the queue or the dead letter queue does not exist, or the job lacks the key that its queue requires.
--- `unique_key`: as in live_job. `notify` is for the caller's transaction: the notification
--- to the workers goes out if and when it commits; the third column is the isolation level of that transaction.
+-- `unique_key`: as in live_job. `notify` is for the caller's transaction: the notification to the workers goes out if
+-- and when it commits; the third column is the isolation level of that transaction.
 WITH
 \ir fragments/send_target.sql
 , sent AS (
