@@ -261,9 +261,18 @@ def test_redrive_leaves_the_copy_of_a_job_that_blocks_its_key_unless_it_is_force
     assert "1 job stays: the failed job that it is a copy of blocks its key" in printed
     assert "--force" in printed
     sync_boss.retry("orders", blocking[0])
-    assert sync_boss.redrive("graves") == trioboss.Redriven(0, {}, 0, 0, live=1)
+    assert sync_boss.redrive("graves") == trioboss.Redriven(0, {}, 0, 0, duplicates=1)
 
     assert run("redrive", "graves", "--yes", "--force")[:2] == (0, "1 job sent to 'orders'\n")
+
+
+def test_redrive_leaves_the_copy_of_a_job_that_was_retried_and_has_completed(run, sync_boss, blocking):
+    sync_boss.retry("orders", blocking[0])
+    sync_boss.complete("orders", sync_boss.fetch("orders"))
+
+    assert sync_boss.redrive("graves", dry_run=True) == trioboss.Redriven(0, {}, 0, 0, duplicates=1)
+    assert sync_boss.redrive("graves") == trioboss.Redriven(0, {}, 0, 0, duplicates=1)
+    assert sync_boss.redrive("graves", force=True).moved == 1
 
 
 def test_redrive_sends_the_copy_of_a_job_that_was_given_up(run, sync_boss, blocking):
@@ -322,7 +331,7 @@ def test_redrive_of_some_and_elsewhere(run, sync_boss, buried):
         "moved": 1,
         "destinations": {"elsewhere": 1},
         "unroutable": 0,
-        "live": 0,
+        "duplicates": 0,
         "refused": 0,
     }
     assert run("redrive", "graves", "--limit", "1", "--dry-run")[1] == "1 job would be sent to 'b'\n"

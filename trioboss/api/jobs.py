@@ -230,8 +230,8 @@ class JobsMixin(ApiBase):
         ``source``: only those that failed in this queue, which may be deleted by now; UnknownQueue if there is no such
         queue and no job of it. ``limit``: how many at most. ``dry_run``: only count them.
 
-        A failed job of strict FIFO stays in its queue and blocks its key, and can be retried there: its copy would be
-        the same job a second time, at the end of the key. Such copies stay, unless ``force`` is True.
+        Copies whose job blocks its key, was retried, or has completed since stay, unless ``force`` is True: the work
+        would be done twice. Two copies of a job that is deleted are both sent: delete all of them but one before.
         """
         redrive = self._store.redriving.redrive
         operation = redrive(dead_letter_queue, to, source, limit, dry_run=dry_run, force=force)

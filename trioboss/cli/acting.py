@@ -151,9 +151,9 @@ def _print_redriven(args: argparse.Namespace, result: Any, how: str) -> None:
         print(f"{stay}: the queue is gone or needs a key (--to names another one)")
     if result.refused:
         print(f"{count(result.refused, 'job', 'stays', 'stay')}: the policy of the queue refused it")
-    if result.live:
+    if result.duplicates:
         print(
-            f"{count(result.live, 'job', 'stays', 'stay')}: the failed job that it is a copy of blocks its key, or was "
-            "retried, and the work would be done twice; retry or delete that job (`trioboss blocked`), "
-            "or add --force to send the copy as well"
+            f"{count(result.duplicates, 'job', 'stays', 'stay')}: the failed job that it is a copy of blocks its key, "
+            "was retried, or has completed since, and the work would be done twice; retry or delete a job that blocks "
+            "its key (`trioboss blocked`), delete the copy of one that has completed, or add --force to send the copy"
         )

@@ -224,7 +224,10 @@ def check_queue(
         text = f"{many}, the oldest for {show_seconds(age)}, and no worker takes them"
         advice = "start a worker for it: trioboss worker MODULE:APP"
         if dead_letters == due:
-            advice = f"trioboss jobs {name} lists them, trioboss redrive {name} sends them back"
+            advice = (
+                f"trioboss jobs {name} lists them, trioboss redrive {name} --dry-run counts those that it would send "
+                "back; delete the copies of jobs that were retried and have completed"
+            )
         yield warn(text, advice)
     if due and paused:
         yield warn(f"{count(due, 'job', 'waits', 'wait')}: it is paused", f"trioboss unpause {name}")

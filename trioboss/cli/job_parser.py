@@ -68,7 +68,7 @@ def _add_changing(add: Add) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="also copies of jobs that block their key or were retried: their work is done twice",
+        help="also copies of jobs that block their key, were retried, or have completed: work is done twice",
     )
     _add_confirmation(parser)
 

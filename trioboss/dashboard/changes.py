@@ -170,7 +170,7 @@ def redrive(
                 str(change.queue), None, source, after, None, limit, committed=committed
             )
             moved, end = execute_blocking(conn, move, conn)
-            requested = moved.moved + moved.unroutable + moved.refused + moved.live
+            requested = moved.moved + moved.unroutable + moved.refused + moved.duplicates
             return RedriveChunk(_audit(store, conn, change, requested, moved.moved), moved.moved, end)
 
     return run

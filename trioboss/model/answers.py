@@ -35,8 +35,8 @@ class Redriven:
     """Jobs that stay: their queue is gone, or needs a key that they do not have."""
     refused: int
     """Jobs that stay: a policy refused them. A dry run cannot tell."""
-    live: int = 0
-    """Jobs that stay: the job of which each is a copy blocks its key, or was retried. It would run as well."""
+    duplicates: int = 0
+    """Jobs that stay: the job of which each is a copy blocks its key, was retried, or has completed since."""
 
 
 @attrs.frozen

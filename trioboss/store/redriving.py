@@ -29,8 +29,10 @@ class DeadLetterGroup:
     """The queue that redrive would send them to; None if it would leave them."""
     error: str | None
     count: int
-    live: bool = False
-    """Whether the jobs that they are copies of block their keys, or were retried: redrive leaves them."""
+    duplicate: bool = False
+    """Whether the jobs that they are copies of block their keys, were retried, or have completed since: redrive leaves
+    them.
+    """
     size: int = 0
     """Bytes of their notes, which have their errors."""
 
@@ -51,8 +53,8 @@ class RedriveOperations:
         dry_run: bool,
         force: bool = False,
     ) -> Operation[Redriven]:
-        """Send them to the queues in which they failed, or to one queue; or count them. ``force``: also copies of jobs
-        that are live.
+        """Send them to the queues in which they failed, or to one queue; or count them. ``force``: also
+        duplicates.
         """
         if limit is not None:
             check_count("limit", limit, low=1)
@@ -123,11 +125,11 @@ class RedriveOperations:
         redrive = self._context.bind("redrive", table, limit=limit, force=force, **values)
         rows = read_first((yield Batch((redrive,))))
         moved = Counter(destination for _, destination, sent, _ in rows if sent)
-        live = sum(is_live for *_, is_live in rows)
-        unroutable = sum(destination is None and not is_live for _, destination, _, is_live in rows)
+        duplicates = sum(duplicate for *_, duplicate in rows)
+        unroutable = sum(destination is None and not duplicate for _, destination, _, duplicate in rows)
         # The statement does not say which policy refused a job: it is what remains.
-        refused = len(rows) - moved.total() - unroutable - live
-        return Redriven(moved.total(), dict(moved), unroutable, refused, live), (
+        refused = len(rows) - moved.total() - unroutable - duplicates
+        return Redriven(moved.total(), dict(moved), unroutable, refused, duplicates), (
             rows[-1][0] if len(rows) == limit else None
         )
 
@@ -158,9 +160,9 @@ def _summarize(groups: list[DeadLetterGroup]) -> Redriven:
     for group in groups:
         if group.destination is not None:
             counts[group.destination] += group.count
-    unroutable = sum(group.count for group in groups if group.destination is None and not group.live)
-    live = sum(group.count for group in groups if group.live)
-    return Redriven(counts.total(), dict(counts), unroutable, 0, live)
+    unroutable = sum(group.count for group in groups if group.destination is None and not group.duplicate)
+    duplicates = sum(group.count for group in groups if group.duplicate)
+    return Redriven(counts.total(), dict(counts), unroutable, 0, duplicates)
 
 
 def _add(one: Redriven, other: Redriven) -> Redriven:
@@ -169,5 +171,5 @@ def _add(one: Redriven, other: Redriven) -> Redriven:
         dict(Counter(one.destinations) + Counter(other.destinations)),
         one.unroutable + other.unroutable,
         one.refused + other.refused,
-        one.live + other.live,
+        one.duplicates + other.duplicates,
     )

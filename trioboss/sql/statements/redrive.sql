@@ -1,20 +1,20 @@
 -- Send queued jobs of a dead letter queue back to the queues in which they failed, or to :to, oldest first: new jobs
 -- with the data, the priority and the key, and with the options that their queue has now. Each has the id of the job
 -- that failed in its notes, so that an erasure of that job finds it. Jobs whose queue is gone, or needs a key that they
--- do not have, stay, and so do jobs that a policy refuses, and copies of jobs that are still live, unless :force: those
--- block their key, or were retried, and would run as well. Goes on after the id `after`, up to `last`: ids are in
--- order, and indexed. With `committed` only jobs that were there when it was taken (show_committed.sql). With :ids only
--- those; `after` and `last` are to be around them, so that few others are read. Returns for each job: its id, its
--- queue, whether it was sent, whether its source is live.
+-- do not have, stay, and so do jobs that a policy refuses, and duplicates, unless :force: copies of jobs that block
+-- their key, were retried, or have completed since. Goes on after the id `after`, up to `last`: ids are in order, and
+-- indexed. With `committed` only jobs that were there when it was taken (show_committed.sql). With :ids only those;
+-- `after` and `last` are to be around them, so that few others are read. Returns for each job: its id, its queue,
+-- whether it was sent, whether it is a duplicate.
 WITH picked AS MATERIALIZED (
     SELECT j.id, j.priority, j.data, j.key, coalesce(n.source ->> 'id', j.id::text) AS source_id,
-           q.name AS destination, trioboss.make_id() AS new_id, s.live,
-           q.name IS NOT NULL AND (q.policy <> 'key_strict_fifo' OR j.key IS NOT NULL) AND NOT s.live AS routable
+           q.name AS destination, trioboss.make_id() AS new_id, s.duplicate,
+           q.name IS NOT NULL AND (q.policy <> 'key_strict_fifo' OR j.key IS NOT NULL) AND NOT s.duplicate AS routable
     FROM trioboss.live_job_common j
     CROSS JOIN LATERAL jsonb_to_record(j.notes) AS n (source jsonb)
     LEFT JOIN trioboss.queue q ON q.name = coalesce(:to::text, n.source ->> 'queue')
     CROSS JOIN LATERAL (
-\ir fragments/live_source.sql
+\ir fragments/is_duplicate.sql
     ) s
     WHERE j.queue = :queue::text AND j.readiness < 'active'
       AND j.id > coalesce(:after::uuid, '00000000-0000-0000-0000-000000000000')
@@ -35,4 +35,4 @@ WITH picked AS MATERIALIZED (
     DELETE FROM trioboss.live_job_common
     WHERE queue = :queue AND id = ANY (ARRAY (SELECT id FROM picked WHERE new_id IN (SELECT id FROM sent)))
 )
-SELECT id, CASE WHEN routable THEN destination END, new_id IN (SELECT id FROM sent), live FROM picked ORDER BY id;
+SELECT id, CASE WHEN routable THEN destination END, new_id IN (SELECT id FROM sent), duplicate FROM picked ORDER BY id;
