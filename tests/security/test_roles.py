@@ -7,6 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import trio
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from security_helpers import ROLES, as_role, role
 
 import trioboss
@@ -378,9 +379,55 @@ def test_a_mistake_is_one_sentence(arguments, code, printed, capsys):
     assert address.startswith("  documentation: ")
 
 
-def test_grants_to_a_role_that_does_not_exist_change_nothing(dsn, capsys):
-    assert main(["grants", "--dsn", dsn, "--reader", "nobody at all", "--apply"]) == 2
+@pytest.mark.parametrize("kind", ["reader", "admin"])
+def test_grants_to_a_role_that_does_not_exist_change_nothing(dsn, capsys, kind):
+    assert main(["grants", "--dsn", dsn, f"--{kind}", "nobody at all", "--apply"]) == 2
     assert 'role "nobody at all" does not exist: create it first' in capsys.readouterr().err
+
+
+@pytest.fixture
+def managed_dsn(server_dsn, empty_dsn):
+    """The dsn, for its owner, of an empty database: a role that may create roles, and is no superuser."""
+    with psycopg.connect(server_dsn, autocommit=True) as superuser:
+        superuser.execute("create role managed login createrole")
+        superuser.execute(f"alter database {conninfo_to_dict(empty_dsn)['dbname']} owner to managed")
+    yield make_conninfo(empty_dsn, user="managed")
+    with psycopg.connect(empty_dsn, autocommit=True) as superuser:
+        superuser.execute("reassign owned by managed to current_user")
+        for name in ("managed_web", "managed_deploy", "managed"):
+            superuser.execute(f"drop owned by {name} cascade")
+            superuser.execute(f"drop role {name}")
+
+
+def test_an_owner_of_the_database_without_superuser_hands_over_to_roles_that_it_has_created(managed_dsn):
+    with psycopg.connect(managed_dsn, autocommit=True) as owner:
+        owner.execute("create role managed_deploy login; create role managed_web login")
+    assert main(["migrate", "--dsn", managed_dsn]) == 0
+    grants = ["--admin", "managed_deploy", "--producer", "managed_web", "--apply"]
+
+    assert main(["grants", "--dsn", managed_dsn, *grants]) == 0
+    assert main(["grants", "--dsn", managed_dsn, *grants]) == 0  # also when the admin owns the schema already
+    with trioboss.SyncBoss(make_conninfo(managed_dsn, user="managed_deploy")) as admin:
+        admin.create_queue("q")
+    with trioboss.SyncBoss(make_conninfo(managed_dsn, user="managed_web"), migrate=False) as producer:
+        producer.send("q")
+
+
+def test_an_admin_that_somebody_else_has_created_is_refused_with_the_statement_that_helps(
+    managed_dsn, server_dsn, capsys
+):
+    with psycopg.connect(server_dsn, autocommit=True) as superuser:
+        superuser.execute("create role managed_deploy login; create role managed_web login")
+    assert main(["migrate", "--dsn", managed_dsn]) == 0
+    grants = ["grants", "--dsn", managed_dsn, "--admin", "managed_deploy", "--apply"]
+
+    assert main(grants) == 2
+    refusal = capsys.readouterr().err
+    assert 'as the role that has created it, run `GRANT "managed_deploy" TO` the role that you use' in refusal
+
+    with psycopg.connect(server_dsn, autocommit=True) as superuser:
+        superuser.execute('GRANT "managed_deploy" TO managed')
+    assert main(grants) == 0
 
 
 def test_a_queue_that_a_role_may_not_create_is_one_error_and_nothing_is_logged(shown_dsn, caplog):

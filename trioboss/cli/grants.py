@@ -32,5 +32,6 @@ def _apply(args: argparse.Namespace, roles: dict[str, str]) -> None:
         except Exception as error:
             if not is_role_unknown(error):
                 raise
-            raise UsageError(f"{error.args[0]}: create it first") from None
+            # Without the lines about where it happened.
+            raise UsageError(f"{str(error).splitlines()[0]}: create it first") from None
     print_error("the rights are granted")

@@ -1,6 +1,7 @@
 """How a command opens its boss: it does no maintenance, and does not migrate a server that was named."""
 
 import argparse
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -10,6 +11,12 @@ from trioboss.postgres.embedded import find_dsn
 from trioboss.postgres.errors import explain_database_error, is_permission_denied
 
 __all__ = ["Command", "exit_code", "explain", "open_sync", "with_boss"]
+
+# Before Postgres 16: must be member of, must have admin option on.
+_MEMBERSHIP = re.compile(
+    r'(?:permission denied to grant|must be able to SET|must be member of|must have admin option on) role ("[^\n]*")',
+    re.IGNORECASE,
+)
 
 Command = Callable[[SyncBoss, argparse.Namespace], int]
 
@@ -51,6 +58,8 @@ def _remedy(text: str) -> str:
     """The remedy for a missing right: the owner of the schema migrates, and gives the others their rights."""
     if "permission denied for database" in text:
         return "run `trioboss migrate` as a role that may create schemas"
+    if found := _MEMBERSHIP.search(text):
+        return f"as a superuser, or as the role that has created it, run `GRANT {found[1]} TO` the role that you use"
     if "must be owner" in text:
         return "run it as the role that owns the schema"
     if "permission denied for schema" in text:

@@ -19,8 +19,8 @@ _LONGEST = 63  # bytes of a name that Postgres keeps: it would cut a longer one,
 def grant_text(schema: str, roles: Mapping[str, str]) -> str:
     """SQL that gives database roles their rights: ``roles`` says which role is the producer, the worker, ….
 
-    Needs a transaction around it, of a superuser or the owner of the schema. It may be run again, and has to be
-    after a migration.
+    Needs a transaction around it, of a superuser or the owner of the schema; an owner that is no superuser becomes a
+    member of the admin, which it has to have created. It may be run again, and has to be after a migration.
     """
     if unknown := roles.keys() - set(ROLES):
         raise ValueError(f"roles: {min(unknown)!r} is not one of {', '.join(ROLES)}")

@@ -1,5 +1,15 @@
 -- The admin owns the schema: it migrates, and creates, changes, pauses and deletes queues. Functions that act for
 -- the owner act for it. Parts that it has already are not touched: changing hands takes an exclusive lock.
+
+-- A role that is no superuser hands over only to a role that it is a member of. Since Postgres 16 the maker of a role
+-- may make itself a member, and is none before.
+SET LOCAL grants.admin = :"role";
+DO $$
+BEGIN
+    IF NOT pg_has_role(current_setting('grants.admin'), 'USAGE') THEN
+        EXECUTE format('GRANT %I TO CURRENT_USER', current_setting('grants.admin'));
+    END IF;
+END $$;
 ALTER SCHEMA "trioboss" OWNER TO :"role";
 DO $$
 DECLARE
