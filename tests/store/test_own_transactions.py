@@ -64,8 +64,28 @@ async def test_a_call_in_a_failed_transaction_is_not_worth_repeating(boss):
             await boss.send("q", conn=conn)
 
     await boss.create_queue("q")
-    with pytest.raises(trioboss.StatementFailed, match="current transaction is aborted"):
+    with pytest.raises(trioboss.StatementFailed, match="savepoint"):
         await send_after_an_error()
+
+
+async def test_a_connection_that_is_lost_while_a_block_begins_is_an_outage(boss, monkeypatch):
+    async def begin():
+        async with boss.transaction():
+            pytest.fail("the block has begun")
+
+    ends_the_session = b"SELECT pg_terminate_backend(pg_backend_pid())"
+    monkeypatch.setattr("trioboss.api.base._RESET_SETTINGS", ends_the_session)
+    with pytest.raises(trioboss.DatabaseUnavailable):
+        await begin()
+
+
+def test_a_connection_that_is_lost_while_a_blocking_block_begins_is_an_outage(sync_boss, monkeypatch):
+    def lose(transaction):
+        raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(psycopg.Transaction, "__enter__", lose)
+    with pytest.raises(trioboss.DatabaseUnavailable), sync_boss.transaction():
+        pytest.fail("the block has begun")
 
 
 def test_a_blocking_block_says_so_too(sync_boss, database):

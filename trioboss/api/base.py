@@ -10,7 +10,7 @@ import trio
 from trioboss.errors import BossClosed
 from trioboss.postgres import Connection, Pool
 from trioboss.postgres.caller import CallerConnection, unwrap
-from trioboss.postgres.errors import refuse_aborted, translate_errors
+from trioboss.postgres.errors import refuse_aborted, translate_errors, wrap_driver_errors
 from trioboss.postgres.executor import execute, execute_in
 from trioboss.postgres.operation import Operation
 from trioboss.postgres.settings import OWN_SETTINGS
@@ -85,8 +85,9 @@ class ApiBase:
         async with self._pool.connection() as conn:
             try:
                 async with AsyncExitStack() as stack:
-                    await stack.enter_async_context(conn.transaction())
-                    await conn.execute(_RESET_SETTINGS)
+                    with wrap_driver_errors(), translate_errors(conn):
+                        await stack.enter_async_context(conn.transaction())
+                        await conn.execute(_RESET_SETTINGS)
                     yield conn
                     refuse_aborted(conn)
                     with translate_errors(conn, commits=True):

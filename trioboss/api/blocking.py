@@ -145,7 +145,8 @@ class BlockingBase:
         """A transaction on a connection of ours, whatever the version of the schema is."""
         # Not a connection of the operations: one without `conn` has to commit by itself.
         with self._borrow(self._spare, {}) as conn, ExitStack() as stack:
-            stack.enter_context(conn.transaction())
+            with wrap_driver_errors(), translate_errors(conn):
+                stack.enter_context(conn.transaction())
             yield conn
             refuse_aborted(conn)
             with translate_errors(conn, commits=True):

@@ -75,6 +75,10 @@ _DOWN = re.compile(
 )
 _UNKNOWN = re.compile(r"timeout|timed out|no answer|unreachable|No route", re.IGNORECASE)
 
+_ABORTED = (
+    "a statement of the transaction has failed: to go on after such an error, run the statement that may fail in a "
+    "savepoint (`conn.transaction()`)"
+)
 
 # The context managers are classes with lower-case names because they are used like functions. A generator with
 # @contextmanager costs about three times as much, and they are on the path of every statement.
@@ -136,6 +140,8 @@ def _translated(error: psycopg.Error) -> DatabaseUnavailable | StatementFailed:
         )
     if _is_transient(error):
         return DatabaseUnavailable(_first_line(error))
+    if is_transaction_aborted(error):
+        return StatementFailed(f"Postgres ignored a statement, because {_ABORTED}", error.sqlstate)
     return StatementFailed(f"Postgres refused a statement: {_first_line(error)}", error.sqlstate)
 
 
@@ -263,9 +269,7 @@ def refuse_aborted(connection: AnyConnection) -> None:
     """
     if connection.info.transaction_status == psycopg.pq.TransactionStatus.INERROR:
         raise StatementFailed(
-            "nothing is committed, because a statement of the transaction has failed: to go on after such an error, "
-            "run the statement in a savepoint (`conn.transaction()`)",
-            errors.InFailedSqlTransaction.sqlstate,
+            f"nothing is committed, because {_ABORTED}", errors.InFailedSqlTransaction.sqlstate
         )
 
 
