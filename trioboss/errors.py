@@ -129,7 +129,9 @@ class QueueInUse(UsageError):
 
 
 class PayloadError(UsageError):
-    """A value that JSON in Postgres would not return exactly as it was sent."""
+    """A value that JSON in Postgres would not return exactly as it was sent, or that does not fit the type that its
+    worker declares. Nothing was sent.
+    """
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}")

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar, cast, get_origin, runtime_checkable
 
 import attrs
 
-from trioboss.errors import UsageError
+from trioboss.errors import PayloadError, UsageError
 from trioboss.model.check import shown
 from trioboss.model.payload import Json
 from trioboss.model.structure import Misfit, Read, is_typed_dict, make_reader, write_value
@@ -49,13 +49,12 @@ class _StructureDecoder:
         """
         data = write_value(value)
         if isinstance(self.type, type) and not is_typed_dict(self.type) and not isinstance(value, self.type):
-            raise UsageError(f"data: {shown(value)} is not {_name(self.type)}")
+            raise PayloadError("data", f"{shown(value)} is not {_name(self.type)}")
         try:
             self._read(data)
         except Misfit as misfit:
-            raise UsageError(
-                f"data{misfit.where}: {misfit.problem}; a worker could not read {_name(self.type)} from it"
-            ) from None
+            problem = f"{misfit.problem}; a worker could not read {_name(self.type)} from it"
+            raise PayloadError(f"data{misfit.where}", problem) from None
         return cast("Json", data)
 
 
