@@ -1,4 +1,4 @@
-"""The jobs that a stopping worker waits for: reported at once, and kept up to date on a terminal.
+"""The jobs that a stopping worker waits for: kept up to date on a terminal, logged now and then elsewhere.
 
 The processes of a supervisor share one terminal. Each one reports to the supervisor, on a socket that is its standard
 input, and the supervisor keeps one line for all of them.
@@ -71,15 +71,17 @@ def _measure(boss: Boss) -> Running:
 
 
 async def report_stopping(boss: Boss, grace: float, log: LogHandler, show: Show | None) -> None:
-    """Log what the worker waits for at once, and then show it until cancelled. Without ``show``, log it again now and
-    then.
+    """Show what the worker waits for until cancelled. Without ``show``, log it now and then.
+
+    The boss itself has logged it at once, unless no job is running.
     """
     deadline = trio.current_time() + grace
 
     def write(running: Running, left: float) -> None:
         _logger.info("%s", running.describe(left))
 
-    write(_measure(boss), grace)
+    if not (running := _measure(boss)).jobs:
+        write(running, grace)
     try:
         while True:
             await trio.sleep(_REFRESH if show else _REPEAT)

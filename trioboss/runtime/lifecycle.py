@@ -1,6 +1,6 @@
 """The actors of one boss: how they are connected with each other, started and stopped."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import datetime
 from uuid import uuid4
@@ -23,6 +23,7 @@ from trioboss.errors import DatabaseUnavailable, UnknownQueue, UsageError
 from trioboss.events import ErrorEvent, JobsRecovered, Stopped, Wip
 from trioboss.machines.maintenance import BusyNotifier, MaintenanceMachine
 from trioboss.model.check import check_duration, checked
+from trioboss.model.texts import count, show_seconds
 from trioboss.postgres import Pool, PoolStatistics
 from trioboss.runtime.adapter import BossIdentity, ListenAdapter, StoreAdapter
 
@@ -189,11 +190,28 @@ class Runtime:
         workers = list(self.router.workers.values())
         for worker in workers:
             worker.stop(grace)
+        if grace > 0:
+            self._log_running([worker.statistics() for worker in workers], grace)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._hurry_after, grace)
             for worker in workers:
                 await worker.stopped.wait()
             nursery.cancel_scope.cancel()
+
+    def _log_running(self, workers: Sequence[WorkerStatistics], grace: float) -> None:
+        """Tell operators what the stop waits for, and for how long it may."""
+        running = sum(worker.running for worker in workers)
+        if not running:
+            return
+        longest = max(filter(None, (each.longest for each in workers)), key=lambda job: job[2], default=None)
+        which = "" if longest is None else f", longest {show_seconds(longest[2])}: {longest[0]} {longest[1]}"
+        self.reporter.logger.info(
+            "stopping: %s left for %s%s",
+            show_seconds(grace),
+            count(running, "running job"),
+            which,
+            extra={"worker": self.settings.worker_name},
+        )
 
     async def _hurry_after(self, grace: float) -> None:
         """Once the grace is over, a server that does not answer must not keep the program: connections are closed soon
