@@ -92,7 +92,9 @@ class LeasedJob(HandedJob, Generic[D_co]):
 
     @property
     def cancelled(self) -> CancelReason | None:
-        """Why the job was cancelled, or None."""
+        """Why trioboss has cancelled the handler, or None. It is also None where something else has cancelled it: a
+        scope of the program around the boss, for instance the lifespan of a web server.
+        """
         return self._running.reason
 
     async def extend(self, seconds: Duration) -> None:

@@ -38,7 +38,9 @@ class _WrappedJob(HandedJob, Generic[D_co]):
 
     @property
     def cancelled(self) -> CancelReason | None:
-        """Why the job was cancelled, or None."""
+        """Why trioboss has cancelled the handler, or None. It is also None where something else has cancelled it: a
+        scope of the program around the boss, for instance the lifespan of a web server.
+        """
         return self._job.cancelled
 
     def settled_manually(self, state: JobState, error: str, *, committed: bool) -> None:

@@ -40,6 +40,9 @@ class WaitingMixin(ApiBase):
     async def wait_for(self, queue: str, id: UUID | str | None, *, timeout: Duration | None = None) -> Job:
         """Wait until a job has ended, and return it. Raises TimeoutError after ``timeout`` seconds.
 
+        A job that failed or was cancelled has ended, too: it is returned, and its error is not raised. Check that
+        ``job.state`` is "completed" before you use its ``output``: that of a failed job is its error, with the stack.
+
         ``id`` is what `send` returned. None, a job that the queue's policy or a throttle refused, is a UsageError. A
         queue with ``keep_completed=False`` keeps no completed job that could be returned: JobNotFound is raised.
         """
