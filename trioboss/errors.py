@@ -167,6 +167,8 @@ class JobNotFound(TriobossError):
     ) -> None:
         named = _listed(ids) if key is None else f"with key {key!r}"
         found = f"no {wanted} job {named} in queue {queue!r}"
+        if wanted == "such":  # and not one in another state
+            found += ": it may have been deleted"
         refused = f"{found} that the queue's policy admits: another one is queued or active"
         super().__init__(refused if taken else found)
         self.queue = queue

@@ -104,16 +104,16 @@ def test_cancel_resume_retry_and_delete(run, sync_boss, queue):
         job = sync_boss.get_job_by_id(queue, id)
         return None if job is None else job.state.value
 
-    assert run("cancel", queue, str(id))[:2] == (0, "1 of 1\n")
+    assert run("cancel", queue, str(id))[:2] == (0, "1 of 1 cancelled\n")
     assert state() == "cancelled"
-    assert run("resume", queue, str(id))[:2] == (0, "1 of 1\n")
+    assert run("resume", queue, str(id))[:2] == (0, "1 of 1 resumed\n")
     assert state() == "created"
     (job,) = sync_boss.fetch(queue)
     sync_boss.fail(queue, job)
     assert state() == "failed"
-    assert run("retry", queue, str(id))[:2] == (0, "1 of 1\n")
+    assert run("retry", queue, str(id))[:2] == (0, "1 of 1 retried\n")
     assert state() == "retry"
-    assert run("delete", queue, str(id))[:2] == (0, "1 of 1\n")
+    assert run("delete", queue, str(id))[:2] == (0, "1 of 1 deleted\n")
     assert state() is None
 
 

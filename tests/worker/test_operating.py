@@ -205,6 +205,8 @@ def test_a_job_that_is_not_there(run, queue):
     code, printed, errors = run("show", queue, ID)
 
     assert (code, printed, ID in errors) == (1, "", True)
+    assert "it may have been deleted" in errors
+    assert "it may have been deleted" in run("why", queue, ID)[2]
 
 
 # -- blocked keys
@@ -239,6 +241,16 @@ def test_blocked_lists_keys_with_the_commands_that_unblock_them(run, sync_boss, 
     sync_boss.delete_job("orders", blocking[0])
     assert run("blocked")[:2] == (0, "no key is blocked\n")
     assert run("blocked", "nowhere")[0] == 2
+    assert "only key_strict_fifo blocks keys" in run("blocked", "graves")[2]
+
+
+def test_blocked_tells_how_to_retry_all_if_it_lists_several_keys(run, sync_boss, blocking):
+    sync_boss.fail("orders", sync_boss.fetch("orders"))
+
+    _, printed, _ = run("blocked")
+
+    assert "to unblock the first of these keys" in printed
+    assert printed.splitlines()[-1].startswith("  trioboss retry orders --state failed")
 
 
 def test_show_of_the_failed_job_tells_that_it_blocks_its_key(run, blocking):

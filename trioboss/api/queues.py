@@ -91,7 +91,10 @@ class QueuesMixin(ApiBase):
         return await self._execute(self._store.queues.get_size(name, before))
 
     async def get_blocked_keys(self, name: str) -> list[str]:
-        """The keys of a key_strict_fifo queue that a failed job blocks, until it is retried or deleted."""
+        """The keys of a key_strict_fifo queue that a failed job blocks, until it is retried or deleted.
+
+        UsageError for a queue of another policy, in which no key can be blocked.
+        """
         return await self._execute(self._store.queues.get_blocked_keys(name))
 
     async def pause(self, name: str, *, conn: CallerConnection | None = None) -> None:

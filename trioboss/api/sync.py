@@ -115,7 +115,7 @@ class SyncBoss(BlockingBase):
         return self._execute(self._store.queues.get_size(name, before))
 
     def get_blocked_keys(self, name: str) -> list[str]:
-        """The keys of a strict FIFO queue that a failed job blocks."""
+        """The keys of a strict FIFO queue that a failed job blocks. UsageError for a queue of another policy."""
         return self._execute(self._store.queues.get_blocked_keys(name))
 
     def is_installed(self) -> bool:

@@ -35,7 +35,7 @@ def act(boss: SyncBoss, args: argparse.Namespace) -> int:
         if filters or args.all:
             raise UsageError(f"{args.command}: give ids or a filter, not both")
         settled = _change(boss, args.command, args.queue, args.id)
-        print(f"{settled} of {len(set(args.id))}")
+        print(f"{settled} of {len(set(args.id))} {_DONE[args.command]}")
         return 0 if settled == len(set(args.id)) else 1
     if not filters and not args.all:
         raise UsageError(

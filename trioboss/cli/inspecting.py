@@ -54,10 +54,13 @@ def blocked(boss: SyncBoss, args: argparse.Namespace) -> int:
     now = datetime.now(UTC)
     print_rows([_blocked_row(each, now) for each in found], _BLOCKED_COLUMNS, as_json=False)
     first = found[0]
-    print("to unblock a key, look at its failed job, and then run the job again, or give it up:")
+    which = "a key" if len(found) == 1 else "the first of these keys, and the others in the same way"
+    print(f"to unblock {which}, look at its failed job, and then run the job again, or give it up:")
     print(f"  trioboss show {first.queue} {first.id}")
     print(f"  trioboss retry {first.queue} {first.id}     # one more attempt")
     print(f"  trioboss delete {first.queue} {first.id}    # the next job of the key runs without it")
+    if sum(each.queue == first.queue for each in found) > 1:
+        print(f"  trioboss retry {first.queue} --state failed    # one more attempt of each")
     return 0
 
 

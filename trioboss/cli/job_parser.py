@@ -93,5 +93,9 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_confirmation(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
-    parser.add_argument("--dry-run", action="store_true", help="print how many it would be, and do nothing")
+    parser.add_argument(
+        "--yes", "-y", action="store_true", help="do not ask; exit with 1 if there is nothing to do"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print how many it would be, do nothing, and exit with 0"
+    )

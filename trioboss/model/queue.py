@@ -247,6 +247,13 @@ class Queue:
         pairs = {name: (getattr(self, name), value) for name, value in attrs.asdict(settings).items()}
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
+    def require_strict_fifo(self) -> None:
+        """Raise UsageError if no key of this queue can be blocked."""
+        if self.policy is not Policy.KEY_STRICT_FIFO:
+            raise UsageError(
+                f"queue: {self.name!r} has policy {self.policy}: only key_strict_fifo blocks keys"
+            )
+
 
 @attrs.frozen
 class QueueStats:

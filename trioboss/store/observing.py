@@ -55,7 +55,8 @@ class ObserveOperations:
     def list_blocked(self, name: str | None, limit: int) -> Operation[list[BlockedBacklog]]:
         """The keys that failed jobs block, of one queue or of all."""
         if name is not None:
-            yield from self._context.reload(check_name("queue", name))
+            queue = yield from self._context.reload(check_name("queue", name))
+            queue.require_strict_fifo()
         found = self._context.bind("list_blocked_keys", queue=name, limit=limit)
         return [BlockedBacklog(*row) for row in read_first((yield Batch((found,))))]
 

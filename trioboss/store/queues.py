@@ -8,7 +8,6 @@ import attrs
 
 from trioboss.errors import QueueBusy, QueueExists, QueueInUse, StatementFailed, UnknownQueue, UsageError
 from trioboss.model.check import check_name, shown
-from trioboss.model.policy import Policy
 from trioboss.model.queue import Queue, changed_settings, make_settings
 from trioboss.model.states import JobState
 from trioboss.postgres.errors import is_lock_not_available, is_permission_denied
@@ -121,10 +120,7 @@ class QueueOperations:
         check_name("queue", name)
 
         def find(queue: Queue) -> Operation[list[tuple[Any, ...]]]:
-            if queue.policy is not Policy.KEY_STRICT_FIFO:
-                raise UsageError(
-                    f"queue: {name!r} has policy {queue.policy}: only key_strict_fifo blocks keys"
-                )
+            queue.require_strict_fifo()
             return read_first(
                 (yield Batch((self._context.bind("get_blocked_keys", queue.table_name, queue=name),)))
             )

@@ -78,7 +78,9 @@ class ReadOperations:
             return explain(Obstacles(*rows[0]))
         ends = read_first((yield Batch((self._context.bind("get_end", queue=name, id=wanted),))))
         if not ends:
-            return Explanation(Reason.UNKNOWN, f"there is no job {wanted} in queue {name!r}")
+            return Explanation(
+                Reason.UNKNOWN, f"there is no job {wanted} in queue {name!r}: it may have been deleted"
+            )
         ((outcome, ended_on),) = ends
         return Explanation(Reason.ENDED, f"{_ENDINGS[JobState(outcome)]} at {show_clock(ended_on)}")
 
