@@ -14,7 +14,9 @@ with trioboss.SyncBoss() as boss:
         boss.update_job("transfers", failed.id, data={**failed.data, "amount": "15"}, conn=conn)
     # end repair
 
-    boss.fail("transfers", boss.fetch("transfers"), {"name": "ConnectionError", "message": "the bank is closed"})
+    boss.fail(
+        "transfers", boss.fetch("transfers"), {"name": "ConnectionError", "message": "the bank is closed"}
+    )
     boss.retry("transfers", failed.id)
     while jobs := boss.fetch("transfers"):
         print("runs:", *(job.data for job in jobs))
