@@ -4,7 +4,8 @@ Start with `open_boss` in a trio program, with `SyncBoss` in a blocking one, and
 `trioboss worker`. The options are described in `QueueOptions`, `SendOptions` and `WorkOptions`, all errors in
 `trioboss.errors`. The documentation is at https://github.com/trioboss/trioboss/tree/main/docs.
 
-For contributors: a module may import from its own row and from rows below it, never from above:
+For contributors: a module may import from rows below its own, never from above. (Packages of one row import each other
+only where ALLOWED says so: actors and store do not.)
 
     entry points     cli   dashboard   otel   pipeline   testing
     api              boss   app   sync
@@ -13,10 +14,9 @@ For contributors: a module may import from its own row and from rows below it, n
     building blocks  machines (decisions without I/O)   sql   postgres (connections)
     data types       model   errors   events   charts (as markup)
 
-The exact map is ALLOWED in tests/test_architecture.py, which fails when it is broken. The docstring of each package
-lists its modules, sql/statements/README.md lists the statements, and actors/__init__.py has the way of a job.
-Nothing is imported before one of the public names is used: a process that needs little, as a worker of Spark, starts
-quickly.
+ALLOWED is in tests/test_architecture.py, which fails when it is broken. The docstring of each package lists its
+modules, sql/statements/README.md lists the statements, and actors/__init__.py has the way of a job. Nothing is imported
+before one of the public names is used: a process that needs little, as a worker of Spark, starts quickly.
 """
 
 from importlib import import_module

@@ -141,8 +141,9 @@ class JobStuck(Event):
 
 @attrs.frozen
 class JobsRecovered(Event):
-    """Maintenance has ended leases: they had expired, or their worker is gone. Those of a worker that could not settle
-    them when it stopped are released: that spends no retry.
+    """Maintenance has rescued jobs: it has ended their leases. ``expired``: the attempt took too long. ``lost``: its
+    worker is gone, or its heartbeats stopped. ``released``: its worker has stopped and could not settle it; that spends
+    no retry.
     """
 
     queue: str

@@ -1,7 +1,7 @@
 """The times of a lease with a heartbeat, from trioboss/machines/lease.py."""
 
 from docs.drawings.svg import Canvas, Theme
-from trioboss.machines.lease import _BEATS, _MARGIN
+from trioboss.machines.lease import _BEATS, _EARLY
 
 __all__ = ["draw_lease"]
 
@@ -16,7 +16,7 @@ def draw_lease(theme: Theme) -> str:
     for share, text in marks:
         _draw_time(canvas, share, text, above=True)
     _draw_time(
-        canvas, 1 - _MARGIN, "without an answer: the worker cancels the handler", above=False, anchor="end"
+        canvas, 1 - _EARLY, "without an answer: the worker cancels the handler", above=False, anchor="end"
     )
     _draw_time(canvas, 1.0, "heartbeat", above=True)
     canvas.text(_LEFT + _LENGTH + 20, _Y + 66, "the leader may end the lease as lost", size=12, anchor="end")

@@ -66,7 +66,7 @@ async def test_after_a_lost_connection_everything_is_polled_again(server, listen
     await trio.sleep(3)
     changed = [
         setting.router.queues_changed,
-        setting.router.limits_changed,
+        setting.router.warning_sizes_changed,
         setting.router.schedules_changed,
         setting.router.boss_is_busy,
     ]

@@ -162,7 +162,7 @@ async def test_rescued_leases_and_warnings_are_reported(reporter, nursery, event
 
     assert (recovered.queue, recovered.ids, recovered.outcome) == ("q", ids, "lost")
     assert (warned.queue, warned.warning, warned.message) == warning
-    assert setting.maintenance.statistics().recovered == 2
+    assert setting.maintenance.statistics().rescued == 2
 
 
 async def test_a_round_that_fails_is_followed_by_the_next(active, events):

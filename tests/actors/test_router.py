@@ -109,7 +109,7 @@ async def test_a_completion_waiter_is_rung_until_it_is_removed(router):
     ("message", "bell"),
     [
         ("*queues", "queues_changed"),
-        ("*queues", "limits_changed"),
+        ("*queues", "warning_sizes_changed"),
         ("*schedules", "schedules_changed"),
         ("*busy", "boss_is_busy"),
     ],

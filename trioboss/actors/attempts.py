@@ -56,7 +56,7 @@ class OutcomeSink(Protocol):
 
 @attrs.define(eq=False)
 class Running(AttemptMachine):
-    """One attempt of this process, from its claim to its settlement.
+    """One attempt of this process, from its claim to its settlement: also in the buffer and in the completer.
 
     The machine decides, and this class carries out: its methods are commands, those of the machine events. It extends
     the machine instead of holding one, because a second object for each job would cost 0.1 µs.
@@ -66,8 +66,9 @@ class Running(AttemptMachine):
     completer: OutcomeSink
     claim_sent_at: float
     claimed_with: "set[Running]" = attrs.field(factory=set)
-    """The attempts of the same claim whose handlers have not ended, itself included: some may get a heartbeat. An
-    attempt leaves it when it ends, so that nothing holds the thousands that end within the heartbeat delay.
+    """The attempts of the same claim whose handlers have not ended, itself included: one set, which they share.
+    `LeaseWatchers` gives heartbeats to those that are left after the heartbeat delay. An attempt that ends leaves the
+    set, or thousands of them would stay in memory until then.
     """
     scope: trio.CancelScope | None = attrs.field(default=None, init=False)
     """The scope of its slot, while its handler runs: afterwards the scope serves other jobs."""
@@ -308,9 +309,9 @@ class Heartbeat:
                 running.give_up()
             case Due.UNCONFIRMED if running.job.auto_heartbeat:
                 running.cancel(CancelReason.LEASE_LOST)
-            case _:
-                # A handler that has to renew its lease itself, and did not, has failed. A lease that this worker gives
-                # up is released by recovery and spends no retry, so the job could be tried for ever.
+            case Due.EXPIRED | Due.UNCONFIRMED:
+                # The handler has failed: it took too long, or it has to renew the lease itself and did not. (LEASE_LOST
+                # spends no retry, because a recovery releases the lease: such a job could be tried for ever.)
                 running.cancel(CancelReason.EXPIRED)
 
 

@@ -1,5 +1,10 @@
-"""Asks the database whether leases are still held: after a notification of a cancelled job (cancel.sql, by way of
-router.py and worker.py), and when notifications may have been missed.
+"""Asks the database whether leases are still held. The callers, in worker.py and dispatcher.py, have these reasons:
+
+- a notification names a cancelled job (``*cancel``, cancel.sql and fragments/cancel_handlers.sql), or says that all
+  jobs may have been deleted (``*leases``)
+- such a notification came while a claim was under way, and the claim may have brought the job
+- a queue was deleted, and its jobs with it
+- the listener was disconnected: notifications may have been missed, and other bosses may have taken jobs
 """
 
 from collections.abc import Iterable

@@ -42,7 +42,7 @@ class ListenerStatistics:
 
     listening: bool
     polling: bool
-    """Notifications do not arrive: the listener is in polling mode."""
+    """Notifications do not arrive, or cannot be sent: the listener is in polling mode."""
     leads: bool
     connections: int
     notifications: int
@@ -189,7 +189,9 @@ class Listener:
             self._router.ring(queue, delay or None, by="poll")
 
     def _connected(self) -> None:
-        """The probe has arrived, so every later notification will. Those before it may have been missed."""
+        """The probe has arrived, so every later notification will; or a poll was answered in polling mode. Earlier
+        notifications may have been missed.
+        """
         if not self._listening.is_set():
             self._listening.set()
             self._listening_since = trio.current_time()

@@ -17,7 +17,7 @@ from trioboss.machines.maintenance import BusyNotifier, MaintenanceMachine
 
 __all__ = ["Maintenance", "MaintenanceStatistics"]
 
-_RECOVERED = {
+_RESCUED = {
     "lost": "attempts that lost their worker, or its heartbeats: {}",
     "expired": "attempts that expired: {}",
     "released": "attempts left by a worker that has stopped, which are released: {}",
@@ -32,7 +32,7 @@ class MaintenanceStatistics:
 
     leads: bool
     rounds: int
-    recovered: int
+    rescued: int
 
 
 @attrs.define(eq=False)
@@ -42,7 +42,7 @@ class Maintenance:
     _port: MaintenancePort
     _listener: Listener
     _boss_is_busy: Doorbell
-    _limits_changed: Doorbell
+    _warning_sizes_changed: Doorbell
     """Rung when a queue may have got a warning_queue_size, or another one."""
     _reporter: Reporter
     _busy: BusyNotifier
@@ -53,11 +53,11 @@ class Maintenance:
     _prune_due: Doorbell = attrs.field(factory=Doorbell, init=False)
     _led: bool = attrs.field(default=False, init=False)
     _rounds: int = attrs.field(default=0, init=False)
-    _recovered: int = attrs.field(default=0, init=False)
+    _rescued: int = attrs.field(default=0, init=False)
 
     def statistics(self) -> MaintenanceStatistics:
         """Its work so far."""
-        return MaintenanceStatistics(self._listener.leads, self._rounds, self._recovered)
+        return MaintenanceStatistics(self._listener.leads, self._rounds, self._rescued)
 
     async def run(self) -> None:
         """Run rounds, frequently while there are active jobs."""
@@ -85,7 +85,7 @@ class Maintenance:
     def _notice_election(self) -> None:
         if self._listener.leads and not self._led:
             self._machine.elected(trio.current_time(), random.random())
-            self._limits_changed.ring()
+            self._warning_sizes_changed.ring()
         self._led = self._listener.leads
 
     async def _start_round(self) -> None:
@@ -108,17 +108,15 @@ class Maintenance:
         now = trio.current_time()
         self._rounds += 1
         if warnings or self._listener.is_polling:
-            self._limits_changed.ring()  # in case the notification of a change was lost
+            self._warning_sizes_changed.ring()  # in case the notification of a change was lost
         self._machine.finished_round(now, rescue.active, rescue.next_expiry)
         for name, outcome, ids in rescue.ended:
-            self._recovered += len(ids)
+            self._rescued += len(ids)
             self._reporter.report(JobsRecovered(name, ids, outcome))
         for warning in rescue.warnings:
             self._reporter.report(QueueWarning(*warning))
-        recovered = [
-            (name, outcome, _RECOVERED[outcome].format(len(ids))) for name, outcome, ids in rescue.ended
-        ]
-        await self._keep_warnings([*rescue.warnings, *recovered])
+        rescued = [(name, outcome, _RESCUED[outcome].format(len(ids))) for name, outcome, ids in rescue.ended]
+        await self._keep_warnings([*rescue.warnings, *rescued])
         if self._machine.starts_sampling(now):
             self._sample_due.ring()
         if self._machine.starts_pruning(now):
@@ -145,7 +143,7 @@ class Maintenance:
         reported: dict[str | None, float] = {}
         ask_at, not_before = math.inf, -math.inf
         while True:
-            await self._limits_changed.wait_until(ask_at)
+            await self._warning_sizes_changed.wait_until(ask_at)
             await trio.sleep_until(not_before)
             ask_at = math.inf
             if not self._listener.leads:

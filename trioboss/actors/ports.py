@@ -130,8 +130,9 @@ class MaintenancePort(Protocol):
     async def rescue_leases(
         self, grace: float, margin: float, *, warnings: bool, certain: bool, queue: str | None = None
     ) -> Rescue:
-        """End leases that expired ``margin`` seconds ago, or, if ``certain``, whose worker is gone for ``grace``
-        seconds; of all queues, or of one. ``warnings``: also find problems for operators.
+        """End leases that expired ``margin`` seconds ago, or whose worker has stopped or has no row; if ``certain``,
+        also those whose worker is gone for ``grace`` seconds, or whose heartbeats stopped. Of all queues, or of one.
+        ``warnings``: also find problems for operators.
         """
 
     async def find_long_queues(self) -> Sequence[tuple[str | None, str, str]] | None:

@@ -29,8 +29,8 @@ class NotificationRouter:
     followers: Followers | None = None
     workers: dict[UUID, Worker] = attrs.field(factory=dict, init=False)
     queues_changed: Doorbell = attrs.field(factory=_paced_bell, init=False)
-    limits_changed: Doorbell = attrs.field(factory=_paced_bell, init=False)
-    """The same notification, for maintenance."""
+    warning_sizes_changed: Doorbell = attrs.field(factory=_paced_bell, init=False)
+    """The same notification, ``*queues``, for maintenance: a queue may have another warning_queue_size."""
     schedules_changed: Doorbell = attrs.field(factory=_paced_bell, init=False)
     boss_is_busy: Doorbell = attrs.field(factory=_paced_bell, init=False)
     """Some boss has jobs."""
@@ -68,7 +68,7 @@ class NotificationRouter:
             case "queues":
                 # Two bells for one message: a doorbell wakes one task.
                 self.queues_changed.ring()
-                self.limits_changed.ring()
+                self.warning_sizes_changed.ring()
             case "schedules":
                 self.schedules_changed.ring()
             case "busy":
@@ -113,7 +113,12 @@ class NotificationRouter:
         for bells in self._waiters.values():
             for bell in bells:
                 bell.ring()
-        for bell in (self.queues_changed, self.limits_changed, self.schedules_changed, self.boss_is_busy):
+        for bell in (
+            self.queues_changed,
+            self.warning_sizes_changed,
+            self.schedules_changed,
+            self.boss_is_busy,
+        ):
             bell.ring()
 
     def presence_lost(self) -> None:

@@ -27,13 +27,13 @@ from trioboss.actors.worker_statistics import count_restarts, describe_wip
 from trioboss.errors import DatabaseUnavailable
 from trioboss.events import ErrorEvent, QueueWarning, WorkerWip
 from trioboss.machines.attempt import CancelReason
+from trioboss.machines.lease import STUCK_AFTER
 from trioboss.machines.maintenance import BusyNotifier
 from trioboss.model.check import check_duration
 
 __all__ = ["Worker", "WorkerSettings", "WorkerStatistics"]
 
-_STUCK_AFTER = 1.0  # seconds that a cancelled handler has to end
-# Seconds that dispatchers have to settle outcomes, after all handlers were cancelled. Longer than _STUCK_AFTER, so that
+# Seconds that dispatchers have to settle outcomes, after all handlers were cancelled. Longer than STUCK_AFTER, so that
 # attempts whose handlers are given up can be settled, too.
 _LAST_SETTLING = 1.6
 _SHORTEST_SETTLING = 0.3  # seconds for what is left after that
@@ -306,7 +306,7 @@ class Worker:
     async def _give_up_stuck(self) -> None:
         """Settle without the handlers that ignore their cancellation. The nursery waits for them, the jobs do not."""
         await self._dispatchers_ended.wait()
-        with trio.move_on_after(_STUCK_AFTER) as timeout:
+        with trio.move_on_after(STUCK_AFTER) as timeout:
             await self._wait_until_empty()
         if timeout.cancelled_caught:
             for running in list(self.slots.running):

@@ -63,11 +63,15 @@ class ApiBase:
         return self._pool
 
     async def _execute(self, operation: Operation[T], conn: CallerConnection | None = None) -> T:
-        """Execute an operation that is the same in the caller's transaction and in our own."""
+        """Execute an operation that does the same in a transaction of the caller's, ``conn``, and in one of our own: it
+        need not be told which it is in.
+        """
         return await self._execute_with(lambda own: operation, conn)
 
     async def _execute_with(self, make: Callable[[bool], Operation[T]], conn: CallerConnection | None) -> T:
-        """Execute the operation that ``make`` returns when it is told whether the transaction is our own."""
+        """Execute the operation that ``make`` returns. Its argument is True without ``conn``: it runs in our own
+        transactions.
+        """
         self._check_open()
         if conn is None:
             return await execute(make(True), self._pool)

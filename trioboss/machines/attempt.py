@@ -2,9 +2,15 @@
 
 An attempt waits in the buffer, runs, may be cancelled, has an outcome, and is settled by a statement, or lost. A
 handler can also settle its own job while it runs, and a handler that ignores its cancellation is given up: its attempt
-is settled without it. This module decides about one attempt, and the actors carry the actions out. Two decisions are
-made outside: `Heartbeat._act` chooses the reason when a renewal is missing, and `Completer.answered` reads from the
-answer of the database whether it has accepted an outcome.
+is settled without it. This module decides about one attempt, and the actors carry the actions out. They also turn what
+they observe into its events:
+
+- `Heartbeat._act`: the lease needs something. It chooses the reason if a renewal is missing: LOSE or EXPIRE.
+- `Renewer.run`: a renewal was refused (LOSE), or has succeeded after a tentative settlement (ROLL_BACK).
+- `LeaseChecker.run`: the lease is gone. Its callers in worker.py and dispatcher.py choose the reason: CANCEL or LOSE.
+- `superseded`: a later attempt of the job is in this process. Its callers make that LOSE, or in the completer REFUSE.
+- `Worker`: it stops (STOP), or its boss was absent for too long (LOSE).
+- `Completer.answered`: the database has accepted an outcome (ACCEPT), or has not (REFUSE).
 """
 
 import enum

@@ -51,11 +51,13 @@ class DispatchMachine:
     Invariants:
 
     - At most one statement is under way.
-    - The dispatcher waits without a deadline only after this order of events: its idle marker was committed; a claim
-      was sent; the claim returned fewer jobs than it asked for; the doorbell has not rung since. The sender of any job
-      that can run now has then seen the marker, and notifies.
-    - It does not ask for the next due time as long as no change can be missing: the marker was set since the last
-      answer, and every notification said when its job is due. Without the marker it asks every few milliseconds.
+    - A dispatcher that may claim, with room and nothing under way, waits for its doorbell or the next due time only
+      after this order of events: its idle marker was committed; a claim (or the bulk poll) was sent; it found fewer
+      jobs than were asked for; the doorbell has not rung since. The sender of any job that can run now has then seen
+      the marker, and notifies.
+    - A claim asks for the next due time if the time that is known has come, or may be wrong: with that claim the marker
+      is set or removed, the marker may have been lost, or a notification did not say when its job is due. Without the
+      marker it asks every `_DUE_INTERVAL`, because no sender tells it of deferred jobs.
     - Before it claims again, it recovers leases that it may have and has no record of.
     - A claim that begins after a position is followed by one from the beginning, at the latest at `_onward_until`.
     """

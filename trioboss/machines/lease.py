@@ -9,13 +9,15 @@ import math
 
 import attrs
 
-__all__ = ["Due", "LeaseMachine"]
+__all__ = ["STUCK_AFTER", "Due", "LeaseMachine"]
 
 _BEATS = 4  # renewals in the time a heartbeat lasts: two in a row may be lost
-_MARGIN = 0.1  # of the heartbeat: a job is cancelled this much before another worker may take it
-# Seconds that a cancelled handler has to end. After that its attempt is settled without it, so that a handler that
-# ignores its cancellation keeps its job from no retry; its slot stays occupied until it ends.
-_STUCK_AFTER = 1.0
+_EARLY = 0.1  # of the heartbeat: a job is cancelled this much before another worker may take it
+
+STUCK_AFTER = 1.0
+"""Seconds that a cancelled handler has to end. After that its attempt is settled without it, so that a handler that
+ignores its cancellation keeps its job from no retry; its slot stays occupied until it ends.
+"""
 
 
 class Due(enum.Enum):
@@ -60,13 +62,13 @@ class LeaseMachine:
         """
         if self._cancelled_at < math.inf:
             # A cancelled handler gets no further renewals: whatever it does, its attempt is settled or lost.
-            return self._cancelled_at + _STUCK_AFTER, Due.STUCK
+            return self._cancelled_at + STUCK_AFTER, Due.STUCK
         expiry = (self.claim_sent_at + self.expire_in, Due.EXPIRED)
         if not held:
             return expiry
         candidates = [expiry, (self._next_beat, Due.BEAT)]
         if self.heartbeat is not None:
-            candidates.append((self._confirmed_at + self.heartbeat * (1 - _MARGIN), Due.UNCONFIRMED))
+            candidates.append((self._confirmed_at + self.heartbeat * (1 - _EARLY), Due.UNCONFIRMED))
         return min(candidates, key=lambda candidate: candidate[0])
 
     def beat_sent(self, now: float) -> None:

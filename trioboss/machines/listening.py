@@ -11,11 +11,12 @@ Notifications can stop without an error. The listener checks for that in three w
   well; it ends when a probe arrives again.
 
 A listener that is not connected tries again after at most 0.1 s, then after twice that time, up to 5 s, or up to 0.5 s
-while no server runs. On connect it listens, takes the lock of its presence, and polls. Meanwhile
-`Listener._guard_presence` gives up all jobs of the boss one second before others may take them: ``presence_grace``
-after the loss of the connection. An attempt that finds no running server begins that time anew: no other boss can be
-connected then. Behind a pooler, whose answers prove nothing about the server, it is twice ``presence_grace`` after the
-last poll.
+while no server runs. On connect it listens, takes the lock of its presence, and polls.
+
+Other bosses may take the jobs of this one ``presence_grace`` after it has lost the connection, or behind a pooler twice
+``presence_grace`` after its last poll. `Listener._guard_presence` gives up all jobs of the boss one second before that
+time. An attempt to connect that finds no running server begins the grace anew, because no other boss can be connected
+then; not behind a pooler, whose answers prove nothing about the server.
 """
 
 import math
@@ -42,7 +43,9 @@ class ListenMachine:
     """One listener: its next ping, its next poll, and how long to wait after a failure."""
 
     polling: bool = False
-    """Polling mode: notifications do not arrive although the connection works, because a pooler is in between."""
+    """Polling mode: the connection works, but notifications do not arrive, because a pooler is in between, or cannot be
+    sent.
+    """
     _received_at: float = -math.inf
     _poll_at: float = -math.inf
     _probed_at: float = math.inf

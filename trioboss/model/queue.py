@@ -36,8 +36,8 @@ _DAY = 86400.0
 class QueueOptions(TypedDict, total=False):
     """The options of `create_queue` and `update_queue`. Durations are seconds or timedeltas, of less than 100 years.
 
-    Jobs have the options of their queue that `send` does not override, as they are when they are used: a change reaches
-    jobs that wait already. An attempt that is running keeps its expire_in and heartbeat.
+    A job has the options of its queue, except those that `send` gave it. They are read when they are used, so a change
+    reaches jobs that wait already. An attempt that is running keeps its expire_in and heartbeat.
 
     - ``policy`` (standard): which jobs may exist at the same time, see `Policy`. Cannot be changed later.
     - ``partition`` (False): whether its live jobs have a table of their own. Cannot be changed later.

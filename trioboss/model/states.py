@@ -101,7 +101,9 @@ class Readiness(enum.StrEnum):
     BLOCKED = "blocked"
     """Other jobs, or a signal. (Reserved: no statement blocks a job yet.)"""
     WAITING = "waiting"
-    """To be admitted from its backlog: another job owns its key. (Reserved: a limit that is used up.)"""
+    """To be admitted from its backlog by a claim: another job of its key is before it, or owns the key, or no claim has
+    come since. (Reserved: a limit that is used up.)
+    """
     READY = "ready"
     """Nothing: the next claim may take it."""
     ACTIVE = "active"
@@ -193,14 +195,14 @@ READINESS: Final[dict[Readiness, dict[ReadinessEvent, tuple[Readiness | None, ..
 
 
 # The statements that carry out each event. The job of a keyed queue becomes ready in two ways. A waiting job gets its
-# key by ADMIT, or by a CLAIM that admits it and leases it at once: both only under the admission lock
-# (lock_admission.sql). A job that owns its key already, as one of key_strict_fifo that was attempted, becomes ready by
-# PROMOTE_DUE, RESCHEDULE, UPDATE_JOBS, RETRY_FAILED, RELEASE or RETRY. No other statement does it, and triggers make
-# plain SQL keep to that (0002_jobs.sql): fill_in_job where it inserts through the view `job`, follow_readiness and
-# follow_key where it changes the readiness, the key or the queue of a job.
+# key and becomes ready by ADMIT. (A CLAIM by admit_and_claim gives it the key, too, and makes it active at once.) Both
+# happen only under the admission lock (lock_admission.sql). A job that owns its key already, as one of key_strict_fifo
+# that was attempted, becomes ready by PROMOTE_DUE, RESCHEDULE, UPDATE_JOBS, RETRY_FAILED, RELEASE or RETRY. No other
+# statement does it, and triggers make plain SQL keep to that (0002_jobs.sql): fill_in_job where it inserts through the
+# view `job`, follow_readiness and follow_key where it changes the readiness, the key or the queue of a job.
 # The exception is a role that may update the table live_job itself, as the owner and a worker may. It is trusted with
 # the columns that our statements write (P5): a row that it inserts there with a readiness, or an owner that it sets
-# along with the readiness, stays as it is. To find that out a trigger would have to read the queue at every send.
+# along with the readiness, stays as it is. To check such a row, a trigger would have to read the queue at every send.
 STATEMENTS: Final[dict[ReadinessEvent, tuple[str, ...]]] = {
     ReadinessEvent.PROMOTE_DUE: ("promote_due",),
     ReadinessEvent.UNBLOCK: (),

@@ -113,9 +113,10 @@ async def _run_in_parallel(pool: Pool, batches: Sequence[Batch]) -> Results:
 
 
 async def execute_in(connection: AnyConnection, operation: Operation[T], pool: Pool) -> T:
-    """Execute an operation on one connection, as part of the transaction that is open there.
+    """Execute an operation on one connection: as part of the transaction that is open there, or, in autocommit without
+    one, each of its transactions by itself (caller.py).
 
-    The pool is for requests that must not become part of that transaction.
+    The pool is for requests that must not become part of the caller's transaction.
     """
 
     async def run(request: Request) -> Results:

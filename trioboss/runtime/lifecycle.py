@@ -113,7 +113,7 @@ class Runtime:
                 self.adapter,
                 self.listener,
                 self.router.boss_is_busy,
-                self.router.limits_changed,
+                self.router.warning_sizes_changed,
                 self.reporter,
                 self._busy,
                 settings.presence_grace,

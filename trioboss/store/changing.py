@@ -171,7 +171,9 @@ class ChangeOperations:
     ) -> Batch:
         """The statement, and after it the notifications: of the waiters for an end, and of the workers."""
         # On a connection of ours they follow the commit (a NOTIFY inside would hold a lock of the whole database until
-        # the commit is on disk); the caller's transaction has no later statement, so they are part of it.
+        # the commit is on disk); the caller's transaction has no later statement, so they are part of it. Only the
+        # notification that cancels the handler of an active job is part of the statement itself (cancel.sql and
+        # delete_job.sql): few jobs are cancelled while they run.
         notifications: list[BoundStatement] = []
         if ends:
             notifications.append(self._context.bind("notify_waiters" if own else "notify_changed", ids=ids))

@@ -44,10 +44,12 @@ class MaintenanceOperations:
     def rescue_leases(
         self, grace: float, margin: float, *, warnings: bool, certain: bool = True, queue: str | None = None
     ) -> Operation[Rescue]:
-        """End leases that ran out, or whose worker is gone, of one queue or of all; with ``warnings`` find problems for
-        operators.
+        """End the leases, of one queue or of all, that have expired, are lost, or were left by a worker that has
+        stopped: rescue_leases.sql defines them. With ``warnings`` find problems for operators.
 
-        Unless ``certain``, no worker counts as gone: this boss itself is connected for a shorter time than the grace.
+        Not ``certain``: this boss itself is connected for a shorter time than the grace. Then no worker that is gone
+        counts as dead, and no heartbeat as missed; leases that have expired, or whose worker has stopped or has no row,
+        end all the same.
         """
         # Raises UnknownQueue: the statement itself finds no lease in a queue that does not exist.
         if queue is not None:

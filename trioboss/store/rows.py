@@ -1,4 +1,4 @@
-"""Rows become jobs, queues, schedules and statistics here; the rows of claims in claiming.py."""
+"""Rows become jobs, queues, schedules and statistics here; the rows of claims in claimed_jobs.py."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, timedelta
