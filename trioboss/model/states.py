@@ -101,9 +101,7 @@ class Readiness(enum.StrEnum):
     BLOCKED = "blocked"
     """Other jobs, or a signal. (Reserved: no statement blocks a job yet.)"""
     WAITING = "waiting"
-    """To be admitted from its backlog by a claim: another job of its key is before it, or owns the key, or no claim has
-    come since. (Reserved: a limit that is used up.)
-    """
+    """In its backlog, for a claim that admits it: one owner a key. (Reserved: a limit that is used up.)"""
     READY = "ready"
     """Nothing: the next claim may take it."""
     ACTIVE = "active"
