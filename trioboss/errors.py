@@ -94,7 +94,10 @@ class UnknownQueue(UsageError):
     """There is no queue of that name: create it with `create_queue` first."""
 
     def __init__(self, queue: str, *, dead_letter_of: str | None = None) -> None:
-        remedy = f"create it first, with create_queue({queue!r}) or `trioboss create-queue {queue}`"
+        remedy = (
+            f"create it first, with create_queue({queue!r}), `trioboss create-queue {queue}`, or `trioboss migrate "
+            "MODULE:APP` for all queues of its app; where roles are separate, as the admin"
+        )
         role = "" if dead_letter_of is None else f", the dead letter queue of {dead_letter_of!r},"
         if queue.startswith("__state__completed__"):
             source = queue.removeprefix("__state__completed__")

@@ -439,6 +439,22 @@ def test_a_queue_that_a_role_may_not_create_is_one_error_and_nothing_is_logged(s
     assert [record for record in caplog.records if record.name == "psycopg"] == []
 
 
+def test_a_command_that_a_role_may_not_run_names_the_role_and_its_kind(granted_dsn, capsys):
+    with trioboss.SyncBoss(as_role(granted_dsn, "admin")) as admin:
+        admin.create_queue("q")
+
+    for kind, command in (("reader", "send"), ("producer", "jobs"), ("worker", "create-queue")):
+        assert main([command, "q", "--dsn", as_role(granted_dsn, kind)]) == 2
+        refusal = f"role {role(kind)!r}, a {kind}, may not run `trioboss {command}`"
+        assert refusal in capsys.readouterr().err
+
+
+def test_a_queue_that_is_missing_is_no_task_of_its_producer(shown_dsn, capsys):
+    assert main(["send", "missing", "--dsn", as_role(shown_dsn, "producer")]) == 2
+    remedy = "`trioboss migrate MODULE:APP` for all queues of its app; where roles are separate, as the admin"
+    assert remedy in capsys.readouterr().err
+
+
 def test_a_role_without_a_right_gets_one_sentence(shown_dsn, capsys):
     assert main(["pause", "q", "--dsn", as_role(shown_dsn, "reader")]) == 2
     printed = capsys.readouterr().err

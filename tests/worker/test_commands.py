@@ -299,6 +299,17 @@ def test_psql_runs_statements_and_files_and_ends_at_the_first_error(dsn, capfd, 
     assert main(["psql", "--dsn", dsn, "-c", "SELECT nothing", "-c", "SELECT 3"]) != 0
 
 
+def test_psql_gets_the_options_that_are_its_own(dsn, capfd, tmp_path):
+    config = tmp_path / "trioboss.toml"
+    config.write_text(f'dsn = "{dsn}"')
+
+    assert main(["psql", "--dsn", dsn, "-At", "-c", "SELECT 1 AS one", "-F", ":", "-c", "SELECT 2, 3"]) == 0
+    assert main(["psql", "--config", str(config), "-Atc", "SELECT 4"]) == 0
+    assert capfd.readouterr().out.split() == ["1", "2:3", "4"]
+    assert main(["psql", "--dsn", dsn, "--wings"]) != 0
+    assert "wings" in capfd.readouterr().err
+
+
 def test_psql_gets_a_password_in_its_environment_and_not_as_an_argument(dsn, monkeypatch):
     started = []
 

@@ -183,6 +183,10 @@ def test_a_right_that_the_role_lacks_is_found(findings, run, dsn, server_dsn, ki
             owner.execute(f"drop role doctor_{kind}")
 
 
+def test_the_owner_of_the_schema_has_the_rights_of_the_admin(findings):
+    assert findings()[1]["rights"]["text"] == "role 'postgres' has the rights of the admin"
+
+
 def test_migrate_advises_grants_where_roles_have_rights(run, dsn, server_dsn):
     assert run("rollback", "--yes")[0] == 0
     assert "grants" not in run("migrate")[1]

@@ -6,6 +6,7 @@ import pytest
 
 import trioboss
 from trioboss.api.deploying import apply_plan, make_plan
+from trioboss.cli.banner import log_banner
 
 
 def make_app(*, schedule=False, more=(), **options):
@@ -66,6 +67,19 @@ async def test_a_worker_that_may_not_declare_names_the_command(boss, app_log):
     assert level == "WARNING"
     assert "differences to this version: create schedule 'orders'" in message
     assert await boss.get_schedules() == []
+
+
+async def test_the_banner_marks_a_schedule_that_the_database_does_not_have(boss, caplog):
+    caplog.set_level(logging.INFO, "trioboss.worker")
+    app = make_app(schedule=True)
+
+    await log_banner(boss, app, None, None)
+    await migrate(boss, app)
+    await log_banner(boss, app, None, None)
+
+    missing, kept = (record.getMessage().splitlines()[-1] for record in caplog.records)
+    assert missing == "  schedules  orders  0 3 * * * (UTC), not in the database"
+    assert kept == "  schedules  orders  0 3 * * * (UTC)"
 
 
 async def test_a_new_worker_before_its_deployment_starts_unless_its_queue_is_missing(boss, app_log):

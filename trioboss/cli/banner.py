@@ -53,6 +53,7 @@ async def _collect(boss: Boss, app: App, queues: list[str] | None, concurrency: 
     declared = {queue.name: queue.options.get("policy") for queue in app.declaration().queues}
     policies = {name: Policy.parse(given or Policy.STANDARD).value for name, given in declared.items()}
     policies |= {queue.name: queue.policy.value for queue in await boss.get_queues()}
+    schedules = {(schedule.queue, schedule.key) for schedule in await boss.get_schedules()}
     workers = [worker for worker in app.workers if queues is None or worker.queue in queues]
     return {
         "version": __version__,
@@ -67,7 +68,12 @@ async def _collect(boss: Boss, app: App, queues: list[str] | None, concurrency: 
             for worker in workers
         ],
         "schedules": [
-            {"queue": each.queue, "cron": each.cron, "tz": each.options.get("tz", "UTC")}
+            {
+                "queue": each.queue,
+                "cron": each.cron,
+                "tz": each.options.get("tz", "UTC"),
+                "exists": (each.queue, each.options.get("key", "")) in schedules,
+            }
             for each in app.schedules
         ],
     }
@@ -89,4 +95,6 @@ def _describe(fields: dict[str, Any]) -> Iterator[str]:
     rows = [["queues" if number == 0 else "", *row] for number, row in enumerate(rows)]
     yield from (f"  {line}" for line in format_table([["schedules", "", "", ""], *rows])[1:])
     for number, each in enumerate(fields["schedules"]):
-        yield f"  {'schedules' if number == 0 else '':<9}  {each['queue']}  {each['cron']} ({each['tz']})"
+        # A worker of an older version declares what the deployment of a newer one has deleted.
+        missing = "" if each["exists"] else ", not in the database"
+        yield f"  {'schedules' if number == 0 else '':<9}  {each['queue']}  {each['cron']} ({each['tz']}){missing}"

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from trioboss.cli.parsing import find_commands
+from trioboss.cli.parsing import find_commands, parse_arguments
 from trioboss.errors import UsageError
 
 __all__ = ["parse_with_file"]
@@ -31,7 +31,7 @@ def parse_with_file(
     commands = find_commands(parser)
     command = commands[args.command]
     command.set_defaults(**_read_defaults(args.config, args.command, command, set(commands)))
-    return parser.parse_args(arguments)
+    return parse_arguments(parser, arguments)
 
 
 def _read_defaults(

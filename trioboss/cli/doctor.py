@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from trioboss.api.observing import find_missing_rights, get_declared_schedules
+from trioboss.api.observing import get_declared_schedules
 from trioboss.api.sync import SyncBoss
 from trioboss.cli.drift import find_drift, has_lost_its_version
 from trioboss.cli.findings import (
@@ -31,19 +31,18 @@ from trioboss.cli.findings import (
 )
 from trioboss.cli.opening import explain, open_sync
 from trioboss.cli.output import print_json
+from trioboss.cli.role_kinds import find_role_kind
 from trioboss.errors import DatabaseUnavailable, SchemaOutOfDate
 from trioboss.model.texts import printable
 from trioboss.postgres.blocking import BlockingConnection, is_pooled, open_blocking
 from trioboss.postgres.errors import is_permission_denied
 from trioboss.sql import Catalog
-from trioboss.sql.grants import needed_rights
 from trioboss.sql.plans import LATEST
 
 __all__ = ["run_doctor"]
 
 _PROBE = "*probe doctor"  # what examine_notify.sql sends; bosses ignore probes of others
 _NOTIFY_TIMEOUT = 3.0  # seconds that a notification has to arrive
-_SIMILAR = 0.3  # the share of rights that a role of a kind may lack
 
 # The consequence, where the role may not do a check.
 _SKIPPED = {
@@ -190,16 +189,9 @@ class _Examination:
 
     def _check_rights(self) -> Iterator[Finding]:
         """Whether the role lacks a right, because its rights were not granted again after a migration."""
-        role = self._read("examine_role")[0][0]
-        # A worker has nearly all rights of the others, so it is the first candidate.
-        for kind in ("worker", "reader", "producer"):
-            needed = needed_rights(self._boss.schema, kind)
-            missing = find_missing_rights(self._boss, needed)
-            if len(missing) < _SIMILAR * len(needed):
-                names = {f"{each.right} on {each.name.partition('.')[2] or each.name}" for each in missing}
-                yield check_rights(role, f"a {kind}", sorted(names))
-                return
-        yield check_rights(role, None, [])
+        found = find_role_kind(self._boss)
+        lacking = {f"{each.right} on {each.name.partition('.')[2] or each.name}" for each in found.missing}
+        yield check_rights(found.role, found.text, sorted(lacking))
 
     def _check_schedules(self) -> Iterator[Finding]:
         yield check_schedules(self._read("get_labels"), get_declared_schedules(self._boss))

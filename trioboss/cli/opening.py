@@ -4,11 +4,12 @@ import argparse
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 
 from trioboss.api.sync import SyncBoss
 from trioboss.errors import StatementFailed, TriobossError, UsageError
 from trioboss.postgres.embedded import find_dsn
-from trioboss.postgres.errors import explain_database_error, is_permission_denied
+from trioboss.postgres.errors import explain_database_error, is_permission_denied, lacks_privilege
 
 __all__ = ["Command", "exit_code", "explain", "open_sync", "with_boss"]
 
@@ -38,20 +39,41 @@ def with_boss(command: Command) -> Callable[[argparse.Namespace], int]:
 
     def run(args: argparse.Namespace) -> int:
         with open_sync(args) as boss:
-            return command(boss, args)
+            try:
+                return command(boss, args)
+            except Exception as error:
+                if lacks_privilege(error):
+                    _refuse(boss, args.command, error)
+                raise
         raise AssertionError
 
     return run
+
+
+def _refuse(boss: SyncBoss, command: str, error: Exception) -> None:
+    """Name the role that may not run a command: Postgres only names the first table or function that it refused."""
+    try:
+        # Imported here: only a refusal needs it.
+        found = import_module("trioboss.cli.role_kinds").find_role_kind(boss)
+    except TriobossError:
+        return  # a role that may not even use the schema
+    kind = f", {found.text}," if found.text else ""
+    text = f"role {found.role!r}{kind} may not run `trioboss {command}` ({_describe(error)})"
+    raise StatementFailed(text) from (error.__cause__ or error)
 
 
 def explain(error: Exception) -> str | None:
     """An error of ours, or of the database, in one sentence; None for any other."""
     if isinstance(error, TriobossError) and not isinstance(error, StatementFailed):
         return str(error)
-    # Our own message, where there is one, tells more than that of the server.
-    own = isinstance(error, StatementFailed) and not str(error).startswith("Postgres refused a statement")
-    text = str(error) if own else explain_database_error(error)
+    text = _describe(error)
     return f"{text}: {_remedy(text)}" if text is not None and is_permission_denied(error) else text
+
+
+def _describe(error: Exception) -> str | None:
+    """An error of the database: our own message, where there is one, tells more than that of the server."""
+    own = isinstance(error, StatementFailed) and not str(error).startswith("Postgres refused a statement")
+    return str(error) if own else explain_database_error(error)
 
 
 def _remedy(text: str) -> str:

@@ -168,7 +168,8 @@ def _add_watching(add: Add) -> None:
     parser = add("top", "show queues, running jobs, failures and workers, live on a terminal", "top:run_top")
     parser.add_argument("--interval", type=float, default=2.0, help="seconds between two views (default: 2)")
     parser.add_argument("--once", action="store_true", help="print one view as plain text, and end")
-    parser = add("psql", "run psql on the database, also on the embedded one", "psql:run_psql")
+    text = "run psql on the database, also on the embedded one; psql gets all other options, like -At"
+    parser = add("psql", text, "psql:run_psql")
     parser.add_argument(
         "-c", dest="statements", metavar="SQL", action="append", help="run this, and end (may be repeated)"
     )

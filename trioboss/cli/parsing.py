@@ -17,7 +17,9 @@ def find_commands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.Argu
 
 
 def parse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse; an unknown command or option is answered with the nearest one, and the usage lists all of them."""
+    """Parse; an unknown command or option is answered with the nearest one, and the usage lists all of them. Those of
+    `trioboss psql` are for psql, which answers itself.
+    """
     commands = find_commands(parser)
     first = arguments[0] if arguments else "-h"
     if not first.startswith("-") and first not in commands:
@@ -26,7 +28,9 @@ def parse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str]) -
     if first.startswith("--") and not any(option.startswith(first) for option in ("--help", "--version")):
         parser.error(f"{first.partition('=')[0]} goes after the command: trioboss COMMAND {first} …")
     args, unknown = parser.parse_known_args(arguments)
-    if unknown:
+    if args.command == "psql":
+        args.passed = unknown
+    elif unknown:
         command = commands[args.command]
         options = [option for action in command._actions for option in action.option_strings]
         command.error(f"unknown: {' '.join(unknown)}{_nearest(unknown[0].partition('=')[0], options)}")

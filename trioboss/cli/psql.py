@@ -18,12 +18,13 @@ def run_psql(args: argparse.Namespace) -> int:
     """Run psql, interactively or for some statements and files; return its exit code."""
     with open_sync(args) as boss:
         command = [_find_psql(), "--dbname", hide_password(boss.dsn)]
+        if args.statements or args.files or args.passed:
+            command += ["--set", "ON_ERROR_STOP=1"]  # a script ends at its first error, with exit code 3
         for statement in args.statements or ():
             command += ["--command", statement]
         for file in args.files or ():
             command += ["--file", file]
-        if args.statements or args.files:
-            command += ["--set", "ON_ERROR_STOP=1"]  # a script ends at its first error, with exit code 3
+        command += args.passed
         # In the environment: everybody on the machine can read a command line.
         password = parse_dsn(boss.dsn).get("password")
         secret = {} if password is None else {"PGPASSWORD": str(password)}
