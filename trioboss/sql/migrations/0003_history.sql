@@ -9,6 +9,7 @@ CREATE TYPE trioboss.outcome AS ENUM ('completed', 'cancelled', 'failed');
 -- The columns are named, too, by the writers (fragments/archive_done.sql, fragments/quarantine_leases.sql,
 -- complete_queued.sql), by the statements that bring a job back (fragments/revived_jobs.sql), by the view all_jobs
 -- below, and by pipeline/columns.py. tests/sql/test_columns.py fails until each statement has a new one.
+-- CONTRIBUTING.md also says where a column gets its values that only the archive has.
 CREATE TABLE trioboss.archive (
     seq           bigint NOT NULL,
     created_on    trioboss.instant NOT NULL,
