@@ -18,6 +18,20 @@ WHERE b.state = 'failed'
 ORDER BY b.completed_on;
 -- end blocked
 
+-- begin backlog
+SELECT id, state, readiness, start_after
+FROM trioboss.job
+WHERE name = 'moves' AND singleton_key = 'ann'
+ORDER BY seq;
+-- end backlog
+
+-- begin attempts
+SELECT attempt, outcome, started_on, ended_on, worker, error ->> 'message' AS error
+FROM trioboss.attempt
+WHERE queue = 'moves' AND job_id = '0190a5c4-0000-7000-8000-000000000001'
+ORDER BY ended_on;
+-- end attempts
+
 -- begin failures
 SELECT name, output ->> 'name' AS error, count(*), max(completed_on) AS latest
 FROM trioboss.all_jobs

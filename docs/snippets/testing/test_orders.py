@@ -70,7 +70,8 @@ async def test_a_failed_order_blocks_the_later_ones_of_its_customer(boss: triobo
         with trio.fail_after(60):
             (event,) = await recorder.wait_for(trioboss.JobFailed, is_final)
             await boss.wait_for("shop-orders", other)  # the other key goes on
-        assert (event.id, event.attempt, str(event.exception)) == (failed, 2, "an order without items")
+        assert (event.id, event.attempt, event.blocked_key) == (failed, 2, "ann")
+        assert str(event.exception) == "an order without items"
         assert await boss.get_blocked_keys("shop-orders") == ["ann"]
         why = await boss.why("shop-orders", later)
         assert (why.reason, why.behind) == (trioboss.Reason.BLOCKED_KEY, failed)
@@ -78,6 +79,29 @@ async def test_a_failed_order_blocks_the_later_ones_of_its_customer(boss: triobo
         await boss.delete_job("shop-orders", failed)
         with trio.fail_after(60):
             assert (await boss.wait_for("shop-orders", later)).output == 5
+
+
+# -- retried
+async def test_the_later_orders_wait_for_the_retry_of_the_failed_one(boss: trioboss.Boss) -> None:
+    async with record(boss.events()) as recorder:
+        await app.start(boss)
+        failed = await handle_order.send(Order(1, []), singleton_key="ann")
+        later = await handle_order.send(Order(2, ["book"]), singleton_key="ann")
+        assert failed is not None
+        assert later is not None
+        with trio.fail_after(60):
+            await recorder.wait_for(trioboss.JobFailed, is_final)
+
+        async with boss.transaction() as conn:
+            await boss.retry("shop-orders", failed, conn=conn)
+            await boss.update_job("shop-orders", failed, data={"number": 1, "items": ["pen"]}, conn=conn)
+
+        with trio.fail_after(60):
+            first = await boss.wait_for("shop-orders", failed)
+            second = await boss.wait_for("shop-orders", later)
+        assert first.completed_on is not None
+        assert second.started_on is not None
+        assert first.completed_on <= second.started_on
 
 
 # -- rollback
