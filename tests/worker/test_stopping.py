@@ -1,5 +1,8 @@
 """A boss that stops, and workers that are started at that moment."""
 
+import logging
+import re
+
 import pytest
 import trio
 from worker_helpers import TIMEOUT
@@ -46,3 +49,53 @@ async def test_a_worker_that_cannot_start_does_not_delay_the_stop(dsn):
             nursery.start_soon(work_on_nothing, boss)
             while not boss.statistics().workers:
                 await trio.lowlevel.checkpoint()
+
+
+class StopLines(logging.Handler):
+    """Keeps the lines of stops, and sets an event at the first."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines, self.logged = [], trio.Event()
+
+    def emit(self, record):
+        if record.getMessage().startswith("stopping"):
+            self.lines.append(record.getMessage())
+            self.logged.set()
+
+
+@pytest.fixture
+def stop_lines():
+    logger, handler = logging.getLogger("trioboss"), StopLines()
+    logger.addHandler(handler)
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    yield handler
+    logger.removeHandler(handler)
+    logger.setLevel(level)
+
+
+async def test_a_program_logs_what_its_stop_waits_for(dsn, stop_lines):
+    started = trio.Event()
+
+    async def wait_for_the_stop(job):
+        started.set()
+        await stop_lines.logged.wait()
+
+    with trio.fail_after(TIMEOUT):
+        async with trioboss.open_boss(dsn, migrate=False, grace=90) as boss:
+            await boss.create_queue("q")
+            await boss.work("q", wait_for_the_stop)
+            id = await boss.send("q")
+            await started.wait()
+
+    (line,) = stop_lines.lines
+    assert re.fullmatch(rf"stopping: 1 min 30 s left for 1 running job, longest .* m?s: q {id}", line)
+
+
+async def test_a_stop_that_waits_for_nothing_is_not_logged(dsn, stop_lines):
+    async with trioboss.open_boss(dsn, migrate=False) as boss:
+        await boss.create_queue("q")
+        await boss.work("q", ignore)
+
+    assert not stop_lines.lines
