@@ -18,8 +18,14 @@ async def answer(boss: trioboss.Boss, stream: trio.SocketStream) -> None:
         image = request.split(b" ")[1].decode().lstrip("/")
         id = await boss.send("resize", {"image": image})
         job = await boss.wait_for("resize", id, timeout=10)
-        body = json.dumps(job.output).encode()
-        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+        # A job that failed has ended, too. Its output is the error with the stack, which is not for the client.
+        is_done = job.state == "completed"
+        status = b"200 OK" if is_done else b"500 Internal Server Error"
+        body = json.dumps(job.output if is_done else {"error": "the image could not be resized"}).encode()
+        head = b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (
+            status,
+            len(body),
+        )
         await stream.send_all(head + body)
 
 

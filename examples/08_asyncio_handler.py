@@ -29,7 +29,7 @@ async def main() -> None:
         for queue in ("with-asyncio", "with-threads"):
             id = await boss.send(queue)
             job = await boss.wait_for(queue, id, timeout=10)
-            print(job.output, job.progress)
+            print(job.state, job.output, job.progress)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,10 @@ def clean_up(job: trioboss.ThreadJob) -> None:
 async def main() -> None:
     async with trioboss.open_boss(app=app) as boss:
         id = await send_welcome.send(Welcome(7))  # send_welcome.delay(7)
-        print((await boss.wait_for("welcome", id)).output)  # result.get()
+        job = await boss.wait_for(
+            "welcome", id
+        )  # result.get(), except that it does not raise the error of the job
+        print(job.state, job.output)
         await send_welcome.send(Welcome(8), start_after=3600)  # apply_async(countdown=3600)
 
 
