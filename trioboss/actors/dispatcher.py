@@ -321,7 +321,7 @@ class Dispatcher:
         # Its notification came before the job was here, so nothing was cancelled: the lease shows it.
         if may_be_cancelled:
             self._lease_checker.check(self._running(), CancelReason.CANCELLED)
-        # The claim was under way when the worker was told to stop: its jobs are given back before they start.
+        # The claim was under way when the worker was told to stop: its jobs are released before they start.
         if self.machine.stopping:
             self._slots.give_back()
 
