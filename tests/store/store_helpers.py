@@ -58,8 +58,12 @@ async def until_blocked(database: psycopg.Connection[Any]) -> None:
 
 
 def is_a_session_blocked(database: psycopg.Connection[Any]) -> bool:
-    """Whether a session waits for a lock."""
-    return database.execute("select 1 from pg_locks where not granted").fetchone() is not None
+    """Whether a session of this database waits for a lock; autovacuum and other databases do not count."""
+    waiting = """
+        select from pg_stat_activity
+        where datname = current_database() and backend_type = 'client backend' and wait_event_type = 'Lock'
+    """
+    return database.execute(waiting).fetchone() is not None
 
 
 async def make_one_of_each(boss):
