@@ -15,6 +15,7 @@ queue_admin    create, change and delete queues and schedules
 inspecting     `trioboss show`, `trioboss blocked` and `trioboss workers`
 top            `trioboss top`
 psql           `trioboss psql`
+role_kinds     which kind of role the program connects as
 schema         migrate, version, rollback, uninstall
 plans          `trioboss plans`
 deploying      `trioboss migrate MODULE:APP`
