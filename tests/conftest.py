@@ -1,6 +1,7 @@
 """Fixtures: one throw-away server for the whole run, and a database of its own for every test that asks for one."""
 
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -23,6 +24,14 @@ settings.load_profile("quick")
 def pytest_xdist_auto_num_workers() -> int:
     """How many processes `-n auto` means: more than cores, because many tests wait for a process or a restart."""
     return max(3, (os.cpu_count() or 2) * 3 // 2)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def obedience() -> None:
+    """Handle all signals: a process in the background ignores some, and so would those that it starts."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,5 @@
 """Whole workers: processes of their own, with a database for each test."""
 
-import signal
-
 import pytest
 import trio
 from worker_helpers import TIMEOUT, Workers
@@ -10,14 +8,6 @@ import trioboss
 from trioboss.cli import main
 
 QUEUES = {"short": 2, "long": 1, "stubborn": 2, "failing": 0, "blocking": 2, "graves": 2}
-
-
-@pytest.fixture(scope="session", autouse=True)
-def obedience():
-    """Handle all signals: a process in the background ignores some, and so would those that it starts."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture
