@@ -168,12 +168,7 @@ def _add_watching(add: Add) -> None:
     parser = add("top", "show queues, running jobs, failures and workers, live on a terminal", "top:run_top")
     parser.add_argument("--interval", type=float, default=2.0, help="seconds between two views (default: 2)")
     parser.add_argument("--once", action="store_true", help="print one view as plain text, and end")
-    text = "run psql on the database, also on the embedded one; psql gets all other options, like -At"
-    parser = add("psql", text, "psql:run_psql")
-    parser.add_argument(
-        "-c", dest="statements", metavar="SQL", action="append", help="run this, and end (may be repeated)"
-    )
-    parser.add_argument("-f", dest="files", metavar="FILE", action="append", help="run this file, and end")
+    _add_psql(add)
     add("queues", "list queues with the number of their jobs", "admin:queues", json=True)
     parser = add(
         "blocked",
@@ -191,6 +186,15 @@ def _add_watching(add: Add) -> None:
         "doctor:run_doctor",
         json=True,
     )
+
+
+def _add_psql(add: Add) -> None:
+    text = "run psql on the database, also on the embedded one; psql gets all other options, like -At"
+    parser = add("psql", text, "psql:run_psql")
+    parser.add_argument(
+        "-c", dest="statements", metavar="SQL", action="append", help="run this, and end (may be repeated)"
+    )
+    parser.add_argument("-f", dest="files", metavar="FILE", action="append", help="run this file, and end")
 
 
 def _add_dashboard(add: Add) -> None:
