@@ -145,3 +145,10 @@ def closed(server_dsn, dsn):
             yield
         finally:
             owner.execute(allow.format(Identifier(name), SQL("true")))
+
+
+def fail_all(boss, queue, times=1):
+    """Fail all jobs of a queue that can be fetched, so many times."""
+    for _ in range(times):
+        for job in boss.fetch(queue, batch_size=1000):
+            boss.fail(queue, job, ValueError("it went\nwrong"))
