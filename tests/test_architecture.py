@@ -294,6 +294,13 @@ def test_tests_and_benchmarks_have_no_long_files_either(folder):
     assert list(long_files(ROOT.parent / folder)) == []
 
 
+def test_no_two_files_of_tests_have_the_same_name():
+    """Folders of tests are no packages: pytest imports the second one of a name as the first."""
+    names = [path.name for path in (ROOT.parent / "tests").rglob("test_*.py")]
+
+    assert sorted(names) == sorted(set(names))
+
+
 def test_only_postgres_imports_psycopg_and_only_the_model_croniter():
     assert [part for part, allowed in ALLOWED.items() if "psycopg" in allowed] == ["postgres"]
     assert [part for part, allowed in ALLOWED.items() if "croniter" in allowed] == ["model"]

@@ -1,10 +1,11 @@
 """Changes of a schema that are drift: for each the statement, and the finding of the doctor."""
 
 import hashlib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 ROLE = "drift_worker"
-DAY = f"archive_{datetime.now(UTC):%Y%m%d}"  # the table of the history of today
+# A table of the history between the first and the last: tomorrow's, also if the day ends during the tests.
+DAY = f"archive_{datetime.now(UTC) + timedelta(days=1):%Y%m%d}"
 OWN = f"trioboss.j{hashlib.md5(b'own').hexdigest()}"  # the table of the queue `own`
 
 # In groups that are made, found and repaired together: a comparison takes half a second. A change is in a group in

@@ -1,10 +1,11 @@
 """The doctor compares the schema with what the migrations make, and each statement that it advises repairs it."""
 
 import json
+from datetime import UTC, datetime
 
 import psycopg
 import pytest
-from drift_changes import DAY, GROUPS, OWN, ROLE
+from drift_changes import GROUPS, OWN, ROLE
 from psycopg.conninfo import make_conninfo
 
 from trioboss.cli import main
@@ -87,7 +88,7 @@ def test_a_day_whose_jobs_are_in_the_default_table_needs_no_table(drift, sync_bo
     # add_days makes none for it: the table could not be attached beside these rows.
     sync_boss.create_queue("q")
     with psycopg.connect(dsn, autocommit=True) as owner:
-        owner.execute(f"drop table trioboss.{DAY}")
+        owner.execute(f"drop table trioboss.archive_{datetime.now(UTC):%Y%m%d}")
         sync_boss.send("q")
         sync_boss.complete("q", sync_boss.fetch("q"))
         assert owner.execute("select count(*) from trioboss.archive_default").fetchone() == (1,)
