@@ -297,7 +297,6 @@ def test_tests_and_benchmarks_have_no_long_files_either(folder):
 def test_no_two_files_of_tests_have_the_same_name():
     """Folders of tests are no packages: pytest imports the second one of a name as the first."""
     names = [path.name for path in (ROOT.parent / "tests").rglob("test_*.py")]
-
     assert sorted(names) == sorted(set(names))
 
 
