@@ -23,7 +23,7 @@ settings.load_profile("quick")
 @pytest.hookimpl(optionalhook=True)  # not every run has xdist: tests/mutants/apply.py has none
 def pytest_xdist_auto_num_workers() -> int:
     """How many processes `-n auto` means: more than cores, because many tests wait for a process or a restart."""
-    return max(4, (os.cpu_count() or 2) * 2)
+    return max(3, (os.cpu_count() or 2) * 3 // 2)
 
 
 @pytest.fixture(scope="session", autouse=True)
