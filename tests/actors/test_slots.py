@@ -90,15 +90,6 @@ async def test_with_prefetch_jobs_are_leased_ahead_and_claimed_when_half_of_them
     assert limits[1:5] == [5, 5, 5, 5]
 
 
-async def test_with_a_large_prefetch_a_claim_does_not_wait_for_half_of_it(work, open_worker):
-    work.add(*(make_job(1) for _ in range(2000)))
-    async with open_worker(Clocking(), concurrency=10, prefetch=1000):
-        await work.until(lambda: len(work.outcomes) > 600)
-        limits = [e.request.limit for e in work.statements if e.request is not None and e.request.limit]
-
-    assert limits[:3] == [1010, 250, 250]
-
-
 # -- several queues
 
 
